@@ -1,6 +1,7 @@
 """Seed -> a history: tables that differ in keys, buckets and compaction options, with eventful lives."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -57,6 +58,10 @@ SETTABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("file.compression", ("zstd", "none")),
 )
 
+SMALL_NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL(5, 2)", "DOUBLE", "FLOAT")
+RETRACTED = ("last_value", "last_non_null_value")
+UNRETRACTED = ("max", "min", "first_value", "first_non_null_value")
+
 # No slash: lookup compaction in Paimon Java names local files after the partition, and fails.
 ODD_PARTITIONS = ("", "a=b:c d%\u00e9", "..")
 ODD_NUMBERS = ("NaN", "-0.0", "Infinity", "-Infinity")
@@ -96,6 +101,40 @@ def random_history(seed: int) -> History:
     random = Random(seed)
     layout = _layout(random)
     return History(seed, layout, _steps(layout, random))
+
+
+def merge_history(seed: int) -> History:
+    """A history of a table whose merge engine makes one row of several: half of them update, half aggregate."""
+    random = Random(f"merge {seed}")
+    plain = _layout(random)
+    engine = random.choice(("partial-update", "aggregation"))
+    numbers = [(f"n{i}", random.choice(SMALL_NUMBERS)) for i in range(random.randrange(3))]
+    merging = _updating(random) if engine == "partial-update" else _aggregating(random, plain, numbers)
+    layout = replace(
+        plain, columns=[*plain.columns, *numbers], options={**plain.options, "merge-engine": engine, **merging}
+    )
+    return History(seed, layout, _steps(layout, random))
+
+
+def _updating(random: Random) -> dict[str, str]:
+    return random.choice(({"ignore-delete": "true"}, {"partial-update.remove-record-on-delete": "true"}))
+
+
+def _aggregating(random: Random, layout: Layout, numbers: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Functions that cannot take a value back ignore retracts: Java's writer fails at the others."""
+    removes = random.random() < 0.4
+    options = {"aggregation.remove-record-on-delete": "true"} if removes else {}
+    if random.random() < 0.3:
+        options["fields.default-aggregate-function"] = "last_value"
+    # Java allows no column to ignore retracts where a delete removes the row.
+    of_values = RETRACTED if removes else (*RETRACTED, *UNRETRACTED)
+    functions = {name: of_values for name, _ in layout.columns if name.startswith("v")}
+    for name, choice in {**functions, **{name: ("sum", *of_values) for name, _ in numbers}}.items():
+        if random.random() < 0.8:
+            function = options[f"fields.{name}.aggregate-function"] = random.choice(choice)
+            if function in UNRETRACTED or (not removes and random.random() < 0.2):
+                options[f"fields.{name}.ignore-retract"] = "true"
+    return options
 
 
 def _layout(random: Random) -> Layout:
@@ -211,7 +250,8 @@ class _Life:
         plain = [(name, text) for name, text in self._columns if name.startswith("v")]
         added = [name for name, _ in plain if name.startswith("va") and not name.endswith("r")]
         # Java refuses to rename a column that an option names.
-        free = [name for name, _ in plain if f"fields.{name}.stats-mode" not in self._layout.options]
+        named = {option.split(".")[1] for option in self._layout.options if option.startswith("fields.")}
+        free = [name for name, _ in plain if name not in named]
         widened = [(name, text) for name, text in plain if text in WIDER]
         kind = self._random.random()
         if kind < 0.3 and free:
@@ -266,7 +306,14 @@ class _Life:
             return self._key(bare, number)
         if name.startswith("s"):
             return None if self._random.random() < 0.1 else self._sequence(bare)
-        return None if self._random.random() < 0.15 else random_value(bare, self._random)
+        if self._random.random() < 0.15:
+            return None
+        return self._number(bare) if name.startswith("n") else random_value(bare, self._random)
+
+    def _number(self, bare: str) -> Any:
+        """Few enough and small enough for a sum."""
+        small = self._random.randrange(-2, 3)
+        return small / 4 if bare in ("DOUBLE", "FLOAT") else f"{small}.25" if bare.startswith("DECIMAL") else small
 
     def _sequence(self, bare: str) -> Any:
         if bare in ("DOUBLE", "STRING"):

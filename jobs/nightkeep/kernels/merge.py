@@ -41,6 +41,16 @@ def keep_latest(rows: pa.Table, *, keys: Sequence[str], order: Sequence[OrderBy]
     return arranged.rows[arranged.lasts]
 
 
+def in_order(rows: pa.Table, *, keys: Sequence[str], order: Sequence[OrderBy]) -> tuple[Rows, Rows]:
+    """All rows by key, then by `order`, then by place; and where each key starts among them. Both int64.
+
+    Arguments and errors as keep_latest, which keeps the last row of each key.
+    """
+    arranged = _arrange(rows, keys, order)
+    starts = np.append(np.zeros(min(1, rows.num_rows), np.int64), arranged.lasts[:-1] + 1)
+    return arranged.rows, starts
+
+
 def ambiguous_keys(rows: pa.Table, *, keys: Sequence[str], order: Sequence[OrderBy]) -> npt.NDArray[np.int64]:
     """The winning row of each key that has two rows equal in all of `order`: int64, in key order.
 

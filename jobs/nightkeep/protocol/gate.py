@@ -16,12 +16,18 @@ Positions = Mapping[str, BitMap64]
 """Row ordinals (0-based, physical) by data file name."""
 
 
+def no_rows(unit: object, view: View) -> Iterator[pa.RecordBatch]:
+    """Of a format whose readers see rows as they are stored."""
+    return iter(())
+
+
 @dataclass(frozen=True, slots=True)
 class Gate(Generic[S, U]):
     """Functions of a format's room `gate`, which imports no rewrite or commit code. Pickles, as proofs are tasks."""
 
     survivors: Callable[[U, View], Positions]
-    """The rows that a reader with this view sees, as positions in the unit's data files. Reads at most key columns."""
+    """The rows that a reader with this view sees as they are stored, as positions in the unit's data files. Reads at
+    most key columns. With those of `merged`, they are all that the reader sees."""
     rows: Callable[[U, Positions], Iterator[pa.RecordBatch]]
     """The rows at these positions, every column, cast to the table's logical types; order does not matter."""
     pieces: Callable[[U, U], Sequence[tuple[U, U]]]
@@ -37,3 +43,6 @@ class Gate(Generic[S, U]):
     the touched units."""
     shown: Callable[[U], frozenset[Hashable]]
     """The pieces of a unit that a raw reader sees: files with their levels, vectors by name and range."""
+    merged: Callable[[U, View], Iterator[pa.RecordBatch]] = no_rows
+    """The rows that a reader with this view makes of several stored rows, such as the sum of two: every column, cast
+    to the table's logical types; order does not matter. They have no position, so they are hashed at every level."""

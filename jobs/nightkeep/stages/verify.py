@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from operator import add
 from typing import Generic
 
@@ -124,14 +125,19 @@ def prove(gate: Gate[S, U], base: U, candidate: U, *, level: VerifyLevel, delete
     try:
         shown = gate.survivors(candidate, View.RAW)
         common = _intersection(truth, shown) if level is VerifyLevel.TOUCHED else {}
-        fingerprint = _total(gate.rows(candidate, _without(shown, common)))
+        fingerprint = _total(_seen(gate, candidate, _without(shown, common), View.RAW))
         faults = gate.unit_faults(base, candidate)
     except EvidenceError as damage:
         # The base is readable, so the damage is in our own candidate.
         common, fingerprint, faults = {}, Fingerprint(), (str(damage),)
     kept = Fingerprint(rows=sum(len(bitmap) for bitmap in common.values()))
-    expected = _total(_staying(gate.rows(base, _without(truth, common)), deleted))
+    expected = _total(_staying(_seen(gate, base, _without(truth, common), View.MERGED), deleted))
     return UnitProof(base.key, kept + expected, kept + fingerprint, faults, meter.cost())
+
+
+def _seen(gate: Gate[S, U], unit: U, positions: Positions, view: View) -> Iterator[pa.RecordBatch]:
+    """The stored rows at these positions, and all rows that are merged of several."""
+    return chain(gate.rows(unit, positions), gate.merged(unit, view))
 
 
 def _staying(batches: Iterable[pa.RecordBatch], deleted: str | None) -> Iterator[pa.RecordBatch]:

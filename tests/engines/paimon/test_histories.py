@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.drivers.paimon_java import PaimonJava
+from tests.drivers.random_history import merge_history
 from tests.formats.paimon.two_engines import check_history
 from tests.support.extended import some_extended
 
@@ -17,3 +18,8 @@ FIRST, LAST = (int(bound) for bound in os.environ.get("NIGHTKEEP_SEEDS", "0:50")
 @pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=10))
 def test_an_upgrade_does_what_java_does(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path)
+
+
+@pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=10))
+def test_an_upgrade_merges_rows_as_java_does(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
+    check_history(paimon_java, seed, tmp_path, merge_history)

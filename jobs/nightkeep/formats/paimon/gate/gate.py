@@ -14,6 +14,7 @@ def gate_of(storage: Storage) -> Gate[PaimonSnapshot, Bucket]:
     return Gate(
         survivors=Bound(scan.survivors, storage),
         rows=Bound(scan.rows, storage),
+        merged=Bound(scan.merged, storage),
         pieces=pieces,
         unit_faults=Bound(audit.unit_faults, storage),
         faults=audit.version_faults,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 from pyroaring import BitMap64
@@ -24,12 +25,13 @@ from nightkeep.formats.paimon.data.columns import (
     value_columns,
 )
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
+from nightkeep.formats.paimon.gate.merged import comparable, merged_rows
+from nightkeep.formats.paimon.metadata.merge_engine import merge_rules
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.kernels.bitmap import mask
 from nightkeep.kernels.bitmap import positions as ascending
 from nightkeep.model import View
-from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.protocol import Positions
 from nightkeep.storage import Storage
 
@@ -39,8 +41,9 @@ PROMISE = "rows as their schema and level promise"
 def survivors(storage: Storage, bucket: Bucket, view: View) -> Positions:
     """Live positions for a reader with `view`, by file name.
 
-    MERGED: every level, vectors applied, the newest row of each key, retracts hidden. RAW: levels above 0 with vectors
-    applied, as readers of a table with deletion vectors do.
+    MERGED: every level, vectors applied, the newest row of each key, retracts hidden; of a table that merges rows, only
+    the keys of a single row, as `merged` has the others. RAW: levels above 0 with vectors applied, as readers of a
+    table with deletion vectors do.
     """
     with naming(bucket.key, PROMISE):
         vectors = read_vectors(storage, bucket)
@@ -61,18 +64,60 @@ def rows(storage: Storage, bucket: Bucket, positions: Positions) -> Iterator[pa.
                     yield from piece.to_batches()
 
 
+def merged(storage: Storage, bucket: Bucket, view: View) -> Iterator[pa.RecordBatch]:
+    """The rows that the table's merge engine makes of several rows of a key, or of a single retract: every column of
+    the current schema, in its order. None for RAW, and none of a table that keeps whole rows."""
+    rules = merge_rules(bucket.schemas.current)
+    if view is View.RAW or rules is None:
+        return
+    with naming(bucket.key, PROMISE):
+        sorted_rows = _sorted(storage, bucket, read_vectors(storage, bucket))
+        if sorted_rows is None:
+            return
+        several = sorted_rows.with_columns(_numbers(key_columns(bucket))).filter(~_is_alone(key_columns(bucket)))
+        if len(several):
+            yield from merged_rows(_whole(storage, bucket, several), several["key"].to_numpy(), rules).to_batches()
+
+
+def _numbers(keys: Sequence[str]) -> pl.Expr:
+    """An ascending number per key of sorted rows."""
+    changes = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in keys)
+    return changes.cum_sum().cast(pl.Int64).alias("key")
+
+
+def _is_alone(keys: Sequence[str]) -> pl.Expr:
+    """Whether a row is the only one of its key, and no retract."""
+    return _is_newest(keys) & _is_newest(keys).shift(1, fill_value=True) & ~pl.col(KIND).is_in(RETRACT_KINDS)
+
+
+def _whole(storage: Storage, bucket: Bucket, chosen: pl.DataFrame) -> pa.Table:
+    """Kinds and value columns of the chosen rows, in their order."""
+    columns = [KIND, *value_columns(bucket)]
+    parts: list[pa.Table] = []
+    places: list[npt.NDArray[np.uint32]] = []
+    for number, file in enumerate(bucket.files):
+        at = chosen.with_row_index("place").filter(pl.col("file") == number).sort("position")
+        if len(at):
+            parts += PaimonFileReader(storage, bucket, file).taken(columns, at["position"].to_numpy())
+            places.append(at["place"].to_numpy())
+    order = np.argsort(np.concatenate(places), kind="stable")
+    return pa.concat_tables(parts).combine_chunks().take(order)
+
+
 def _every(file: PaimonDataFile) -> BitMap64:
     return BitMap64(range(file.rows))
 
 
 def tied_keys(storage: Storage, bucket: Bucket) -> tuple[str, ...]:
-    """Keys, as text, whose two newest rows have equal order columns. Readers may show either row."""
+    """Keys, as text, whose two newest rows have equal order columns, or any two where rows are merged. Readers may take
+    either row for the newer one."""
     rows = _sorted(storage, bucket, read_vectors(storage, bucket))
     keys, (order, _) = key_columns(bucket), _order(bucket.schemas.current)
     if rows is None:
         return ()
     tied = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in [*keys, *order, SEQUENCE])
-    tied_rows = rows.filter(_is_newest(keys) & tied & (pl.int_range(pl.len()) > 0)).select(keys)
+    decides = _is_newest(keys) if merge_rules(bucket.schemas.current) is None else pl.lit(value=True)
+    tied_rows = rows.filter(decides & tied & (pl.int_range(pl.len()) > 0)).select(keys).unique(maintain_order=True)
     return tuple(
         ", ".join(f"{key.removeprefix(KEY_PREFIX)}={row[key]}" for key in keys) for row in tied_rows.to_dicts()
     )
@@ -82,8 +127,10 @@ def _merged(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -
     rows = _sorted(storage, bucket, vectors)
     if rows is None:
         return {}
-    newest = rows.filter(_is_newest(key_columns(bucket)) & ~pl.col(KIND).is_in(RETRACT_KINDS))
-    return _by_file(newest, bucket)
+    keys = key_columns(bucket)
+    whole = merge_rules(bucket.schemas.current) is None
+    shown = _is_newest(keys) & ~pl.col(KIND).is_in(RETRACT_KINDS) if whole else _is_alone(keys)
+    return _by_file(rows.filter(shown), bucket)
 
 
 def _sorted(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -> pl.DataFrame | None:
@@ -126,23 +173,12 @@ def _frame(
     """Key, order and kind columns of one file's live rows, with the file's number and the row's position."""
     file = bucket.files[number]
     table = PaimonFileReader(storage, bucket, file).read(columns)
-    table = pa.table({name: _comparable(table.column(name)) for name in columns})
+    table = pa.table({name: comparable(table.column(name)) for name in columns})
     frame = pl.DataFrame(pl.from_arrow(table)).with_columns(
         pl.lit(number, pl.Int32).alias("file"), pl.Series("position", np.arange(file.rows))
     )
     hidden = marked.get(file.name)
     return frame.filter(pl.Series(~mask(hidden, file.rows))) if hidden else frame
-
-
-def _comparable(column: ChunkedArray) -> ChunkedArray:
-    """Floats as integers that order like Java's Double.compare: -0.0 below 0.0, NaN last."""
-    if not pa.types.is_floating(column.type):
-        return column
-    width = column.type.bit_width
-    values = column.combine_chunks().fill_null(0.0).to_numpy(zero_copy_only=False)
-    bits = np.where(np.isnan(values), values.dtype.type("nan"), values).view(f"i{width // 8}")
-    ordered = np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
-    return pa.chunked_array([pa.array(ordered, mask=column.is_null().combine_chunks().to_numpy(zero_copy_only=False))])
 
 
 def _by_file(newest: pl.DataFrame, bucket: Bucket) -> Positions:

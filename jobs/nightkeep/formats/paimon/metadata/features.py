@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nightkeep.errors import RefusedTable
+from nightkeep.formats.paimon.metadata.merge_engine import merge_features
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, level_formats, option_bool, option_int
 from nightkeep.formats.paimon.metadata.snapshot import MAX_LEVEL
 
 _VALUES: dict[str, tuple[frozenset[str], str, str]] = {
     # option: (values we handle, default, advice)
-    "merge-engine": (frozenset({"deduplicate"}), "deduplicate", "only deduplicate keeps whole rows"),
     "changelog-producer": (
         frozenset({"none", "input"}), "none",
         "compacting without writing that changelog would lose changes for streaming readers",
@@ -29,8 +29,6 @@ _FLAGS = {
     "row-tracking.enabled": "row ids would have to move with their rows",
     "data-evolution.enabled": "rows are spread over files by column",
     "lookup.remote-file.enabled": "lookup files of rewritten files would be lost",
-    "ignore-delete": "engines disagree on what a retract then deletes below it",
-    "deduplicate.ignore-delete": "engines disagree on what a retract then deletes below it",
     "sequence.snapshot-ordering": "sequence numbers are overridden by snapshot ids",
     "query-auth.enabled": "rows may be hidden from us",
     "chain-table.enabled": "deletes must survive compaction",
@@ -60,6 +58,7 @@ def refuse_schema(table: str, schema: PaimonSchema) -> None:
 
 
 def _schema_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
+    yield from merge_features(schema)
     yield from _option_features(schema)
     for field in schema.fields:
         if not field.type.is_primitive:

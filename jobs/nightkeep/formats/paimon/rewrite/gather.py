@@ -1,12 +1,13 @@
-"""Winners by (file, position) in key order -> their rows in key order, one chunk at a time.
+"""Wanted rows by (file, position) in key order -> the rows in key order, one chunk at a time.
 
-Files are sorted by key, so each file's winners come in file order. Every file is read once, forward. At most one chunk
-and one batch of each file are in memory.
+Files are sorted by key, so each file's wanted rows come in file order. Every file is read once, forward. At most one
+chunk and one batch of each file are in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -37,11 +38,12 @@ class WantedRows:
 
 
 def gather(
-    sources: Mapping[int, WantedRows], of_row: npt.NDArray[np.int32], *, columns: Sequence[str], chunk_rows: int
+    sources: Mapping[int, WantedRows], of_row: npt.NDArray[np.int32], *, columns: Sequence[str], starts: Sequence[int]
 ) -> Iterator[pa.Table]:
-    """Tables of `columns` with at most `chunk_rows` rows. Row i is the next row of source `of_row[i]`."""
-    for start in range(0, len(of_row), chunk_rows):
-        numbers = of_row[start : start + chunk_rows]
+    """Tables of `columns`, one from each of the ascending `starts` to the next. Row i is the next row of source
+    `of_row[i]`."""
+    for start, stop in pairwise([*starts, len(of_row)]):
+        numbers = of_row[start:stop]
         counts = np.bincount(numbers)
         pieces = [
             piece

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from nightkeep.formats.paimon.metadata.merge_engine import merge_rules
 from nightkeep.formats.paimon.metadata.schema import (
     PaimonSchema,
     level_formats,
@@ -57,7 +58,8 @@ class CompactionRules:
     full_interval_ms: int | None
     total_size_threshold: int | None
     incremental_size_threshold: int | None
-    sequence_fields: bool
+    values_needed: bool
+    """Whether an old row may win or be merged, so that a lifted level-0 file is written anew."""
     formats: tuple[str, ...]
 
     @staticmethod
@@ -76,7 +78,7 @@ class CompactionRules:
             full_interval_ms=option_millis(schema, "compaction.optimization-interval"),
             total_size_threshold=option_bytes(schema, "compaction.total-size-threshold"),
             incremental_size_threshold=option_bytes(schema, "compaction.incremental-size-threshold"),
-            sequence_fields=bool(option("sequence.field")),
+            values_needed=bool(option("sequence.field")) or merge_rules(schema) is not None,
             formats=level_formats(schema, num_levels),
         )
 

@@ -6,8 +6,9 @@ LookupMergeTreeCompactRewriter, LookupChangelogMergeFunctionWrapper and LookupMe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -21,20 +22,23 @@ from nightkeep.formats.paimon.data.columns import KIND, RETRACT_KINDS, SEQUENCE,
 from nightkeep.formats.paimon.data.sequence import sequence_order
 from nightkeep.formats.paimon.data.write import PaimonFileWriter
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors, vector_file
+from nightkeep.formats.paimon.metadata.merge_engine import MergeRules, merge_rules
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
+from nightkeep.formats.paimon.rewrite.fold import fold
 from nightkeep.formats.paimon.rewrite.gather import WantedRows, gather
 from nightkeep.formats.paimon.rewrite.levels import sorted_runs
 from nightkeep.formats.paimon.rewrite.lookup import Hits, find_replaced
 from nightkeep.formats.paimon.rewrite.steps import Step, StepKind
 from nightkeep.kernels.bitmap import Width, from_positions, mask
-from nightkeep.kernels.merge import OrderBy, keep_latest
+from nightkeep.kernels.merge import OrderBy, in_order, keep_latest
 from nightkeep.model import Rewrite, Run, TaskCost
 from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.storage import Storage
 
 _SOURCE, _POSITION, _LEVEL = "source", "position", "level"
+_PLACE = [_SOURCE, _POSITION]
 _NO_COST = TaskCost(0.0, 0.0, 0, "")
 _NAMED_KEYS = 5
 """How many keys a finding shows as text; of the rest it gives the number."""
@@ -42,7 +46,8 @@ _NAMED_KEYS = 5
 
 @dataclass(frozen=True, slots=True)
 class UpgradeTask:
-    """One bucket's compaction, planned from metadata. `values_needed`: old rows compete by sequence field."""
+    """One bucket's compaction, planned from metadata. `values_needed`: old rows compete by sequence field, or are
+    merged with new ones."""
 
     bucket: Bucket
     steps: tuple[Step, ...]
@@ -74,6 +79,7 @@ class _Work:
 
     def __init__(self, storage: Storage, task: UpgradeTask, naming: PaimonNaming, now_ms: int) -> None:
         self.storage, self.task, self.naming, self.now_ms = storage, task, naming, now_ms
+        self.rules = merge_rules(task.bucket.schemas.current)
         self.vectors = dict(read_vectors(storage, task.bucket))
         self.gone: set[str] = set()
         self.removed: list[Record] = []
@@ -109,8 +115,7 @@ class _Work:
         if any(file.level == 0 for file in files):
             rows = self._with_replaced(rows, sources)
             sources = _numbered(bucket, sources)
-        winners = _winners(rows, bucket)
-        self._write(rows, winners, sources)
+        self._write(rows, sources)
         self.removed += [file.record for file in files]
         self.gone |= {file.name for file in files}
 
@@ -153,24 +158,52 @@ class _Work:
                 f"than the level-0 rows that replace them, such as {_spelled(named)}"
             )
 
-    def _write(self, rows: pa.Table, winners: npt.NDArray[np.int64], sources: Sequence[PaimonDataFile]) -> None:
-        picked = rows.select([_SOURCE, _POSITION]).take(winners)
-        of_row = picked.column(_SOURCE).to_numpy()
-        at = picked.column(_POSITION).to_numpy()
+    def _write(self, rows: pa.Table, sources: Sequence[PaimonDataFile]) -> None:
+        """New files of what the merge makes of `rows`: of each key its newest row, or all of them folded."""
+        writer = PaimonFileWriter(
+            self.storage, self.task.bucket, self.naming, level=self.task.output_level, now_ms=self.now_ms
+        )
+        chunk_rows = writer.chunk_rows(self.task.target_bytes)
+        if self.rules is None:
+            wanted = _winners(rows, self.task.bucket)
+            chunks = self._gathered(
+                rows.select(_PLACE).take(wanted), sources, writer, range(0, len(wanted), chunk_rows)
+            )
+        else:
+            chunks = self._folded(rows, sources, writer, self.rules, chunk_rows=chunk_rows)
+        written = writer.write(chunks, target_bytes=self.task.target_bytes)
+        self.added += [file.record for file in written]
+        self.outputs += [file.path for file in written]
+        self.rows_written += sum(file.record["_ROW_COUNT"] for file in written)
+
+    def _folded(
+        self, rows: pa.Table, sources: Sequence[PaimonDataFile], writer: PaimonFileWriter, rules: MergeRules, *,
+        chunk_rows: int,
+    ) -> Iterator[pa.Table]:  # fmt: skip
+        bucket = self.task.bucket
+        ordered, starts = in_order(rows, keys=key_columns(bucket), order=sequence_order(bucket.schemas.current))
+        # A chunk ends where a key ends.
+        edges = np.unique(np.searchsorted(starts, np.arange(0, len(ordered), chunk_rows)))
+        edges = edges[edges < len(starts)]
+        chunks = self._gathered(rows.select(_PLACE).take(ordered), sources, writer, starts[edges].tolist())
+        keeps_kinds = 0 not in pc.unique(rows.column(_LEVEL)).to_numpy()
+        for chunk, (first, stop) in zip(chunks, pairwise([*edges, len(starts)]), strict=True):
+            merged = fold(chunk, starts[first:stop] - starts[first], rules, keeps_kinds=keeps_kinds)
+            if merged.num_rows:
+                yield merged
+
+    def _gathered(
+        self, rows: pa.Table, sources: Sequence[PaimonDataFile], writer: PaimonFileWriter, starts: Sequence[int]
+    ) -> Iterator[pa.Table]:
+        """Every column of `rows`, which are in key order, in chunks from one of `starts` to the next."""
+        of_row, at = rows.column(_SOURCE).to_numpy(), rows.column(_POSITION).to_numpy()
         opened = {
             int(number): WantedRows(
                 PaimonFileReader(self.storage, self.task.bucket, sources[number]), at[of_row == number]
             )
             for number in np.unique(of_row)
         }
-        writer = PaimonFileWriter(
-            self.storage, self.task.bucket, self.naming, level=self.task.output_level, now_ms=self.now_ms
-        )
-        chunks = gather(opened, of_row, columns=writer.columns, chunk_rows=writer.chunk_rows(self.task.target_bytes))
-        written = writer.write(chunks, target_bytes=self.task.target_bytes)
-        self.added += [file.record for file in written]
-        self.outputs += [file.path for file in written]
-        self.rows_written += len(winners)
+        return gather(opened, of_row, columns=writer.columns, starts=starts)
 
 
 _RETRACTS = pa.array(RETRACT_KINDS, pa.int8())

@@ -84,8 +84,8 @@ def _must_rewrite(file: PaimonDataFile, pick: CompactionPick, rules: CompactionR
     formats = rules.formats + rules.formats[-1:] * (pick.output_level + 1 - len(rules.formats))
     if formats[0] != formats[pick.output_level] or file.deletes_unknown_or_some:
         return True
-    # With a sequence field an older row may win, and is then written here.
-    return pick.output_level != top and rules.sequence_fields
+    # Where an older row may win or be merged, the result is written here.
+    return pick.output_level != top and rules.values_needed
 
 
 def sections(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.data.sequence import sequence_fields
 from nightkeep.formats.paimon.data.write import wall_clock_ms
-from nightkeep.formats.paimon.metadata.schema import option_bool
+from nightkeep.formats.paimon.metadata.merge_engine import merge_rules
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.rewrite.levels import (
     CompactionPick,
@@ -35,14 +36,13 @@ def lift_level0(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> W
     todo = steps(picked, rules, top=top, key_types=key_types)
     if not todo:
         return None
-    values_needed = bool(sequence_fields(schema))
     target = request.target_bytes or target_file_bytes(schema)
     return Work(
-        reason=_reason(picked, todo, values_needed=values_needed),
+        reason=_reason(picked, todo, schema),
         input_files=tuple(file.name for file in picked.files),
         input_bytes=sum(file.bytes for file in picked.files),
         estimate=_estimate(bucket, picked, todo),
-        tasks=(UpgradeTask(bucket, todo, picked.output_level, target, values_needed),),
+        tasks=(UpgradeTask(bucket, todo, picked.output_level, target, rules.values_needed),),
     )
 
 
@@ -53,11 +53,19 @@ def file_indexes_go(snapshot: PaimonSnapshot) -> str | None:
     return "new files carry no file index (file-index.*): readers skip less until the engine rewrites them"
 
 
-def _reason(pick: CompactionPick, todo: tuple[Step, ...], *, values_needed: bool) -> str:
+def _reason(pick: CompactionPick, todo: tuple[Step, ...], schema: PaimonSchema) -> str:
     merged = sum(len(step.files) for step in todo if step.kind is StepKind.MERGE)
     kept = len(todo) - sum(step.kind is StepKind.MERGE for step in todo)
-    how = "full rows of replaced keys (sequence.field)" if values_needed else "key-only lookup"
-    return f"{pick.reason}; to level {pick.output_level}: {merged} files merged, {kept} upgraded in place; {how}"
+    done = f"{pick.reason}; to level {pick.output_level}: {merged} files merged, {kept} upgraded in place"
+    return f"{done}; {_looked_up(schema)}"
+
+
+def _looked_up(schema: PaimonSchema) -> str:
+    """What is read of the rows that level-0 rows meet below, and why."""
+    rules = merge_rules(schema)
+    if rules is not None:
+        return f"full rows of keys that are met again (merge-engine {rules.engine})"
+    return "full rows of replaced keys (sequence.field)" if sequence_fields(schema) else "key-only lookup"
 
 
 def _estimate(bucket: Bucket, pick: CompactionPick, todo: tuple[Step, ...]) -> Estimate:

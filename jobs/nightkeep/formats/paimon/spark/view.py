@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 
 from nightkeep.errors import MissingFile, RefusedTable
 from nightkeep.formats.paimon.metadata.features import refuse_schema
+from nightkeep.formats.paimon.metadata.merge_engine import MergeRules, merge_rules
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool
 from nightkeep.formats.paimon.metadata.snapshot import (
     Bucket,
@@ -34,6 +35,7 @@ from nightkeep.formats.paimon.spark.data_files import (
     stored_rows,
 )
 from nightkeep.formats.paimon.spark.deletion_vectors import without_deleted
+from nightkeep.formats.paimon.spark.merging import merged
 from nightkeep.formats.paimon.spark.statistics_check import misstated
 from nightkeep.model import Address, UnitKey, View
 from nightkeep.spark.stored_files import no_rows
@@ -128,6 +130,9 @@ class PaimonView:
         if not files:
             return no_rows(self._spark, self.schema, payload)
         stored = stored_rows(self._spark, self._storage, self._schemas, files)
+        rules = merge_rules(self.table)
+        if side.view is View.MERGED and rules is not None:
+            return self._merged(without_deleted(self._spark, self._storage, stored, files), rules, payload)
         values = [value.alias(name) for name, value in payload.items()]
         order = [value.alias(f"o{i}") for i, (value, _) in enumerate(self._order())]
         narrow = stored.select(
@@ -136,6 +141,21 @@ class PaimonView:
         live = without_deleted(self._spark, self._storage, narrow, files)
         shown = self._newest(live) if side.view is View.MERGED else live
         return shown.select("unit", "sound", *payload)
+
+    def _merged(self, rows: DataFrame, rules: MergeRules, payload: Mapping[str, Column]) -> DataFrame:
+        first = [direction(value) for value, direction in self._order()]
+        age = F.row_number().over(Window.partitionBy("unit", *self._stored_keys()).orderBy(*first))
+        shown = merged(
+            rows.withColumn("place", -age),
+            by=["unit", *self._stored_keys()],
+            place=F.col("place"),
+            fields=[
+                (column(i), self.schema[i].dataType, rules.fields[name]) for i, name in enumerate(self.schema.names)
+            ],
+            rules=rules,
+        )
+        values = [value.alias(name) for name, value in payload.items()]
+        return shown.select("unit", self._sound().alias("sound"), *values)
 
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         held, before = self._snapshots[version].buckets, self._snapshots[since].buckets

@@ -1,0 +1,108 @@
+"""Tables whose merge engine makes one row of several: what is wrong with a merge is found before it is published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.drivers.paimon_java import PaimonJava
+from tests.drivers.paimon_values import MERGE_ON_READ, Layout, Scan
+from tests.formats.paimon.upgrade import upgrade
+
+from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function, MergeRules
+from nightkeep.formats.paimon.rewrite import rewrite
+from nightkeep.formats.paimon.rewrite.fold import fold
+from nightkeep.kernels.arrow_buffers import Rows
+from nightkeep.model import Outcome
+
+COLUMNS = [("k", "INT NOT NULL"), ("day", "INT"), ("n", "BIGINT"), ("best", "DOUBLE"), ("note", "STRING")]
+OPTIONS = {"bucket": "1", "deletion-vectors.enabled": "true", "write-only": "true"}
+UPDATES = {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"}
+AGGREGATES = {
+    "merge-engine": "aggregation", "sequence.field": "day", "fields.n.aggregate-function": "sum",
+    "fields.best.aggregate-function": "max", "fields.best.ignore-retract": "true",
+}  # fmt: skip
+Wrong = Callable[[pa.Table, Rows, MergeRules], pa.Table]
+
+
+def made(paimon_java: PaimonJava, table: Path, engine: Mapping[str, str]) -> Path:
+    """Rows on the top level, and two level-0 files over half of them, with nulls, deletes and late rows."""
+    paimon_java.create(table, Layout(columns=COLUMNS, primary_keys=["k"], options={**OPTIONS, **engine}))
+    paimon_java.write(table, [("+I", k, 5, 1, k / 2, f"first {k}") for k in range(100)])
+    assert upgrade(table, full=True).outcome is Outcome.VERIFIED
+    paimon_java.write(table, [("+I", k, 3 if k % 2 else 7, k, -1.0, None) for k in range(50, 150)])
+    paimon_java.write(table, [("-D" if k % 5 == 0 else "+U", k, 9, 2, None, "last") for k in range(60, 90)])
+    return table
+
+
+def wrong_rules(change: Mapping[Function, Function]) -> Wrong:
+    def wrongly(rows: pa.Table, starts: Rows, rules: MergeRules, **more: Any) -> pa.Table:
+        fields = {
+            name: FieldRule(change.get(rule.function, rule.function), rule.ignores_retracts)
+            for name, rule in rules.fields.items()
+        }
+        return fold(rows, starts, replace(rules, fields=fields), **more)
+
+    return wrongly
+
+
+def keeps_deleted(rows: pa.Table, starts: Rows, rules: MergeRules, **more: Any) -> pa.Table:
+    return fold(rows, starts, replace(rules, removes_on_delete=False, ignores_deletes=True), **more)
+
+
+def first_two_swapped(rows: pa.Table, starts: Rows, rules: MergeRules, **more: Any) -> pa.Table:
+    found = fold(rows, starts, rules, **more)
+    notes = found.column("note").take([1, 0, *range(2, found.num_rows)])
+    return found.set_column(found.column_names.index("note"), found.schema.field("note"), notes)
+
+
+SABOTAGE: Mapping[str, tuple[Mapping[str, str], Wrong]] = {
+    "nulls overwrite": (UPDATES, wrong_rules({Function.LAST_NON_NULL_VALUE: Function.LAST_VALUE})),
+    "the first row stays": (UPDATES, wrong_rules({Function.LAST_NON_NULL_VALUE: Function.FIRST_NON_NULL_VALUE})),
+    "deleted rows stay": (UPDATES, keeps_deleted),
+    "values change places": (UPDATES, first_two_swapped),
+    "the least is taken": (AGGREGATES, wrong_rules({Function.MAX: Function.MIN})),
+    "a sum is a maximum": (AGGREGATES, wrong_rules({Function.SUM: Function.LAST_VALUE})),
+}
+
+
+@pytest.mark.parametrize("name", SABOTAGE)
+def test_a_wrong_merge_is_not_published(
+    name: str, paimon_java: PaimonJava, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, wrongly = SABOTAGE[name]
+    table = made(paimon_java, tmp_path / "t", engine)
+    before = paimon_java.snapshots(table)
+    with monkeypatch.context() as patch:
+        patch.setattr(rewrite, "fold", wrongly)
+        document = upgrade(table)
+    assert (document.outcome, paimon_java.snapshots(table)) == (Outcome.MISMATCH, before)
+    assert [unit.equal for unit in document.units] == [False]
+
+
+@pytest.mark.parametrize("engine", [UPDATES, AGGREGATES], ids=["partial-update", "aggregation"])
+def test_readers_see_after_us_what_a_merge_showed_before(
+    engine: Mapping[str, str], paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    table = made(paimon_java, tmp_path / "t", engine)
+    merged = sorted(paimon_java.read(table, Scan(options=MERGE_ON_READ)).rows)
+    assert sorted(paimon_java.read(table).rows) != merged
+    document = upgrade(table)
+    assert document.outcome is Outcome.VERIFIED, document.reason
+    assert sorted(paimon_java.read(table).rows) == merged
+
+
+def test_a_retract_that_the_engine_does_not_take_is_named(paimon_java: PaimonJava, tmp_path: Path) -> None:
+    """Java's writer lets a single retract through; its compaction fails, as ours does."""
+    table = tmp_path / "t"
+    options = {**OPTIONS, "merge-engine": "partial-update"}
+    paimon_java.create(table, Layout(columns=COLUMNS, primary_keys=["k"], options=options))
+    paimon_java.write(table, [("+I", k, 5, 1, 0.5, "first") for k in range(9)])
+    paimon_java.write(table, [("-D", 3, 5, 1, 0.5, "first")])
+    document = upgrade(table)
+    assert document.outcome is Outcome.FAILED
+    assert "expected no row of kind -U or -D in a partial update" in str(document.reason)

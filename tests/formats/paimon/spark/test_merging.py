@@ -1,0 +1,109 @@
+"""What Spark makes of the rows of a key, against the twin that goes through them one by one; checks of upgrades."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from tests.drivers.paimon_java import PaimonJava
+from tests.drivers.paimon_values import Layout
+from tests.formats.paimon.merge_twin import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, CannotTakeBack, Row, merged
+from tests.formats.paimon.rewrite.test_fold import FUNCTIONS, TYPES, bits
+from tests.formats.paimon.upgrade import upgrade
+
+from nightkeep.checking.check import check
+from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function, MergeEngine, MergeRules
+from nightkeep.formats.paimon.spark import merging
+from nightkeep.model import Address
+from nightkeep.model.check_values import CheckRequest
+from nightkeep.reports import CheckStatus
+
+VALUES: dict[str, list[Any]] = {
+    "i": [None, -3, 0, 2], "t": [None, "", "a", "\u00e9"], "x": [None, 0.0, -0.0, 0.25, float("nan")],
+    "d": [None, "0.01", "-2.50"], "b": [None, True, False], "k": [7],
+}  # fmt: skip
+
+
+def aggregation(random: Random) -> MergeRules:
+    fields = {name: FieldRule(random.choice(FUNCTIONS[name]), name != "k" and random.random() < 0.5) for name in TYPES}
+    return MergeRules(MergeEngine.AGGREGATION, fields, False, random.random() < 0.5)
+
+
+def update(random: Random) -> MergeRules:
+    removes = random.random() < 0.5
+    return MergeRules(
+        engine=MergeEngine.PARTIAL_UPDATE, fields=dict.fromkeys(TYPES, FieldRule(Function.LAST_NON_NULL_VALUE)),
+        ignores_deletes=not removes, removes_on_delete=removes,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_spark_folds_as_java_does(seed: int, spark: SparkSession) -> None:
+    random = Random(seed)
+    told = (update if seed % 2 else aggregation)(random)
+    keys: list[list[Row]] = [[a_row(random) for _ in range(random.randrange(1, 6))] for _ in range(60)]
+    wanted, rows = [], []
+    for key, some in enumerate(keys):
+        try:
+            one = merged(some, told)
+        except CannotTakeBack:
+            continue
+        wanted += [] if one is None else [one]
+        rows += [{"key": key, "place": place, "kind": kind, **values} for place, (kind, values) in enumerate(some)]
+    system = pa.schema([("key", pa.int32()), ("place", pa.int32()), ("kind", pa.int8())])
+    frame = spark.createDataFrame(
+        pa.Table.from_pylist(rows, schema=pa.schema([*system, *(pa.field(n, t) for n, t in TYPES.items())]))
+    )
+    types = {field.name: field.dataType for field in frame.schema}
+    found = merging.merged(
+        frame, by=["key"], place=F.col("place"), fields=[(n, types[n], told.fields[n]) for n in TYPES], rules=told
+    )
+    answer = found.orderBy("key").toArrow().select(list(TYPES))
+    expected = pa.table({name: pa.array([one[name] for one in wanted], kind) for name, kind in TYPES.items()})
+    assert bits(answer) == bits(expected), told
+    assert wanted
+
+
+def a_row(random: Random) -> Row:
+    values = {name: random.choice(some) for name, some in VALUES.items()}
+    values["d"] = pa.scalar(values["d"], pa.string()).cast(TYPES["d"]).as_py()
+    return random.choice([INSERT, UPDATE_AFTER, INSERT, UPDATE_BEFORE, DELETE]), values
+
+
+ENGINES = {
+    "partial-update": {"merge-engine": "partial-update", "ignore-delete": "true"},
+    "aggregation": {
+        "merge-engine": "aggregation",
+        "fields.n.aggregate-function": "sum",
+        "fields.best.aggregate-function": "max",
+        "fields.best.ignore-retract": "true",
+    },
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_check_reads_what_was_merged(
+    engine: str, paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path
+) -> None:
+    columns = [("k", "INT NOT NULL"), ("n", "BIGINT"), ("best", "DOUBLE"), ("note", "STRING")]
+    options = {"bucket": "1", "deletion-vectors.enabled": "true", "write-only": "true", **ENGINES[engine]}
+    table = tmp_path / "t"
+    paimon_java.create(table, Layout(columns=columns, primary_keys=["k"], options=options))
+    paimon_java.write(table, [("+I", k, 1, k / 2, "first") for k in range(200)])
+    assert upgrade(table, full=True).outcome == "verified"
+    paimon_java.write(table, [("+I", k, None if k % 3 else 5, None, None if k % 2 else "new") for k in range(100, 300)])
+    document = upgrade(table)
+    assert document.outcome == "verified", document.reason
+    assert f"full rows of keys that are met again (merge-engine {engine})" in document.plan.units[0].reason
+    report = check(CheckRequest(Address("paimon", str(table), str(table))), spark=spark)
+    assert report.status is CheckStatus.PASSED, str(report)
+    rows = {row[0]: row for row in paimon_java.read(table).rows}
+    sums = engine == "aggregation"
+    assert rows[102] == (102, 6 if sums else 5, 51.0, "new")
+    assert rows[101] == (101, 1, 50.5, "first")
+    assert len(rows) == 300
