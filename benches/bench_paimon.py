@@ -34,6 +34,17 @@ COLUMNS = (
     ("note", "STRING"),
     ("updated_at", "TIMESTAMP(6)"),
 )
+ENGINES = {
+    "deduplicate": {},
+    "partial-update": {"merge-engine": "partial-update", "ignore-delete": "true"},
+    "aggregation": {
+        "merge-engine": "aggregation",
+        "fields.amount.aggregate-function": "sum",
+        "fields.updated_at.aggregate-function": "max",
+        "fields.updated_at.ignore-retract": "true",
+    },
+}
+"""Options of a table by its merge engine; columns without a function keep the last value that is not null."""
 MERGED = Scan(options={"deletion-vectors.merge-on-read": "true"})
 TIMEOUT = 1800.0
 
@@ -44,22 +55,25 @@ class Size:
 
     base: int
     level0: int
+    engine: str = "deduplicate"
     buckets: int = 8
     commits: int = 2
     delete_every: int = 10
 
     @staticmethod
-    def parse(text: str) -> Size:
+    def parse(text: str, engine: str) -> Size:
         base, level0 = (int(float(part) * 1_000_000) for part in text.split("+"))
-        return Size(base, level0)
+        return Size(base, level0, engine)
 
     def __str__(self) -> str:
-        return f"{self.base / 1e6:g} M base + {self.level0 / 1e6:g} M level-0 rows, {self.buckets} buckets"
+        rows = f"{self.base / 1e6:g} M base + {self.level0 / 1e6:g} M level-0 rows"
+        return f"{self.engine}, {rows}, {self.buckets} buckets"
 
 
 def build(java: PaimonJava, table: Path, size: Size) -> None:
     """Even keys below 2 x base on the top level, then level-0 commits of random keys, some of them deletes."""
-    options = {"bucket": str(size.buckets), "deletion-vectors.enabled": "true", "write-only": "true"}
+    plain = {"bucket": str(size.buckets), "deletion-vectors.enabled": "true", "write-only": "true"}
+    options = {**plain, **ENGINES[size.engine]}
     java.create(table, Layout(columns=COLUMNS, primary_keys=("order_id",), options=options))
     java.write_random(table, RandomRows(rows=size.base, seed=1, sequential=True, step=2), timeout=TIMEOUT)
     java.compact(table, Compaction(full=True, threads=2), timeout=TIMEOUT)
@@ -132,13 +146,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sizes", nargs="*", default=["4+0.4", "20+2"], help="millions of rows: base+level0")
     parser.add_argument("--verify", default="full")
+    parser.add_argument("--engine", default="deduplicate", choices=ENGINES)
     arguments = parser.parse_args()
     names = ("pyspark", "pyarrow", "polars")
     print(json.dumps({"machine": platform.processor() or platform.machine(), "cores": os.cpu_count(),
                       "python": platform.python_version(), **{n: version(n) for n in names}}))  # fmt: skip
     for text in arguments.sizes:
         with tempfile.TemporaryDirectory(prefix="nightkeep-bench-") as folder:
-            measure(Size.parse(text), Path(folder), verify=arguments.verify)
+            measure(Size.parse(text, arguments.engine), Path(folder), verify=arguments.verify)
 
 
 if __name__ == "__main__":
