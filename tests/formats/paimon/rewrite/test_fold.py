@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -128,3 +129,15 @@ def test_the_sequence_number_is_that_of_the_last_row_that_counts() -> None:
     )
     rows, starts = table([[(INSERT, values), (INSERT, values), (DELETE, values)], [(INSERT, values)]])
     assert fold(rows, starts, told).column(SEQUENCE).to_pylist() == [1, 3]
+
+
+def test_many_keys_are_folded_at_once_by_both() -> None:
+    """An expression of the gate that repeats its rows for every key would not end."""
+    values = {"i": 1, "t": "a", "x": 0.25, "d": Decimal("0.01"), "b": True, "k": 7}
+    keys: Keys = [[(INSERT, values), (INSERT, values)]] * 20_000
+    rows, starts = table(keys)
+    told = replace(AGGREGATE, fields={**AGGREGATE.fields, "d": FieldRule(Function.SUM)})
+    folded = fold(rows, starts, told).column("d").to_pylist()
+    assert set(folded) == {Decimal("0.02")} and len(folded) == len(keys)
+    numbers = np.repeat(np.arange(len(keys)), 2)
+    assert merged_rows(rows.select([KIND, *TYPES]), numbers, told).column("d").to_pylist() == folded

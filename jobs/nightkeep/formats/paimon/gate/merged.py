@@ -146,15 +146,18 @@ def _number_sums(
     numbers = column.to_numpy()
     # 0.0 + -0.0 would lose a sign that the only number of a sum keeps.
     sums = np.full(keys, -0.0 if numbers.dtype.kind == "f" else 0, numbers.dtype)
-    np.add.at(sums, target, np.where(back, -numbers, numbers))
+    # The difference of two infinities is no number, in Java as well.
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.add.at(sums, target, np.where(back, -numbers, numbers))
     return pa.chunked_array([sums])
 
 
 def _decimal_sums(
     column: ChunkedArray, back: npt.NDArray[np.bool_], target: npt.NDArray[np.int64], keys: int
 ) -> ChunkedArray:
-    each = pl.DataFrame({"key": target, "number": pl.Series(column.cast(pa.decimal128(38, column.type.scale)))})
-    signed = pl.when(pl.Series(back)).then(-pl.col("number")).otherwise(pl.col("number"))
+    numbers = pl.Series(column.cast(pa.decimal128(38, column.type.scale)))
+    each = pl.DataFrame({"key": target, "number": numbers, "back": back})
+    signed = pl.when("back").then(-pl.col("number")).otherwise(pl.col("number"))
     sums = pl.DataFrame({"key": np.arange(keys)}).join(each.group_by("key").agg(signed.sum()), on="key", how="left")
     totals: ChunkedArray = pa.chunked_array([sums.sort("key")["number"].to_arrow()])
     limit = pa.scalar(10**column.type.precision, pa.decimal128(38, 0))
