@@ -215,6 +215,7 @@ def night(tables, options=(), **where):
 """
 
 
+@pytest.mark.extended
 def test_operators_and_jobs_agree_on_arguments_and_results(airflow: Airflow) -> None:
     # A dry run over the samples starts no session, so what it costs is the launcher.
     found = airflow.python(

@@ -134,6 +134,7 @@ def test_the_history_reads_naturally(delta_spark: DeltaSpark, lakes: Lakes, made
     assert (rust["operation"], rust["userMetadata"]) == ("OPTIMIZE", ours["userMetadata"])
 
 
+@pytest.mark.extended
 def test_delta_spark_goes_on(delta_spark: DeltaSpark, lakes: Lakes, made: HandMade) -> None:
     before = len(made.rows())
     published(made)

@@ -15,11 +15,11 @@ from tests.support.extended import some_extended
 FIRST, LAST = (int(bound) for bound in os.environ.get("NIGHTKEEP_SEEDS", "0:50").split(":"))
 
 
-@pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=10))
+@pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=6))
 def test_an_upgrade_does_what_java_does(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path)
 
 
-@pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=10))
+@pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=6))
 def test_an_upgrade_merges_rows_as_java_does(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path, merge_history)

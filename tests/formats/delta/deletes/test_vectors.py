@@ -287,6 +287,7 @@ def test_names_are_those_of_their_uuids(tmp_path: Path) -> None:
     assert vector_file(Vector(VectorStorage.RELATIVE, place, 1, 1, 1)) == f"nk-x/deletion_vector_{unique}.bin"
 
 
+@pytest.mark.extended
 def test_the_engines_hide_what_our_vectors_hide(delta_spark: DeltaSpark, lakes: Lakes, tmp_path: Path) -> None:
     """Three vectors in one file below a prefix: an array, a run and a bitset; and one inline."""
     rows = 200_000

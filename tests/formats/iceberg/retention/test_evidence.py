@@ -122,6 +122,7 @@ def test_a_table_that_adds_up_is_swept_for_good(golden: Made) -> None:
     assert opened(table).snapshot().units
 
 
+@pytest.mark.slow
 def test_no_damage_makes_a_live_file_an_orphan(tmp_path: Path) -> None:
     found = fuzz(iceberg_worlds(tmp_path), count=100)
     assert not found.failures and not found.surprises, str(found)

@@ -15,6 +15,7 @@ from tests.drivers.paimon_values import Layout
 from tests.formats.paimon.merge_twin import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, CannotTakeBack, Row, merged
 from tests.formats.paimon.rewrite.test_fold import FUNCTIONS, TYPES, bits
 from tests.formats.paimon.upgrade import upgrade
+from tests.support.extended import some_extended
 
 from nightkeep.checking.check import check
 from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function, MergeEngine, MergeRules
@@ -42,7 +43,7 @@ def update(random: Random) -> MergeRules:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", some_extended(range(6), keep=2))
 def test_spark_folds_as_java_does(seed: int, spark: SparkSession) -> None:
     random = Random(seed)
     told = (update if seed % 2 else aggregation)(random)
