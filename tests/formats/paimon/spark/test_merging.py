@@ -26,7 +26,7 @@ from nightkeep.reports import CheckStatus
 
 VALUES: dict[str, list[Any]] = {
     "i": [None, -3, 0, 2], "t": [None, "", "a", "\u00e9"], "x": [None, 0.0, -0.0, 0.25, float("nan")],
-    "d": [None, "0.01", "-2.50"], "b": [None, True, False], "k": [7],
+    "d": [None, "0.01", "-2.50", "600.00"], "b": [None, True, False], "k": [7],
 }  # fmt: skip
 
 

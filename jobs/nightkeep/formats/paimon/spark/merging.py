@@ -58,7 +58,7 @@ def _folded(name: str, kind: T.DataType, rule: FieldRule, rules: MergeRules) -> 
     def step(held: Column, row: Column) -> Column:
         value, is_delete = row[name], row["kind"] == _DELETE
         replaced = state(value, held["seen"] | F.lit(rules.engine is MergeEngine.PARTIAL_UPDATE))
-        retracted = state(_after_retract(rule, held["value"], value), held["seen"])
+        retracted = state(_after_retract(rule, held["value"], value, kind), held["seen"])
         if rules.engine is MergeEngine.PARTIAL_UPDATE:
             retracted = F.when(~held["seen"], replaced).otherwise(held)
         inserted = _after_insert(rule, held, value, kind)
@@ -86,10 +86,10 @@ def _after_insert(rule: FieldRule, held: Column, value: Column, kind: T.DataType
         case Function.MIN | Function.BOOL_AND:
             return _extreme(before, value, kind, Column.__lt__), yes
         case Function.SUM:
-            return F.coalesce(_sum(before, value, kind), before, value), yes
+            return _combined(before, value, alone=value, both=(before + value).try_cast(kind)), yes
 
 
-def _after_retract(rule: FieldRule, before: Column, value: Column) -> Column:
+def _after_retract(rule: FieldRule, before: Column, value: Column, kind: T.DataType) -> Column:
     if rule.ignores_retracts:
         return before
     match rule.function:
@@ -100,7 +100,7 @@ def _after_retract(rule: FieldRule, before: Column, value: Column) -> Column:
         case Function.LAST_NON_NULL_VALUE:
             return F.when(value.isNull(), before)
         case Function.SUM:
-            return F.coalesce(before - value, before, -value)
+            return _combined(before, value, alone=-value, both=(before - value).try_cast(kind))
         case _:
             return before
 
@@ -111,5 +111,6 @@ def _extreme(before: Column, value: Column, kind: T.DataType, beats: Callable[[C
     return F.when(before.isNull() | (value.isNotNull() & beats(new, old)), value).otherwise(before)
 
 
-def _sum(before: Column, value: Column, kind: T.DataType) -> Column:
-    return (before + value).try_cast(kind)
+def _combined(before: Column, value: Column, *, alone: Column, both: Column) -> Column:
+    """A sum that skips nulls. It is `both`, which is null beyond the digits of a decimal, where both are there."""
+    return F.when(before.isNull(), alone).when(value.isNull(), before).otherwise(both)
