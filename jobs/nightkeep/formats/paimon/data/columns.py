@@ -27,6 +27,7 @@ KIND = "_VALUE_KIND"
 KEY_PREFIX = "_KEY_"
 RETRACT_KINDS = (1, 3)
 """Row kinds that delete: -U and -D of RowKind.java."""
+DELETE_KIND = 3
 BATCH_ROWS = 1 << 16
 _SYSTEM = {SEQUENCE: pa.int64(), KIND: pa.int8()}
 

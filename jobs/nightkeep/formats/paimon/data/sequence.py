@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from nightkeep.formats.paimon.data.columns import SEQUENCE
+from nightkeep.formats.paimon.metadata.merge_engine import sequence_fields
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema
 from nightkeep.kernels.merge import Direction, OrderBy
-
-
-def sequence_fields(schema: PaimonSchema) -> tuple[str, ...]:
-    """Columns of `sequence.field`, in order; none by default."""
-    listed = schema.options.get("sequence.field", "")
-    return tuple(name.strip() for name in listed.split(",") if name.strip())
 
 
 def sequence_order(schema: PaimonSchema) -> tuple[OrderBy, ...]:

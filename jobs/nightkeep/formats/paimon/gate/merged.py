@@ -12,11 +12,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.formats.paimon.data.columns import KIND, RETRACT_KINDS
+from nightkeep.formats.paimon.data.columns import DELETE_KIND, KIND, RETRACT_KINDS
 from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function, MergeEngine, MergeRules
 from nightkeep.model.arrow_types import ChunkedArray
 
-_DELETE = 3
 _EXTREMES = (Function.MAX, Function.MIN, Function.BOOL_AND, Function.BOOL_OR)
 _KEY, _AT, _BASE = pl.col("key"), pl.col("at"), pl.col("base")
 """A row's key and place; and the place of the key's base, whose values stand, null or not, until later rows replace
@@ -45,7 +44,19 @@ def merged_rows(rows: pa.Table, keys: npt.NDArray[np.int64], rules: MergeRules) 
     frame = frame.with_columns(_base(rules).over("key").fill_null(-1).alias("base"))
     left = frame.group_by("key", maintain_order=True).agg(_is_left(rules).alias("left")).filter("left")["key"]
     frame = frame.filter(_KEY.is_in(left.implode()))
-    return pa.table({name: _values(frame, rows.column(name), name, rule, rules) for name, rule in rules.fields.items()})
+    places = frame.group_by("key", maintain_order=True).agg(
+        _place(name, rule, rules).alias(f"place {name}")
+        for name, rule in rules.fields.items()
+        if rule.function is not Function.SUM
+    )
+    return pa.table(
+        {
+            name: _sums(frame, rows.column(name), name, rule)
+            if rule.function is Function.SUM
+            else rows.column(name).take(places[f"place {name}"].to_arrow().cast(pa.int64()))
+            for name, rule in rules.fields.items()
+        }
+    )
 
 
 def comparable(column: ChunkedArray) -> ChunkedArray:
@@ -61,7 +72,7 @@ def comparable(column: ChunkedArray) -> ChunkedArray:
 
 def _base(rules: MergeRules) -> pl.Expr:
     """The place of a key's last -D, if that removes a row; else, for a partial update, of a retract that came first."""
-    removal = _AT.filter(pl.col("kind") == _DELETE).max()
+    removal = _AT.filter(pl.col("kind") == DELETE_KIND).max()
     first = pl.when(_RETRACT.first()).then(_AT.first())
     update = rules.engine is MergeEngine.PARTIAL_UPDATE
     bases = [*([removal] if rules.removes_on_delete else []), *([first] if update else [])]
@@ -71,19 +82,10 @@ def _base(rules: MergeRules) -> pl.Expr:
 def _is_left(rules: MergeRules) -> pl.Expr:
     """Whether the key has a row: its last row does not remove it and, for a partial update, one was inserted."""
     conditions = [
-        *([pl.col("kind").last() != _DELETE] if rules.removes_on_delete else []),
+        *([pl.col("kind").last() != DELETE_KIND] if rules.removes_on_delete else []),
         *([(~_RETRACT).any()] if rules.engine is MergeEngine.PARTIAL_UPDATE else []),
     ]
     return pl.all_horizontal(*conditions, pl.lit(value=True))
-
-
-def _values(
-    frame: pl.DataFrame, column: ChunkedArray, name: str, rule: FieldRule, rules: MergeRules
-) -> ChunkedArray:  # fmt: skip
-    if rule.function is Function.SUM:
-        return _sums(frame, column, name, rule)
-    places = frame.group_by("key", maintain_order=True).agg(_place(name, rule, rules).alias("place"))["place"]
-    return column.take(places.to_arrow().cast(pa.int64()))
 
 
 def _place(name: str, rule: FieldRule, rules: MergeRules) -> pl.Expr:

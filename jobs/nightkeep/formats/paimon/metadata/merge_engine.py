@@ -13,8 +13,8 @@ from enum import StrEnum
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema, option_bool
 from nightkeep.formats.paimon.metadata.types import TypeRoot
 
-_LONG_DIGITS = 18
-"""Decimals of so many digits are sums of 64-bit numbers."""
+LONG_DIGITS = 18
+"""Decimals of so many digits, and the sum of two, fit into 64 bits."""
 _IGNORE_DELETE = (
     "ignore-delete", "first-row.ignore-delete", "deduplicate.ignore-delete", "partial-update.ignore-delete",
 )  # fmt: skip
@@ -87,6 +87,12 @@ def merge_rules(schema: PaimonSchema) -> MergeRules | None:
     )
 
 
+def sequence_fields(schema: PaimonSchema) -> tuple[str, ...]:
+    """Columns of `sequence.field`, in order; none by default."""
+    listed = schema.options.get("sequence.field", "")
+    return tuple(name.strip() for name in listed.split(",") if name.strip())
+
+
 def merge_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     """Features of the merge engine that we do not handle, each with an advice."""
     engine = _engine(schema)
@@ -114,8 +120,8 @@ def _function_features(schema: PaimonSchema, engine: MergeEngine, field: PaimonF
         yield feature, "Paimon needs a sequence group for it"
     elif named in (Function.BOOL_AND, Function.BOOL_OR) and kind is not TypeRoot.BOOLEAN:
         yield feature, "it is of BOOLEAN columns"
-    elif named == Function.SUM and (kind not in SUMMED or (field.type.precision or 0) > _LONG_DIGITS):
-        yield feature, f"sums are of numbers, of DECIMAL up to {_LONG_DIGITS} digits"
+    elif named == Function.SUM and (kind not in SUMMED or (field.type.precision or 0) > LONG_DIGITS):
+        yield feature, f"sums are of numbers, of DECIMAL up to {LONG_DIGITS} digits"
 
 
 def _rule(schema: PaimonSchema, engine: MergeEngine, name: str) -> FieldRule:
@@ -125,8 +131,7 @@ def _rule(schema: PaimonSchema, engine: MergeEngine, name: str) -> FieldRule:
 
 def _named_function(schema: PaimonSchema, engine: MergeEngine, name: str) -> str:
     """AggregateMergeFunction.getAggFuncName; a partial update of no group keeps what is not null."""
-    listed = schema.options.get("sequence.field", "")
-    if engine is MergeEngine.AGGREGATION and name in {field.strip() for field in listed.split(",")}:
+    if engine is MergeEngine.AGGREGATION and name in sequence_fields(schema):
         return Function.LAST_VALUE
     if engine is MergeEngine.AGGREGATION and name in schema.primary_keys:
         return Function.KEY

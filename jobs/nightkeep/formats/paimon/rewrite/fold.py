@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.formats.paimon.data.columns import KIND, RETRACT_KINDS, SEQUENCE
+from nightkeep.formats.paimon.data.columns import DELETE_KIND, KIND, RETRACT_KINDS
 from nightkeep.formats.paimon.metadata.merge_engine import RETRACTABLE, FieldRule, Function, MergeEngine, MergeRules
 from nightkeep.formats.paimon.rewrite.sums import Sums
 from nightkeep.kernels.arrow_buffers import Rows
@@ -22,7 +22,7 @@ from nightkeep.kernels.key_order import encode
 from nightkeep.kernels.merge import Flags
 from nightkeep.model.arrow_types import Array, ChunkedArray
 
-_DELETE, _INSERT = 3, 0
+_INSERT = 0
 _NONE = -1
 
 
@@ -49,7 +49,7 @@ class _Fold:
     def __init__(self, rows: pa.Table, keys: int, rules: MergeRules) -> None:
         self._rows, self._rules, self._kinds = rows, rules, rows.column(KIND).to_numpy()
         self._retracts: Flags = np.isin(self._kinds, RETRACT_KINDS)
-        self._deletes: Flags = self._kinds == _DELETE
+        self._deletes: Flags = self._kinds == DELETE_KIND
         self._columns = {name: _state(rule, name, rows.column(name), keys) for name, rule in rules.fields.items()}
         self._begun, self._inserted, self._removed = (np.zeros(keys, np.bool_) for _ in range(3))
         self._last = np.full(keys, _NONE, np.int64)
@@ -122,7 +122,7 @@ class _Fold:
         for name in self._rows.column_names:
             if name == KIND:
                 columns[name] = pa.chunked_array([kinds])
-            elif name in self._columns and name != SEQUENCE:
+            elif name in self._columns:
                 columns[name] = self._columns[name].values(kept)
             else:
                 columns[name] = self._rows.column(name).take(last)

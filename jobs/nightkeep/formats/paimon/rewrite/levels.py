@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from nightkeep.formats.paimon.metadata.merge_engine import merge_rules
+from nightkeep.formats.paimon.metadata.merge_engine import merge_rules, sequence_fields
 from nightkeep.formats.paimon.metadata.schema import (
     PaimonSchema,
     level_formats,
@@ -78,7 +78,7 @@ class CompactionRules:
             full_interval_ms=option_millis(schema, "compaction.optimization-interval"),
             total_size_threshold=option_bytes(schema, "compaction.total-size-threshold"),
             incremental_size_threshold=option_bytes(schema, "compaction.incremental-size-threshold"),
-            values_needed=bool(option("sequence.field")) or merge_rules(schema) is not None,
+            values_needed=bool(sequence_fields(schema)) or merge_rules(schema) is not None,
             formats=level_formats(schema, num_levels),
         )
 

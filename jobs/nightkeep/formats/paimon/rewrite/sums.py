@@ -13,13 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nightkeep.formats.paimon.metadata.merge_engine import LONG_DIGITS
 from nightkeep.kernels.arrow_buffers import Rows, buffer_values
 from nightkeep.model.arrow_types import Array, ChunkedArray
 
 Numbers = npt.NDArray[Any]
 """Of the column's own width; decimals without their point, as 64-bit numbers."""
-_DIGITS = 18
-"""Decimals of so many digits, and twice their sum, fit into 64 bits."""
 
 
 class Sums:
@@ -80,8 +79,8 @@ def _numbers(column: ChunkedArray) -> Numbers:
     if not pa.types.is_decimal(column.type):
         filled: ChunkedArray = pc.fill_null(column, pa.scalar(0, column.type))
         return filled.to_numpy()
-    if column.type.precision > _DIGITS:
-        raise ValueError(f"expected a decimal of at most {_DIGITS} digits, found {column.type}")
+    if column.type.precision > LONG_DIGITS:
+        raise ValueError(f"expected a decimal of at most {LONG_DIGITS} digits, found {column.type}")
     # The low half of a 128-bit number is its value, as it fits into 64 bits.
     whole: Array = pa.concat_arrays([*column.chunks, pa.array([], column.type)])
     words = buffer_values(whole, 1, np.dtype(np.int64))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.paimon.data.sequence import sequence_fields
 from nightkeep.formats.paimon.data.write import wall_clock_ms
-from nightkeep.formats.paimon.metadata.merge_engine import merge_rules
+from nightkeep.formats.paimon.metadata.merge_engine import merge_rules, sequence_fields
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.rewrite.levels import (
