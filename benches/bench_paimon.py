@@ -37,6 +37,11 @@ COLUMNS = (
 ENGINES = {
     "deduplicate": {},
     "partial-update": {"merge-engine": "partial-update", "ignore-delete": "true"},
+    "sequence-groups": {
+        "merge-engine": "partial-update",
+        "fields.updated_at.sequence-group": "amount,status",
+        "fields.customer_id.sequence-group": "note",
+    },
     "aggregation": {
         "merge-engine": "aggregation",
         "fields.amount.aggregate-function": "sum",

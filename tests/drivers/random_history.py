@@ -59,11 +59,14 @@ SETTABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 SMALL_NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL(5, 2)", "DOUBLE", "FLOAT")
+GROUP_TYPES = ("INT", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP(3)", "DECIMAL(12, 2)", "DATE")
 RETRACTED = ("last_value", "last_non_null_value")
 UNRETRACTED = ("max", "min", "first_value", "first_non_null_value")
 
 # No slash: lookup compaction in Paimon Java names local files after the partition, and fails.
 ODD_PARTITIONS = ("", "a=b:c d%\u00e9", "..")
+# No blank one: Java's compactions forget it, and its readers do not.
+TEXTS = ("a", "b,a", "a,,c", "\u00e9; a")
 ODD_NUMBERS = ("NaN", "-0.0", "Infinity", "-Infinity")
 
 # Each option's values and how often it is set at all. Together they reach every branch of the level picking.
@@ -108,32 +111,81 @@ def merge_history(seed: int) -> History:
     random = Random(f"merge {seed}")
     plain = _layout(random)
     engine = random.choice(("partial-update", "aggregation"))
-    numbers = [(f"n{i}", random.choice(SMALL_NUMBERS)) for i in range(random.randrange(3))]
-    merging = _updating(random) if engine == "partial-update" else _aggregating(random, plain, numbers)
+    more = [(f"n{i}", random.choice(SMALL_NUMBERS)) for i in range(random.randrange(3))]
+    more += [("t0", "STRING")] * random.randrange(2)
+    if engine == "aggregation":
+        merging = _aggregating(random, plain, more)
+    else:
+        sequence, merging = _updating(random, plain, more)
+        more += sequence
     layout = replace(
-        plain, columns=[*plain.columns, *numbers], options={**plain.options, "merge-engine": engine, **merging}
+        plain, columns=[*plain.columns, *more], options={**plain.options, "merge-engine": engine, **merging}
     )
     return History(seed, layout, _steps(layout, random))
 
 
-def _updating(random: Random) -> dict[str, str]:
-    return random.choice(({"ignore-delete": "true"}, {"partial-update.remove-record-on-delete": "true"}))
+Columns = Sequence[tuple[str, str]]
 
 
-def _aggregating(random: Random, layout: Layout, numbers: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Functions that cannot take a value back ignore retracts: Java's writer fails at the others."""
+def _updating(random: Random, layout: Layout, more: Columns) -> tuple[Columns, dict[str, str]]:
+    """Columns of sequence groups, and the options of a partial update."""
+    if random.random() < 0.3:
+        return [], random.choice(({"ignore-delete": "true"}, {"partial-update.remove-record-on-delete": "true"}))
+    sequence = [(f"q{i}", random.choice(GROUP_TYPES)) for i in range(random.choice((1, 2, 2, 3)))]
+    names = [name for name, _ in sequence]
+    ends = 2 if len(names) == 3 or (len(names) == 2 and random.random() < 0.3) else 1
+    groups = [group for group in (names[:ends], names[ends:]) if group]
+    columns = [(name, text) for name, text in layout.columns if name.startswith("v")] + [*more]
+    of_group = {name: random.randrange(-1, len(groups)) for name, _ in columns}
+    # A group has a column at least.
+    of_group |= {columns[n % len(columns)][0]: n for n in range(len(groups))}
+    options = {}
+    for n, group in enumerate(groups):
+        if members := [name for name, at in of_group.items() if at == n]:
+            options[f"fields.{','.join(group)}.sequence-group"] = ",".join(members)
+    ignores = random.random() < 0.25
+    if ignores:
+        options["ignore-delete"] = "true"
+    elif random.random() < 0.5:
+        held = [group[0] for group in groups if f"fields.{','.join(group)}.sequence-group" in options]
+        options["partial-update.remove-record-on-sequence-group"] = random.choice(held)
+    for name, text in columns:
+        if of_group[name] >= 0 and random.random() < 0.6:
+            options |= _function(random, name, text, without=("first_non_null_value",))
+    return sequence, options
+
+
+def _function(
+    random: Random, name: str, text: str, *, without: Sequence[str] = (), ignores: bool = True
+) -> dict[str, str]:
+    """A function of a column; one that cannot take a value back ignores retracts, for Java's writer fails at others."""
+    computed = {"n": ("sum", "product"), "t": ("listagg", "listagg")}.get(name[0], ())
+    choice = [*RETRACTED, *computed, *(UNRETRACTED if ignores else ())]
+    function = random.choice([each for each in choice if each not in without])
+    if not ignores and function in ("listagg", "product"):
+        function = "last_value"
+    # Small whole numbers are soon beyond their type.
+    if function == "product" and text not in ("BIGINT", "DOUBLE", "FLOAT", "DECIMAL(5, 2)"):
+        function = "sum"
+    options = {f"fields.{name}.aggregate-function": function}
+    exact = function == "product" and text not in ("DOUBLE", "FLOAT")
+    if function in (*UNRETRACTED, "listagg") or exact or (ignores and random.random() < 0.2):
+        options[f"fields.{name}.ignore-retract"] = "true"
+    if function == "listagg":
+        options |= random.choice(({}, {f"fields.{name}.distinct": "true"}, {f"fields.{name}.list-agg-delimiter": "; "}))
+    return options
+
+
+def _aggregating(random: Random, layout: Layout, more: Columns) -> dict[str, str]:
     removes = random.random() < 0.4
     options = {"aggregation.remove-record-on-delete": "true"} if removes else {}
     if random.random() < 0.3:
         options["fields.default-aggregate-function"] = "last_value"
-    # Java allows no column to ignore retracts where a delete removes the row.
-    of_values = RETRACTED if removes else (*RETRACTED, *UNRETRACTED)
-    functions = {name: of_values for name, _ in layout.columns if name.startswith("v")}
-    for name, choice in {**functions, **{name: ("sum", *of_values) for name, _ in numbers}}.items():
+    values = [(name, text) for name, text in layout.columns if name.startswith("v")]
+    for name, text in [*values, *more]:
         if random.random() < 0.8:
-            function = options[f"fields.{name}.aggregate-function"] = random.choice(choice)
-            if function in UNRETRACTED or (not removes and random.random() < 0.2):
-                options[f"fields.{name}.ignore-retract"] = "true"
+            # Java allows no column to ignore retracts where a delete removes the row.
+            options |= _function(random, name, text, ignores=not removes)
     return options
 
 
@@ -250,7 +302,11 @@ class _Life:
         plain = [(name, text) for name, text in self._columns if name.startswith("v")]
         added = [name for name, _ in plain if name.startswith("va") and not name.endswith("r")]
         # Java refuses to rename a column that an option names.
-        named = {option.split(".")[1] for option in self._layout.options if option.startswith("fields.")}
+        options = self._layout.options
+        named = {option.split(".")[1] for option in options if option.startswith("fields.")}
+        named |= {
+            name for option, names in options.items() if option.endswith(".sequence-group") for name in names.split(",")
+        }
         free = [name for name, _ in plain if name not in named]
         widened = [(name, text) for name, text in plain if text in WIDER]
         kind = self._random.random()
@@ -285,7 +341,14 @@ class _Life:
         return [(kind, *row)] if kind != "+U" else [("-U", *row), ("+U", *row)]
 
     def _row(self, number: int) -> Values:
-        row = tuple(self._value(name, text, number) for name, text in self._columns)
+        values = {name: self._value(name, text, number) for name, text in self._columns}
+        for option, names in self._layout.options.items():
+            # Java's compactions and its readers disagree on a group that has values and no sequence.
+            if option.endswith(".sequence-group") and all(
+                values.get(q) is None for q in option.split(".")[1].split(",")
+            ):
+                values |= dict.fromkeys(names.split(","))
+        row = tuple(values[name] for name, _ in self._columns)
         key = tuple(row[self._index(name)] for name in self._layout.primary_keys)
         forgotten = self._forgotten.get(key)
         if forgotten is None or self._ranking.rank(row) >= self._ranking.rank(forgotten):
@@ -304,11 +367,21 @@ class _Life:
             return ODD_PARTITIONS[count] if self._spelled and bare == "STRING" else nth_value(bare, count)
         if name.startswith("k"):
             return self._key(bare, number)
+        if name.startswith("q"):
+            # Ties and late rows, and rows that leave the group alone.
+            return None if self._random.random() < 0.2 else self._in_group(bare)
         if name.startswith("s"):
             return None if self._random.random() < 0.1 else self._sequence(bare)
         if self._random.random() < 0.15:
             return None
+        if name.startswith("t"):
+            return self._random.choice(TEXTS)
         return self._number(bare) if name.startswith("n") else random_value(bare, self._random)
+
+    def _in_group(self, bare: str) -> Any:
+        if bare in ("DOUBLE", "STRING"):
+            return self._random.choice({"DOUBLE": (0.0, "-0.0", 1.5, "NaN"), "STRING": ("", "a", "b", "\u00e9")}[bare])
+        return nth_value(bare, self._random.randrange(4))
 
     def _number(self, bare: str) -> Any:
         """Few enough and small enough for a sum."""

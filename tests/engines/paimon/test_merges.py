@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.drivers.paimon_java import PaimonJava
-from tests.drivers.paimon_values import MERGE_ON_READ, Layout, Scan
+from tests.drivers.paimon_values import MERGE_ON_READ, Compaction, Layout, Scan
 from tests.formats.paimon.upgrade import upgrade
 
-from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function, MergeRules
+from nightkeep.formats.paimon.metadata.merge_engine import Function, MergeRules, SequenceGroup
 from nightkeep.formats.paimon.rewrite import rewrite
 from nightkeep.formats.paimon.rewrite.fold import fold
 from nightkeep.kernels.arrow_buffers import Rows
@@ -25,6 +25,10 @@ UPDATES = {"merge-engine": "partial-update", "partial-update.remove-record-on-de
 AGGREGATES = {
     "merge-engine": "aggregation", "sequence.field": "day", "fields.n.aggregate-function": "sum",
     "fields.best.aggregate-function": "max", "fields.best.ignore-retract": "true",
+}  # fmt: skip
+GROUPED = {
+    "merge-engine": "partial-update", "fields.day.sequence-group": "n,note", "fields.n.aggregate-function": "sum",
+    "partial-update.remove-record-on-sequence-group": "day",
 }  # fmt: skip
 Wrong = Callable[[pa.Table, Rows, MergeRules], pa.Table]
 
@@ -42,7 +46,7 @@ def made(paimon_java: PaimonJava, table: Path, engine: Mapping[str, str]) -> Pat
 def wrong_rules(change: Mapping[Function, Function]) -> Wrong:
     def wrongly(rows: pa.Table, starts: Rows, rules: MergeRules, **more: Any) -> pa.Table:
         fields = {
-            name: FieldRule(change.get(rule.function, rule.function), rule.ignores_retracts)
+            name: replace(rule, function=change.get(rule.function, rule.function))
             for name, rule in rules.fields.items()
         }
         return fold(rows, starts, replace(rules, fields=fields), **more)
@@ -52,6 +56,15 @@ def wrong_rules(change: Mapping[Function, Function]) -> Wrong:
 
 def keeps_deleted(rows: pa.Table, starts: Rows, rules: MergeRules, **more: Any) -> pa.Table:
     return fold(rows, starts, replace(rules, removes_on_delete=False, ignores_deletes=True), **more)
+
+
+def without_order(rows: pa.Table, starts: Rows, rules: MergeRules, **more: Any) -> pa.Table:
+    """Whatever arrives last is the newest of its group."""
+    return fold(rows, starts, replace(rules, groups=(SequenceGroup(("k",), removes=True),)), **more)
+
+
+def keeps_removed(rows: pa.Table, starts: Rows, rules: MergeRules, **more: Any) -> pa.Table:
+    return fold(rows, starts, replace(rules, groups=tuple(replace(g, removes=False) for g in rules.groups)), **more)
 
 
 def first_two_swapped(rows: pa.Table, starts: Rows, rules: MergeRules, **more: Any) -> pa.Table:
@@ -66,6 +79,10 @@ SABOTAGE: Mapping[str, tuple[Mapping[str, str], Wrong]] = {
     "deleted rows stay": (UPDATES, keeps_deleted),
     "values change places": (UPDATES, first_two_swapped),
     "the least is taken": (AGGREGATES, wrong_rules({Function.MAX: Function.MIN})),
+    "late rows win in a group": (GROUPED, without_order),
+    "a group that removes keeps": (GROUPED, keeps_removed),
+    "a group keeps its least sequence": (GROUPED, wrong_rules({Function.SEQUENCE: Function.MIN})),
+    "a sum of a group is its last value": (GROUPED, wrong_rules({Function.SUM: Function.LAST_VALUE})),
     "a sum is a maximum": (AGGREGATES, wrong_rules({Function.SUM: Function.LAST_VALUE})),
 }
 
@@ -84,7 +101,7 @@ def test_a_wrong_merge_is_not_published(
     assert [unit.equal for unit in document.units] == [False]
 
 
-@pytest.mark.parametrize("engine", [UPDATES, AGGREGATES], ids=["partial-update", "aggregation"])
+@pytest.mark.parametrize("engine", [UPDATES, AGGREGATES, GROUPED], ids=["partial-update", "aggregation", "groups"])
 def test_readers_see_after_us_what_a_merge_showed_before(
     engine: Mapping[str, str], paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
@@ -94,6 +111,23 @@ def test_readers_see_after_us_what_a_merge_showed_before(
     document = upgrade(table)
     assert document.outcome is Outcome.VERIFIED, document.reason
     assert sorted(paimon_java.read(table).rows) == merged
+
+
+def test_a_row_that_javas_compaction_would_change_stays_as_readers_see_it(
+    paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    """A group with values and no sequence: Java's readers show the only row of a key as it is stored."""
+    theirs, mine = tmp_path / "theirs", tmp_path / "mine"
+    for table in (theirs, mine):
+        paimon_java.create(table, Layout(columns=COLUMNS, primary_keys=["k"], options={**OPTIONS, **GROUPED}))
+        paimon_java.write(table, [("+I", 1, None, 7, 0.5, "alone"), ("+I", 2, None, 7, 0.5, "first")])
+        paimon_java.write(table, [("+I", 2, None, 8, None, "second")])
+    merged = sorted(paimon_java.read(mine, Scan(options=MERGE_ON_READ)).rows)
+    assert merged == [(1, None, 7, 0.5, "alone"), (2, None, None, 0.5, None)]
+    paimon_java.compact(theirs, Compaction(full=True))
+    assert sorted(paimon_java.read(theirs).rows)[0] == (1, None, None, 0.5, None)
+    assert upgrade(mine, full=True).outcome is Outcome.VERIFIED
+    assert sorted(paimon_java.read(mine).rows) == merged
 
 
 def test_a_retract_that_the_engine_does_not_take_is_named(paimon_java: PaimonJava, tmp_path: Path) -> None:

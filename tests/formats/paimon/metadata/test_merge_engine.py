@@ -9,13 +9,22 @@ from nightkeep.formats.paimon.metadata.merge_engine import (
     Function,
     MergeEngine,
     MergeRules,
+    SequenceGroup,
     merge_features,
     merge_rules,
 )
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
 from nightkeep.formats.paimon.metadata.types import parse_type
 
-COLUMNS = {"k": "INT NOT NULL", "s": "BIGINT", "n": "INT", "d": "DECIMAL(20, 2)", "b": "BOOLEAN", "t": "STRING"}
+COLUMNS = {
+    "k": "INT NOT NULL",
+    "s": "BIGINT",
+    "n": "INT",
+    "d": "DECIMAL(20, 2)",
+    "b": "BOOLEAN",
+    "t": "STRING",
+    "m": "INT",
+}
 KEEPS = FieldRule(Function.LAST_NON_NULL_VALUE)
 
 
@@ -31,7 +40,36 @@ def test_a_table_keeps_whole_rows_unless_it_says_otherwise() -> None:
 @pytest.mark.parametrize("option", ["ignore-delete", "partial-update.ignore-delete"])
 def test_a_partial_update_keeps_what_is_not_null(option: str) -> None:
     told = merge_rules(schema({"merge-engine": "PARTIAL-UPDATE", option: "true"}))
-    assert told == MergeRules(MergeEngine.PARTIAL_UPDATE, dict.fromkeys(COLUMNS, KEEPS), True, False)
+    fields = {**dict.fromkeys(COLUMNS, KEEPS), "k": FieldRule(Function.KEY)}
+    assert told == MergeRules(MergeEngine.PARTIAL_UPDATE, fields, True, False)
+
+
+def test_columns_of_a_sequence_group_are_as_new_as_its_sequence() -> None:
+    told = merge_rules(
+        schema({
+            "merge-engine": "partial-update", "fields.s,n.sequence-group": "d,t", "fields.b.sequence-group": "m",
+            "fields.t.aggregate-function": "listagg", "fields.t.list-agg-delimiter": ";", "fields.t.distinct": "true",
+            "fields.t.ignore-retract": "true", "partial-update.remove-record-on-sequence-group": "b",
+        })
+    )  # fmt: skip
+    assert told is not None
+    assert dict(told.fields) == {
+        "k": FieldRule(Function.KEY),
+        "s": FieldRule(Function.SEQUENCE, group=0),
+        "n": FieldRule(Function.SEQUENCE, group=0),
+        "d": FieldRule(Function.OF_GROUP, group=0),
+        "b": FieldRule(Function.SEQUENCE, group=1),
+        "t": FieldRule(Function.LISTAGG, ignores_retracts=True, group=0, delimiter=";", distinct=True),
+        "m": FieldRule(Function.OF_GROUP, group=1),
+    }
+    assert told.groups == (SequenceGroup(("s", "n")), SequenceGroup(("b",), removes=True))
+
+
+def test_a_default_function_is_not_that_of_a_sequence_field() -> None:
+    options = {**UPDATES, "fields.s.sequence-group": "n,d,b,t,m", "fields.default-aggregate-function": "last_value"}
+    assert not list(merge_features(schema(options)))
+    told = merge_rules(schema(options))
+    assert told is not None and told.fields["s"].function is Function.SEQUENCE
 
 
 def test_an_aggregation_has_a_function_for_every_column() -> None:
@@ -50,15 +88,69 @@ def test_an_aggregation_has_a_function_for_every_column() -> None:
         "d": FieldRule(Function.MAX),
         "b": FieldRule(Function.BOOL_OR),
         "t": FieldRule(Function.MAX, ignores_retracts=True),
+        "m": FieldRule(Function.MAX),
     }
     assert (told.ignores_deletes, told.removes_on_delete) == (False, True)
 
 
 AGGREGATES = {"merge-engine": "aggregation"}
 UPDATES = {"merge-engine": "partial-update"}
+GROUP = {"fields.s.sequence-group": "n,t"}
 REFUSED: Mapping[str, tuple[Mapping[str, str], str]] = {
     "first row": ({"merge-engine": "first-row"}, "option merge-engine = first-row is not handled"),
-    "a group": ({**UPDATES, "fields.s.sequence-group": "n,t"}, "option fields.s.sequence-group is not handled"),
+    "a group of an aggregation": (
+        {**AGGREGATES, "fields.s.sequence-group": "n,t"},
+        "option fields.s.sequence-group is not handled",
+    ),
+    "a group of a column that is not there": (
+        {**UPDATES, "fields.s.sequence-group": "n, t"},
+        "option fields.s.sequence-group = n, t is not handled",
+    ),
+    "a group of a key": (
+        {**UPDATES, "fields.s.sequence-group": "k,t"},
+        "option fields.s.sequence-group = k,t is not handled",
+    ),
+    "a column of two groups": (
+        {**UPDATES, "fields.s.sequence-group": "t", "fields.n.sequence-group": "t"},
+        "option fields.n.sequence-group = t is not handled",
+    ),
+    "a sequence that follows another": (
+        {**UPDATES, "fields.s.sequence-group": "n", "fields.n.sequence-group": "t"},
+        "option fields.n.sequence-group = t is not handled",
+    ),
+    "a removing column of no group": (
+        {**UPDATES, "fields.s.sequence-group": "n", "partial-update.remove-record-on-sequence-group": "n"},
+        "option partial-update.remove-record-on-sequence-group is not handled",
+    ),
+    "deletes that remove and are ignored": (
+        {**UPDATES, **GROUP, "ignore-delete": "true", "partial-update.remove-record-on-sequence-group": "s"},
+        "options ignore-delete and partial-update.remove-record-on-sequence-group are not handled together",
+    ),
+    "deletes that remove, and groups": (
+        {**UPDATES, **GROUP, "partial-update.remove-record-on-delete": "true"},
+        "options partial-update.remove-record-on-delete and fields.s.sequence-group are not handled together",
+    ),
+    "a first value of a group that Java takes in the order of arrival": (
+        {**UPDATES, **GROUP, "fields.n.aggregate-function": "first_non_null_value"},
+        "aggregate function first_non_null_value of column n (INT) is not handled",
+    ),
+    "parts that a long delimiter cannot tell apart": (
+        {
+            **AGGREGATES,
+            "fields.t.aggregate-function": "listagg",
+            "fields.t.distinct": "true",
+            "fields.t.list-agg-delimiter": ", ",
+        },
+        "aggregate function listagg of column t (STRING) is not handled",
+    ),
+    "a list of numbers": (
+        {**AGGREGATES, "fields.n.aggregate-function": "listagg"},
+        "aggregate function listagg of column n (INT) is not handled",
+    ),
+    "a function of ours that nobody may name": (
+        {**AGGREGATES, "fields.n.aggregate-function": "of-group"},
+        "aggregate function of-group of column n (INT) is not handled",
+    ),
     "a function of a group": (
         {**UPDATES, "fields.n.aggregate-function": "sum"},
         "aggregate function sum of column n (INT) is not handled",

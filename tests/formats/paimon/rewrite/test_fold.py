@@ -12,52 +12,89 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from tests.formats.paimon.merge_twin import DELETE, INSERT, UPDATE_BEFORE, CannotTakeBack, Row, merged
+from tests.formats.paimon.merge_twin import DELETE, INSERT, UPDATE_BEFORE, CannotMerge, Row, merged
 
 from nightkeep.formats.paimon.data.columns import KIND, SEQUENCE
 from nightkeep.formats.paimon.gate.merged import merged_rows
-from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function, MergeEngine, MergeRules
+from nightkeep.formats.paimon.metadata.merge_engine import (
+    FieldRule,
+    Function,
+    MergeEngine,
+    MergeRules,
+    SequenceGroup,
+)
 from nightkeep.formats.paimon.rewrite.fold import fold
 from nightkeep.kernels.fingerprint import fingerprint
 
 TYPES: Mapping[str, pa.DataType] = {
     "i": pa.int8(), "t": pa.string(), "x": pa.float64(), "d": pa.decimal128(5, 2), "b": pa.bool_(), "k": pa.int32(),
+    "g": pa.int32(), "h": pa.string(),
 }  # fmt: skip
 VALUES: Mapping[str, st.SearchStrategy[Any]] = {
     "i": st.integers(-3, 3),
-    "t": st.sampled_from(["", "a", "b", "\u00e9"]),
+    "t": st.sampled_from(["", " \t", "a", "b,a", "a,,c", "\u00e9"]),
     "x": st.sampled_from([0.0, -0.0, 0.25, -1.5, float("nan"), float("inf"), 1e300]),
-    "d": st.sampled_from([Decimal("0.01"), Decimal("-600.00"), Decimal("600.00")]),
+    "d": st.sampled_from([Decimal("0.01"), Decimal("-9.95"), Decimal("-600.00"), Decimal("600.00")]),
     "b": st.booleans(),
     "k": st.just(7),
+    "g": st.integers(0, 3),
+    "h": st.sampled_from(["", "a", "b"]),
 }
+ANY = [
+    Function.LAST_VALUE, Function.LAST_NON_NULL_VALUE, Function.FIRST_VALUE, Function.FIRST_NON_NULL_VALUE,
+    Function.MAX, Function.MIN,
+]  # fmt: skip
 FUNCTIONS: Mapping[str, Sequence[Function]] = {
-    "i": [f for f in Function if f not in (Function.BOOL_AND, Function.BOOL_OR, Function.KEY)],
-    "t": [Function.LAST_VALUE, Function.LAST_NON_NULL_VALUE, Function.FIRST_VALUE, Function.MAX, Function.MIN],
-    "x": [Function.SUM, Function.MAX, Function.MIN, Function.FIRST_NON_NULL_VALUE],
-    "d": [Function.SUM, Function.MAX, Function.LAST_NON_NULL_VALUE],
+    "i": [Function.SUM, Function.PRODUCT, *ANY],
+    "t": [Function.LISTAGG, *ANY],
+    "x": [Function.SUM, Function.PRODUCT, *ANY],
+    "d": [Function.SUM, Function.PRODUCT, *ANY],
     "b": [Function.BOOL_AND, Function.BOOL_OR, Function.FIRST_VALUE],
     "k": [Function.KEY],
+    "g": ANY,
+    "h": ANY,
 }
+GROUPS: Sequence[tuple[tuple[str, ...], ...]] = ((), (("g",),), (("g", "h"),), (("g",), ("h",)))
 Keys = list[list[Row]]
 
 
 @st.composite
 def rules(draw: st.DrawFn) -> MergeRules:
-    engine = draw(st.sampled_from([MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION]))
-    updates = engine is MergeEngine.PARTIAL_UPDATE
-    removes = draw(st.booleans())
+    return draw(update_rules() if draw(st.booleans()) else aggregate_rules())
+
+
+@st.composite
+def aggregate_rules(draw: st.DrawFn) -> MergeRules:
+    fields = {name: draw(field_rule(name)) for name in TYPES}
+    return MergeRules(MergeEngine.AGGREGATION, fields, ignores_deletes=False, removes_on_delete=draw(st.booleans()))
+
+
+@st.composite
+def update_rules(draw: st.DrawFn) -> MergeRules:
+    groups = draw(st.sampled_from(GROUPS))
+    sequence = {name: n for n, group in enumerate(groups) for name in group}
+    fields = {name: FieldRule(Function.LAST_NON_NULL_VALUE) for name in TYPES}
+    fields |= {name: FieldRule(Function.SEQUENCE, group=n) for name, n in sequence.items()}
+    for name in [name for name in "itxdb" if groups and draw(st.booleans())]:
+        told = draw(field_rule(name))
+        if told.function is Function.FIRST_NON_NULL_VALUE or draw(st.booleans()):
+            told = FieldRule(Function.OF_GROUP)
+        fields[name] = replace(told, group=draw(st.integers(0, len(groups) - 1)))
+    removes, ignores = draw(st.sampled_from([(False, False), (False, True), (True, False)]))
     return MergeRules(
-        engine=engine,
-        fields={
-            name: FieldRule(Function.LAST_NON_NULL_VALUE)
-            if updates
-            else FieldRule(draw(st.sampled_from(FUNCTIONS[name])), name != "k" and draw(st.booleans()))
-            for name in TYPES
-        },
-        ignores_deletes=updates and not removes and draw(st.booleans()),
-        removes_on_delete=removes,
+        engine=MergeEngine.PARTIAL_UPDATE,
+        fields=fields,
+        ignores_deletes=ignores,
+        removes_on_delete=removes and not groups,
+        groups=tuple(SequenceGroup(names, removes and draw(st.booleans())) for names in groups),
     )
+
+
+@st.composite
+def field_rule(draw: st.DrawFn, name: str) -> FieldRule:
+    function = draw(st.sampled_from(FUNCTIONS[name]))
+    distinct = function is Function.LISTAGG and draw(st.booleans())
+    return FieldRule(function, name != "k" and draw(st.booleans()), distinct=distinct)
 
 
 def row() -> st.SearchStrategy[Row]:
@@ -88,13 +125,13 @@ AGGREGATE = MergeRules(MergeEngine.AGGREGATION, {n: FieldRule(FUNCTIONS[n][0]) f
 
 
 @given(st.lists(st.lists(row(), min_size=1, max_size=6), max_size=5), rules())
-@example([[(DELETE, {"i": 1, "t": "a", "x": -0.0, "d": None, "b": True, "k": 7})]], AGGREGATE)
+@example([[(DELETE, {"i": 1, "t": "a", "x": -0.0, "d": None, "b": True, "k": 7, "g": 1, "h": None})]], AGGREGATE)
 def test_a_fold_is_what_java_makes_of_rows_one_by_one(keys: Keys, told: MergeRules) -> None:
     rows, starts = table(keys)
     try:
         wanted = expected(keys, told)
-    except CannotTakeBack:
-        with pytest.raises(ValueError, match="expected no row of kind -U or -D"):
+    except CannotMerge:
+        with pytest.raises((ValueError, OverflowError), match=r"expected no |beyond int8"):
             fold(rows, starts, told)
         return
     folded = fold(rows, starts, told)
@@ -104,10 +141,12 @@ def test_a_fold_is_what_java_makes_of_rows_one_by_one(keys: Keys, told: MergeRul
 
 @given(st.lists(st.lists(row(), min_size=1, max_size=6), max_size=5), rules())
 def test_the_gate_makes_the_same_rows_by_other_means(keys: Keys, told: MergeRules) -> None:
+    # The gate shows the only row of a key as it is stored.
+    keys = [some for some in keys if len(some) > 1 or some[0][0] in (UPDATE_BEFORE, DELETE)]
     rows, starts = table(keys)
     try:
         wanted = expected(keys, told)
-    except CannotTakeBack:
+    except CannotMerge:
         assume(False)
     numbers = np.repeat(np.arange(len(keys)), np.diff(np.append(starts, rows.num_rows)))
     # A decimal that passed its limit is null for good in Java's order only; the gate takes it for a difference.
@@ -123,7 +162,7 @@ def _small(keys: Keys) -> bool:
 
 
 def test_the_sequence_number_is_that_of_the_last_row_that_counts() -> None:
-    values = {"i": 1, "t": "a", "x": 0.25, "d": None, "b": None, "k": 7}
+    values = {"i": 1, "t": "a", "x": 0.25, "d": None, "b": None, "k": 7, "g": 1, "h": None}
     told = MergeRules(
         MergeEngine.PARTIAL_UPDATE, dict.fromkeys(TYPES, FieldRule(Function.LAST_NON_NULL_VALUE)), True, False
     )
@@ -133,7 +172,7 @@ def test_the_sequence_number_is_that_of_the_last_row_that_counts() -> None:
 
 def test_many_keys_are_folded_at_once_by_both() -> None:
     """An expression of the gate that repeats its rows for every key would not end."""
-    values = {"i": 1, "t": "a", "x": 0.25, "d": Decimal("0.01"), "b": True, "k": 7}
+    values = {"i": 1, "t": "a", "x": 0.25, "d": Decimal("0.01"), "b": True, "k": 7, "g": 1, "h": None}
     keys: Keys = [[(INSERT, values), (INSERT, values)]] * 20_000
     rows, starts = table(keys)
     told = replace(AGGREGATE, fields={**AGGREGATE.fields, "d": FieldRule(Function.SUM)})

@@ -12,14 +12,15 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.formats.paimon.data.columns import DELETE_KIND, KIND, RETRACT_KINDS
-from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function, MergeEngine, MergeRules
-from nightkeep.model.arrow_types import ChunkedArray
+from nightkeep.formats.paimon.data.columns import KIND, RETRACT_KINDS
+from nightkeep.formats.paimon.gate.comparable import comparable
+from nightkeep.formats.paimon.gate.group_order import NO_BASE, Taken, row_roles
+from nightkeep.formats.paimon.gate.merged_values import joined, products, sums
+from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function, MergeRules
 
 _EXTREMES = (Function.MAX, Function.MIN, Function.BOOL_AND, Function.BOOL_OR)
-_KEY, _AT, _BASE = pl.col("key"), pl.col("at"), pl.col("base")
-"""A row's key and place; and the place of the key's base, whose values stand, null or not, until later rows replace
-them: -1 where there is none."""
+_COMPUTED = {Function.SUM: sums, Function.PRODUCT: products, Function.LISTAGG: joined}
+_AT, _BASE = pl.col("at"), pl.col("base")
 _RETRACT = pl.col("kind").is_in(RETRACT_KINDS)
 
 
@@ -28,11 +29,16 @@ def merged_rows(rows: pa.Table, keys: npt.NDArray[np.int64], rules: MergeRules) 
 
     `rows` are sorted by key and then by sequence; `keys` has an ascending number per row, equal for rows of one key.
     """
+    kinds = rows.column(KIND).to_numpy()
+    roles = row_roles(rows, keys, kinds, rules)
     frame = pl.DataFrame(
         {
             "key": keys,
             "at": np.arange(rows.num_rows),
-            "kind": rows.column(KIND).to_numpy(),
+            "kind": kinds,
+            "base": roles.base,
+            **_flags(None, roles.ungrouped),
+            **{name: flags for n, taken in enumerate(roles.taken) for name, flags in _flags(n, taken).items()},
             **{f"there {name}": pc.is_valid(rows.column(name)).to_numpy() for name in rules.fields},
             **{
                 f"value {name}": pl.Series(comparable(rows.column(name)))
@@ -40,70 +46,62 @@ def merged_rows(rows: pa.Table, keys: npt.NDArray[np.int64], rules: MergeRules) 
                 if rule.function in _EXTREMES
             },
         }
-    )
-    frame = frame.with_columns(_base(rules).over("key").fill_null(-1).alias("base"))
-    left = frame.group_by("key", maintain_order=True).agg(_is_left(rules).alias("left")).filter("left")["key"]
-    frame = frame.filter(_KEY.is_in(left.implode()))
+    ).filter(roles.left)
     places = frame.group_by("key", maintain_order=True).agg(
-        _place(name, rule, rules).alias(f"place {name}")
+        _place(name, rule).alias(f"place {name}")
         for name, rule in rules.fields.items()
-        if rule.function is not Function.SUM
+        if rule.function not in _COMPUTED
     )
     return pa.table(
         {
-            name: _sums(frame, rows.column(name), name, rule)
-            if rule.function is Function.SUM
+            name: _COMPUTED[rule.function](_parts(frame, name, rule), rows.column(name), rule)
+            if rule.function in _COMPUTED
             else rows.column(name).take(places[f"place {name}"].to_arrow().cast(pa.int64()))
             for name, rule in rules.fields.items()
         }
     )
 
 
-def comparable(column: ChunkedArray) -> ChunkedArray:
-    """Floats as integers that order like Java's Double.compare: -0.0 below 0.0, NaN last."""
-    if not pa.types.is_floating(column.type):
-        return column
-    width = column.type.bit_width
-    values = column.combine_chunks().fill_null(0.0).to_numpy(zero_copy_only=False)
-    bits = np.where(np.isnan(values), values.dtype.type("nan"), values).view(f"i{width // 8}")
-    ordered = np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
-    return pa.chunked_array([pa.array(ordered, mask=column.is_null().combine_chunks().to_numpy(zero_copy_only=False))])
+def _flags(group: int | None, taken: Taken) -> dict[str, npt.NDArray[np.bool_]]:
+    return {f"newer {group}": taken.newer, f"older {group}": taken.older}
 
 
-def _base(rules: MergeRules) -> pl.Expr:
-    """The place of a key's last -D, if that removes a row; else, for a partial update, of a retract that came first."""
-    removal = _AT.filter(pl.col("kind") == DELETE_KIND).max()
-    first = pl.when(_RETRACT.first()).then(_AT.first())
-    update = rules.engine is MergeEngine.PARTIAL_UPDATE
-    bases = [*([removal] if rules.removes_on_delete else []), *([first] if update else [])]
-    return pl.coalesce(*bases, pl.lit(None, pl.Int64))
+def _parts(frame: pl.DataFrame, name: str, rule: FieldRule) -> pl.DataFrame:
+    """All rows of a computed column: `key`, `at`, `there`, `back` of a retract, and which of `base`, `newer` and
+    `older` they are. A base that is also a retract is both."""
+    able = ~_RETRACT if rule.ignores_retracts else pl.lit(value=True)
+    return frame.select(
+        "key",
+        "at",
+        base=_AT == _BASE,
+        newer=pl.col(f"newer {rule.group}") & able,
+        older=pl.col(f"older {rule.group}") & able,
+        there=pl.col(f"there {name}"),
+        back=_RETRACT,
+    )
 
 
-def _is_left(rules: MergeRules) -> pl.Expr:
-    """Whether the key has a row: its last row does not remove it and, for a partial update, one was inserted."""
-    conditions = [
-        *([pl.col("kind").last() != DELETE_KIND] if rules.removes_on_delete else []),
-        *([(~_RETRACT).any()] if rules.engine is MergeEngine.PARTIAL_UPDATE else []),
-    ]
-    return pl.all_horizontal(*conditions, pl.lit(value=True))
-
-
-def _place(name: str, rule: FieldRule, rules: MergeRules) -> pl.Expr:
+def _place(name: str, rule: FieldRule) -> pl.Expr:
     """The place of the row whose value the column has; null for null."""
-    base = pl.when(_BASE.first() >= 0).then(_BASE.first())
-    there, counts = pl.col(f"there {name}"), _AT > _BASE
-    stands = (counts & ~_RETRACT | (_AT == _BASE)) & there
+    base = pl.when(_BASE.first() != NO_BASE).then(_BASE.first())
+    there, newer, older = pl.col(f"there {name}"), pl.col(f"newer {rule.group}"), pl.col(f"older {rule.group}")
+    taken = newer | older
+    stands = (taken & ~_RETRACT | (_AT == _BASE)) & there
+    back = _RETRACT & (not rule.ignores_retracts)
     match rule.function:
         case Function.KEY:
             return _AT.max()
+        case Function.SEQUENCE:
+            return pl.coalesce(_AT.filter(newer).max(), base)
+        case Function.OF_GROUP:
+            return _last(newer, newer & _RETRACT, base)
         case Function.LAST_VALUE:
-            return _last(counts, rule, rules, base)
+            return _last(newer & ~_RETRACT, taken & back, base)
         case Function.LAST_NON_NULL_VALUE:
-            return _last(counts & there, rule, rules, base)
-        case Function.FIRST_VALUE:
-            return _first(~_RETRACT, base)
-        case Function.FIRST_NON_NULL_VALUE:
-            return _first(~_RETRACT & there, base)
+            return _last_there(newer & there & ~_RETRACT, older & there & ~_RETRACT, taken & there & back, there, base)
+        case Function.FIRST_VALUE | Function.FIRST_NON_NULL_VALUE:
+            able = ~_RETRACT if rule.function is Function.FIRST_VALUE else ~_RETRACT & there
+            return _first(able, newer, older, base)
         case Function.MAX | Function.BOOL_OR:
             return _AT.filter(stands).sort_by(pl.col(f"value {name}").filter(stands)).last()
         case function:
@@ -111,58 +109,25 @@ def _place(name: str, rule: FieldRule, rules: MergeRules) -> pl.Expr:
             return _AT.filter(stands).sort_by(pl.col(f"value {name}").filter(stands)).first()
 
 
-def _last(able: pl.Expr, rule: FieldRule, rules: MergeRules, base: pl.Expr) -> pl.Expr:
-    """The last row that is able, null if it takes a value back, and the base where there is none."""
-    if rules.engine is MergeEngine.PARTIAL_UPDATE or rule.ignores_retracts:
-        return pl.coalesce(_AT.filter(able & ~_RETRACT).max(), base)
-    taken_back = _RETRACT.filter(able).last().fill_null(value=False)
-    return pl.when(~taken_back).then(pl.coalesce(_AT.filter(able).max(), base))
+def _last(able: pl.Expr, back: pl.Expr, base: pl.Expr) -> pl.Expr:
+    """The last row that is able, null if one that takes a value back is not before it, and the base without either."""
+    last, last_back = _AT.filter(able & ~back).max(), _AT.filter(back).max()
+    return pl.when(last_back.is_null()).then(pl.coalesce(last, base)).when(last > last_back).then(last)
 
 
-def _first(able: pl.Expr, base: pl.Expr) -> pl.Expr:
-    """The first row that is able. It counts once: if it came before the base, no later one does."""
-    first = _AT.filter(able).min()
-    return pl.when(first > _BASE.first()).then(first).otherwise(base)
+def _last_there(newer: pl.Expr, older: pl.Expr, back: pl.Expr, there: pl.Expr, base: pl.Expr) -> pl.Expr:
+    """As `_last`; and where nothing newer came, the first of the older rows that found the column empty."""
+    last_back = _AT.filter(back).max().fill_null(NO_BASE)
+    last = _AT.filter(newer).max()
+    held = pl.when(last_back == NO_BASE).then(base)
+    held_there = (there & (_AT == _BASE)).any() & (last_back == NO_BASE)
+    filling = _AT.filter(older & (last_back < _AT)).min()
+    return pl.when(last > last_back).then(last).when(held_there).then(held).otherwise(pl.coalesce(filling, held))
 
 
-def _sums(frame: pl.DataFrame, column: ChunkedArray, name: str, rule: FieldRule) -> ChunkedArray:
-    """The sums of each key; null where no row has a number, or beyond the digits of a decimal."""
-    is_base = _AT == _BASE
-    counted = (_AT > _BASE) & ~_RETRACT if rule.ignores_retracts else _AT > _BASE
-    keys = frame["key"].unique(maintain_order=True).to_numpy()
-    some = frame.filter((counted | is_base) & pl.col(f"there {name}")).select("key", "at", back=_RETRACT & ~is_base)
-    numbers = column.take(some["at"].to_arrow())
-    target = np.searchsorted(keys, some["key"].to_numpy())
-    add = _decimal_sums if pa.types.is_decimal(column.type) else _number_sums
-    sums = add(numbers, some["back"].to_numpy(), target, len(keys))
-    none = np.ones(len(keys), np.bool_)
-    none[target] = False
-    shown: ChunkedArray = pc.if_else(pa.array(none), pa.scalar(None, column.type), sums.cast(column.type))
-    return shown
-
-
-def _number_sums(
-    column: ChunkedArray, back: npt.NDArray[np.bool_], target: npt.NDArray[np.int64], keys: int
-) -> ChunkedArray:
-    """In the order of rows, because sums of floating numbers depend on it."""
-    numbers = column.to_numpy()
-    # 0.0 + -0.0 would lose a sign that the only number of a sum keeps.
-    sums = np.full(keys, -0.0 if numbers.dtype.kind == "f" else 0, numbers.dtype)
-    # The difference of two infinities is no number, in Java as well.
-    with np.errstate(over="ignore", invalid="ignore"):
-        np.add.at(sums, target, np.where(back, -numbers, numbers))
-    return pa.chunked_array([sums])
-
-
-def _decimal_sums(
-    column: ChunkedArray, back: npt.NDArray[np.bool_], target: npt.NDArray[np.int64], keys: int
-) -> ChunkedArray:
-    numbers = pl.Series(column.cast(pa.decimal128(38, column.type.scale)))
-    each = pl.DataFrame({"key": target, "number": numbers, "back": back})
-    signed = pl.when("back").then(-pl.col("number")).otherwise(pl.col("number"))
-    sums = pl.DataFrame({"key": np.arange(keys)}).join(each.group_by("key").agg(signed.sum()), on="key", how="left")
-    totals: ChunkedArray = pa.chunked_array([sums.sort("key")["number"].to_arrow()])
-    limit = pa.scalar(10**column.type.precision, pa.decimal128(38, 0))
-    within = pc.less(pc.abs(totals), limit.cast(pa.decimal256(60, column.type.scale)))
-    shown: ChunkedArray = pc.if_else(within, totals, pa.scalar(None, totals.type))
-    return shown
+def _first(able: pl.Expr, newer: pl.Expr, older: pl.Expr, base: pl.Expr) -> pl.Expr:
+    """The first row that is able. It counts once: if it came before the base, no newer row does. A row that is older
+    than its group takes the place of the first."""
+    first = _AT.filter(able & (newer | older | (_AT < _BASE))).min()
+    takes = able & pl.when(first == _AT).then(newer).otherwise(older)
+    return pl.coalesce(_AT.filter(takes).max(), base)

@@ -25,7 +25,8 @@ from nightkeep.formats.paimon.data.columns import (
     value_columns,
 )
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
-from nightkeep.formats.paimon.gate.merged import comparable, merged_rows
+from nightkeep.formats.paimon.gate.comparable import comparable
+from nightkeep.formats.paimon.gate.merged import merged_rows
 from nightkeep.formats.paimon.metadata.merge_engine import merge_rules
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile

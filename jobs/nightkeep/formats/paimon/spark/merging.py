@@ -11,68 +11,83 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function, MergeEngine, MergeRules
+from nightkeep.formats.paimon.metadata.merge_engine import BLANK, FieldRule, Function, MergeEngine, MergeRules
 from nightkeep.formats.paimon.spark.data_files import LIVE_KINDS
+from nightkeep.formats.paimon.spark.row_roles import is_retract, sequences, with_roles
 from nightkeep.spark.view import comparable
 
-_DELETE = 3
 _ROWS = "rows"
 
 
 def merged(
-    rows: DataFrame, *, by: Sequence[str], place: Column, fields: Sequence[tuple[str, T.DataType, FieldRule]],
+    rows: DataFrame, *, by: Sequence[str], place: Column, fields: Sequence[tuple[str, str, T.DataType]],
     rules: MergeRules,
 ) -> DataFrame:  # fmt: skip
-    """One row per key that is left: `by`, a live `kind`, and the columns named in `fields`.
+    """One row per key that is left: `by`, a live `kind`, and the columns of `fields`: the column of `rows`, the name in
+    the table, the type.
 
     `by` tells keys apart; of two rows of a key the one with the smaller `place` is older. `rows` has a `kind`.
     """
-    entry = F.struct(place.alias("place"), F.col("kind"), *(F.col(name) for name, _, _ in fields))
+    ordered = sequences(rules, {name: (column, kind) for column, name, kind in fields})
+    entry = F.struct(place.alias("place"), F.col("kind"), *(F.col(column) for column, _, _ in fields), *ordered)
     grouped = rows.groupBy(*by).agg(F.sort_array(F.collect_list(entry)).alias(_ROWS))
-    return grouped.where(_is_left(rules)).select(
-        *by,
-        F.lit(LIVE_KINDS[0]).cast("tinyint").alias("kind"),
-        *(_folded(name, kind, rule, rules).alias(name) for name, kind, rule in fields),
+    stored = grouped.schema[_ROWS].dataType.elementType  # type: ignore[attr-defined]
+    types = [stored[f"sequence{n}"].dataType for n in range(len(rules.groups))]
+    return (
+        grouped.withColumn(_ROWS, with_roles(F.col(_ROWS), rules, types))
+        .where(_is_left(rules))
+        .select(
+            *by,
+            F.lit(LIVE_KINDS[0]).cast("tinyint").alias("kind"),
+            *(_folded(column, kind, rules.fields[name], rules).alias(column) for column, name, kind in fields),
+        )
     )
 
 
 def _is_left(rules: MergeRules) -> Column:
-    left = F.lit(True)  # noqa: FBT003
-    if rules.removes_on_delete:
-        left = left & (F.element_at(_ROWS, -1)["kind"] != _DELETE)
+    left = ~F.element_at(_ROWS, -1)["role"]["removes"]
     if rules.engine is MergeEngine.PARTIAL_UPDATE:
-        left = left & F.exists(_ROWS, lambda row: ~_is_retract(row))
+        left = left & F.exists(_ROWS, lambda each: ~is_retract(each["row"]))
     return left
 
 
-def _is_retract(row: Column) -> Column:
-    return ~row["kind"].isin(*LIVE_KINDS)
-
-
-def _folded(name: str, kind: T.DataType, rule: FieldRule, rules: MergeRules) -> Column:
-    """The column's value after all rows; `seen` tells whether a row has begun it."""
+def _folded(column: str, kind: T.DataType, rule: FieldRule, rules: MergeRules) -> Column:
+    """The column's value after all rows; `seen` tells whether an insert has begun it."""
 
     def state(value: Column, seen: Column) -> Column:
         return F.struct(value.cast(kind).alias("value"), seen.alias("seen"))
 
-    def step(held: Column, row: Column) -> Column:
-        value, is_delete = row[name], row["kind"] == _DELETE
-        replaced = state(value, held["seen"] | F.lit(rules.engine is MergeEngine.PARTIAL_UPDATE))
-        retracted = state(_after_retract(rule, held["value"], value, kind), held["seen"])
-        if rules.engine is MergeEngine.PARTIAL_UPDATE:
-            retracted = F.when(~held["seen"], replaced).otherwise(held)
-        inserted = _after_insert(rule, held, value, kind)
-        kept = F.when(_is_retract(row), retracted).otherwise(state(*inserted))
-        return F.when(is_delete, replaced).otherwise(kept) if rules.removes_on_delete else kept
+    def step(held: Column, each: Column) -> Column:
+        row, role, value = each["row"], each["role"], each["row"][column]
+        before = F.when(role["base"], value).otherwise(held["value"])
+        newer = role["counts"] if rule.group is None else F.coalesce(role[f"newer{rule.group}"], F.lit(False))  # noqa: FBT003
+        older = F.lit(False) if rule.group is None else ~role[f"newer{rule.group}"]  # noqa: FBT003
+        retracted = (
+            F.when(newer, _after_retract(rule, before, value, kind))
+            .when(older, _after_older_retract(rule, before, value, kind))
+            .otherwise(before)
+        )
+        inserted, seen = _after_insert(rule, before, held["seen"], value, kind)
+        late, late_seen = _after_older_insert(rule, before, held["seen"], value, kind)
+        return F.when(is_retract(row), state(retracted, held["seen"])).otherwise(
+            F.when(newer, state(inserted, seen))
+            .when(older, state(late, late_seen))
+            .otherwise(state(before, held["seen"]))
+        )
 
     begun = state(F.lit(None), F.lit(False))  # noqa: FBT003
-    return F.aggregate(_ROWS, begun, step, lambda held: held["value"])
+    folded = F.aggregate(_ROWS, begun, step, lambda held: held["value"])
+    only = F.element_at(_ROWS, 1)["row"]
+    # Readers show a key's only row as it is stored.
+    return F.when((F.size(_ROWS) == 1) & ~is_retract(only), only[column]).otherwise(folded)
 
 
-def _after_insert(rule: FieldRule, held: Column, value: Column, kind: T.DataType) -> tuple[Column, Column]:
-    before, seen, yes = held["value"], held["seen"], F.lit(True)  # noqa: FBT003
+def _after_insert(
+    rule: FieldRule, before: Column, seen: Column, value: Column, kind: T.DataType
+) -> tuple[Column, Column]:
+    yes = F.lit(True)  # noqa: FBT003
     match rule.function:
-        case Function.LAST_VALUE | Function.KEY:
+        case Function.LAST_VALUE | Function.KEY | Function.SEQUENCE | Function.OF_GROUP:
             return value, yes
         case Function.LAST_NON_NULL_VALUE:
             return F.coalesce(value, before), yes
@@ -81,28 +96,55 @@ def _after_insert(rule: FieldRule, held: Column, value: Column, kind: T.DataType
         case Function.FIRST_NON_NULL_VALUE:
             takes = ~seen & value.isNotNull()
             return F.when(takes, value).otherwise(before), seen | value.isNotNull()
-        case Function.MAX | Function.BOOL_OR:
-            return _extreme(before, value, kind, Column.__gt__), yes
-        case Function.MIN | Function.BOOL_AND:
-            return _extreme(before, value, kind, Column.__lt__), yes
-        case Function.SUM:
-            return _combined(before, value, alone=value, both=(before + value).try_cast(kind)), yes
+        case Function.MAX | Function.BOOL_OR | Function.MIN | Function.BOOL_AND:
+            greater = rule.function in (Function.MAX, Function.BOOL_OR)
+            return _extreme(before, value, kind, Column.__gt__ if greater else Column.__lt__), yes
+        case Function.SUM | Function.PRODUCT:
+            both = before + value if rule.function is Function.SUM else before * value
+            return _combined(before, value, alone=value, both=both.try_cast(kind)), yes
+        case Function.LISTAGG:
+            return _joined(rule, before, value), yes
+
+
+def _after_older_insert(
+    rule: FieldRule, before: Column, seen: Column, value: Column, kind: T.DataType
+) -> tuple[Column, Column]:
+    """After a row that belongs before what its group has."""
+    match rule.function:
+        case Function.LAST_VALUE | Function.SEQUENCE | Function.OF_GROUP:
+            return before, seen
+        case Function.LAST_NON_NULL_VALUE:
+            return F.coalesce(before, value), seen
+        case Function.FIRST_VALUE:
+            return F.when(seen, value).otherwise(before), F.lit(True)  # noqa: FBT003
+        case Function.LISTAGG:
+            return _joined(rule, value, before), seen
+        case _:
+            return _after_insert(rule, before, seen, value, kind)
 
 
 def _after_retract(rule: FieldRule, before: Column, value: Column, kind: T.DataType) -> Column:
     if rule.ignores_retracts:
         return before
     match rule.function:
-        case Function.KEY:
+        case Function.KEY | Function.SEQUENCE:
             return value
-        case Function.LAST_VALUE:
+        case Function.LAST_VALUE | Function.OF_GROUP:
             return F.lit(None)
         case Function.LAST_NON_NULL_VALUE:
             return F.when(value.isNull(), before)
         case Function.SUM:
             return _combined(before, value, alone=-value, both=(before - value).try_cast(kind))
+        case Function.PRODUCT:
+            return F.when(before.isNull() | value.isNull(), before).otherwise(_quotient(before, value, kind))
         case _:
             return before
+
+
+def _after_older_retract(rule: FieldRule, before: Column, value: Column, kind: T.DataType) -> Column:
+    if rule.function in (Function.SEQUENCE, Function.OF_GROUP):
+        return before
+    return _after_retract(rule, before, value, kind)
 
 
 def _extreme(before: Column, value: Column, kind: T.DataType, beats: Callable[[Column, Column], Column]) -> Column:
@@ -112,5 +154,33 @@ def _extreme(before: Column, value: Column, kind: T.DataType, beats: Callable[[C
 
 
 def _combined(before: Column, value: Column, *, alone: Column, both: Column) -> Column:
-    """A sum that skips nulls. It is `both`, which is null beyond the digits of a decimal, where both are there."""
+    """A sum or product that skips nulls. It is `both`, which is null beyond the digits of a decimal, where both are
+    there."""
     return F.when(before.isNull(), alone).when(value.isNull(), before).otherwise(both)
+
+
+def _quotient(before: Column, value: Column, kind: T.DataType) -> Column:
+    """Whole numbers are rounded to zero; floating ones are divided as IEEE 754 says, by zero as well."""
+    if isinstance(kind, T.DecimalType):
+        return before
+    if not isinstance(kind, T.FloatType | T.DoubleType):
+        return F.call_function("div", before, value)
+    infinity = F.when(value.cast("string").startswith("-"), F.lit(float("-inf"))).otherwise(F.lit(float("inf")))
+    return F.when(value == 0, before * infinity.cast(kind)).otherwise(before / F.nullif(value, F.lit(0)).cast(kind))
+
+
+def _joined(rule: FieldRule, first: Column, second: Column) -> Column:
+    """Both texts with the delimiter between them; of a blank one and another, the other."""
+    literal = f"\\Q{rule.delimiter}\\E"
+    if rule.distinct:
+        there = F.split(first, literal, -1)
+        parts = F.array_distinct(F.split(second, literal, -1))
+        fresh = F.filter(parts, lambda part: ~part.rlike(BLANK) & ~F.array_contains(there, part))
+        both = F.array_join(F.concat(F.array(first), fresh), rule.delimiter)
+    else:
+        both = F.concat(first, F.lit(rule.delimiter), second)
+    return F.when(_is_blank(second), first).when(_is_blank(first), second).otherwise(both)
+
+
+def _is_blank(text: Column) -> Column:
+    return text.isNull() | text.rlike(BLANK)

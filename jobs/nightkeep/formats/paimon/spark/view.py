@@ -149,9 +149,7 @@ class PaimonView:
             rows.withColumn("place", -age),
             by=["unit", *self._stored_keys()],
             place=F.col("place"),
-            fields=[
-                (column(i), self.schema[i].dataType, rules.fields[name]) for i, name in enumerate(self.schema.names)
-            ],
+            fields=[(column(i), name, self.schema[i].dataType) for i, name in enumerate(self.schema.names)],
             rules=rules,
         )
         values = [value.alias(name) for name, value in payload.items()]
