@@ -99,6 +99,9 @@ OPTIONS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
 )
 
 
+_OF_LOOKUPS = ("deletion-vectors.enabled", "deletion-vectors.bitmap64", "lookup-compact", "lookup-compact.max-interval")
+
+
 def random_history(seed: int) -> History:
     """The same seed makes the same history, whatever ran before."""
     random = Random(seed)
@@ -125,6 +128,21 @@ def merge_history(seed: int) -> History:
 
 
 Columns = Sequence[tuple[str, str]]
+
+
+def plain_history(seed: int) -> History:
+    """A history of a table without deletion vectors, of each merge engine in turn."""
+    made = merge_history(seed) if seed % 3 else random_history(seed)
+    random = Random(f"plain {seed}")
+    options = {name: value for name, value in made.layout.options.items() if name not in _OF_LOOKUPS}
+    # Without a lookup, only enough runs are a reason to compact.
+    options["num-sorted-run.compaction-trigger"] = random.choice(("2", "2", "3", "5"))
+    if random.random() < 0.2:
+        options["compaction.force-up-level-0"] = "true"
+    if random.random() < 0.5:
+        options.pop("sequence.field", None)
+        options.pop("sequence.field.sort-order", None)
+    return replace(made, layout=replace(made.layout, options=options))
 
 
 def _updating(random: Random, layout: Layout, more: Columns) -> tuple[Columns, dict[str, str]]:

@@ -21,6 +21,11 @@ def no_rows(unit: object, view: View) -> Iterator[pa.RecordBatch]:
     return iter(())
 
 
+def stored_rows(unit: object) -> View:
+    """Of a format whose readers do not merge files."""
+    return View.RAW
+
+
 @dataclass(frozen=True, slots=True)
 class Gate(Generic[S, U]):
     """Functions of a format's room `gate`, which imports no rewrite or commit code. Pickles, as proofs are tasks."""
@@ -42,7 +47,10 @@ class Gate(Generic[S, U]):
     """Faults of the second version as a whole, whose parent is the first: counts that disagree, and changes outside of
     the touched units."""
     shown: Callable[[U], frozenset[Hashable]]
-    """The pieces of a unit that a raw reader sees: files with their levels, vectors by name and range."""
+    """The pieces of a unit that a reader with the published view sees: files with their levels, vectors by name and
+    range."""
+    published: Callable[[U], View] = stored_rows
+    """The view that readers of the published version have of a unit."""
     merged: Callable[[U, View], Iterator[pa.RecordBatch]] = no_rows
     """The rows that a reader with this view makes of several stored rows, such as the sum of two: every column, cast
     to the table's logical types; order does not matter. They have no position, so they are hashed at every level."""

@@ -45,8 +45,9 @@ def verify(
 ) -> Verified[T | OpenWide, E] | Mismatch | Conflicted:  # fmt: skip
     """Prove every touched unit of the candidate against the planned version, both read from storage.
 
-    Base: the planned version, merged on read, without the rows that the plan deletes. Candidate: the raw data files of
-    the staged version, through its deletion vectors. Conflicted if another version now has the planned one's number.
+    Base: the planned version, merged on read, without the rows that the plan deletes. Candidate: the staged version as
+    readers of the published one see it: its raw data files through its deletion vectors, or merged on read. Conflicted
+    if another version now has the planned one's number.
     """
     try:
         staged = table.staged(candidate)
@@ -121,11 +122,11 @@ def prove(gate: Gate[S, U], base: U, candidate: U, *, level: VerifyLevel, delete
     """The proof of one unit. At level `touched`, rows that both sides have at the same place of the same file are
     counted but not hashed."""
     meter = CostMeter()
-    truth = gate.survivors(base, View.MERGED)
+    truth, view = gate.survivors(base, View.MERGED), gate.published(candidate)
     try:
-        shown = gate.survivors(candidate, View.RAW)
+        shown = gate.survivors(candidate, view)
         common = _intersection(truth, shown) if level is VerifyLevel.TOUCHED else {}
-        fingerprint = _total(_seen(gate, candidate, _without(shown, common), View.RAW))
+        fingerprint = _total(_seen(gate, candidate, _without(shown, common), view))
         faults = gate.unit_faults(base, candidate)
     except EvidenceError as damage:
         # The base is readable, so the damage is in our own candidate.

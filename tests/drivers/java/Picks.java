@@ -18,12 +18,13 @@ import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.manifest.FileSource;
 import org.apache.paimon.mergetree.Levels;
 import org.apache.paimon.mergetree.SortedRun;
+import org.apache.paimon.mergetree.compact.AbstractCompactRewriter;
+import org.apache.paimon.mergetree.compact.CompactRewriter;
 import org.apache.paimon.mergetree.compact.CompactStrategy;
 import org.apache.paimon.mergetree.compact.EarlyFullCompaction;
-import org.apache.paimon.mergetree.compact.FileRewriteCompactTask;
 import org.apache.paimon.mergetree.compact.ForceUpLevel0Compaction;
 import org.apache.paimon.mergetree.compact.LookupMergeTreeCompactRewriter;
-import org.apache.paimon.mergetree.compact.MergeTreeCompactTask;
+import org.apache.paimon.mergetree.compact.MergeTreeCompactManager;
 import org.apache.paimon.mergetree.compact.OffPeakHours;
 import org.apache.paimon.mergetree.compact.UniversalCompaction;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
@@ -47,7 +48,7 @@ final class Picks {
                 vectors.put(file.required("name").asText(), new BitmapDeletionVector());
             }
         }
-        BucketedDvMaintainer maintainer =
+        BucketedDvMaintainer maintainer = !options.deletionVectorsEnabled() ? null :
                 BucketedDvMaintainer.factory(table.store().newIndexFileHandler()).create(BinaryRow.EMPTY_ROW, 0, vectors);
         Levels levels = new Levels(KEYS, files, options.numLevels());
         Optional<CompactUnit> unit =
@@ -55,21 +56,13 @@ final class Picks {
                         ? CompactStrategy.pickFullCompaction(
                                 levels.numberOfLevels(), levels.levelSortedRuns(), null, maintainer, false)
                         : minor(levels, options);
-        return unit.isPresent() ? describe(unit.get(), levels, options, maintainer) : null;
+        boolean full = request.path("full").asBoolean();
+        return unit.isPresent() ? describe(unit.get(), full, levels, options, maintainer) : null;
     }
 
     /** A gentle writer picks once per flush; here every level-0 file was one. */
     private static Optional<CompactUnit> minor(Levels levels, CoreOptions options) {
-        boolean gentle = options.lookupCompact() == CoreOptions.LookupCompactMode.GENTLE;
-        ForceUpLevel0Compaction strategy =
-                new ForceUpLevel0Compaction(
-                        new UniversalCompaction(
-                                options.maxSizeAmplificationPercent(),
-                                options.sortedRunSizeRatio(),
-                                options.numSortedRunCompactionTrigger(),
-                                EarlyFullCompaction.create(options, lastFull(levels, options)),
-                                OffPeakHours.create(options)),
-                        gentle ? options.lookupCompactMaxInterval() : null);
+        CompactStrategy strategy = strategy(levels, options);
         Optional<CompactUnit> unit = Optional.empty();
         for (int i = 0; i < Math.max(1, levels.level0().size()) && !unit.isPresent(); i++) {
             unit = strategy.pick(levels.numberOfLevels(), levels.levelSortedRuns());
@@ -77,6 +70,22 @@ final class Picks {
         // MergeTreeCompactManager.triggerCompaction
         return unit.filter(found -> !found.files().isEmpty())
                 .filter(found -> found.files().size() > 1 || found.files().get(0).level() != found.outputLevel());
+    }
+
+    /** MergeTreeCompactManagerFactory.createCompactStrategy */
+    private static CompactStrategy strategy(Levels levels, CoreOptions options) {
+        UniversalCompaction universal =
+                new UniversalCompaction(
+                        options.maxSizeAmplificationPercent(),
+                        options.sortedRunSizeRatio(),
+                        options.numSortedRunCompactionTrigger(),
+                        EarlyFullCompaction.create(options, lastFull(levels, options)),
+                        OffPeakHours.create(options));
+        if (!options.needLookup() && !options.compactionForceUpLevel0()) {
+            return universal;
+        }
+        boolean gentle = options.needLookup() && options.lookupCompact() == CoreOptions.LookupCompactMode.GENTLE;
+        return new ForceUpLevel0Compaction(universal, gentle ? options.lookupCompactMaxInterval() : null);
     }
 
     /** MergeTreeCompactManagerFactory.estimateLastFullCompactionTime */
@@ -88,48 +97,78 @@ final class Picks {
                 .orElse(null);
     }
 
+    /** What MergeTreeCompactManager asks of its rewriter for this unit. */
     private static ObjectNode describe(
-            CompactUnit unit, Levels levels, CoreOptions options, BucketedDvMaintainer maintainer) throws Exception {
+            CompactUnit unit, boolean full, Levels levels, CoreOptions options, BucketedDvMaintainer maintainer)
+            throws Exception {
         ObjectNode result = PaimonDriver.JSON.createObjectNode().put("level", unit.outputLevel());
         result.set("files", names(unit.files()));
-        Recorder recorder = new Recorder(options, maintainer, result.putArray("steps"));
-        if (unit.fileRewrite()) {
-            new FileRewriteCompactTask(recorder, unit, true, null, () -> null, "").call();
-        } else {
-            long small = options.compactionFileSize(true);
-            new MergeTreeCompactTask(
-                            KEYS, small, recorder, unit, true, levels.maxLevel(), null, () -> null, null, false, "")
-                    .call();
-        }
+        result.putArray("steps");
+        CompactRewriter recorder =
+                maintainer == null ? new PlainRecorder(result) : new LookupRecorder(options, maintainer, result);
+        MergeTreeCompactManager manager =
+                new MergeTreeCompactManager(
+                        new SinglePick(), levels, (numLevels, runs) -> Optional.of(unit), KEYS,
+                        options.compactionFileSize(true), options.numSortedRunStopTrigger(), recorder, null, maintainer,
+                        true, options.needLookup(), null, false, false, "");
+        manager.triggerCompaction(full);
+        manager.getCompactionResult(true);
         return result;
     }
 
-    /** Notes what it is asked to do instead of doing it. */
-    private static final class Recorder extends LookupMergeTreeCompactRewriter<Object> {
-        private final ArrayNode steps;
+    private static void note(ObjectNode result, String what, List<DataFileMeta> files) {
+        ObjectNode step = result.withArray("steps").addObject().put("kind", what);
+        step.set("files", names(files));
+    }
 
-        Recorder(CoreOptions options, BucketedDvMaintainer maintainer, ArrayNode steps) {
+    /** Notes what it is asked to do instead of doing it. */
+    private static final class LookupRecorder extends LookupMergeTreeCompactRewriter<Object> {
+        private final ObjectNode result;
+
+        LookupRecorder(CoreOptions options, BucketedDvMaintainer maintainer, ObjectNode result) {
             super(
                     options.numLevels() - 1, CoreOptions.MergeEngine.DEDUPLICATE, null, null, null, KEYS, null, null,
                     null, null, false, maintainer, options, null);
-            this.steps = steps;
+            this.result = result;
         }
 
         @Override
         public CompactResult rewrite(int outputLevel, boolean dropDelete, List<List<SortedRun>> sections) {
-            note("merge and rewrite", extractFilesFromSections(sections));
+            result.put("drops", dropDelete);
+            note(result, "merge and rewrite", extractFilesFromSections(sections));
             return new CompactResult();
         }
 
         @Override
         public CompactResult upgrade(int outputLevel, DataFileMeta file) {
             boolean rewrite = upgradeStrategy(outputLevel, file) == UpgradeStrategy.CHANGELOG_WITH_REWRITE;
-            note(rewrite ? "merge and rewrite" : "upgrade in place", List.of(file));
+            note(result, rewrite ? "merge and rewrite" : "upgrade in place", List.of(file));
             return new CompactResult();
         }
 
-        private void note(String what, List<DataFileMeta> files) {
-            steps.addObject().put("kind", what).set("files", names(files));
+        @Override
+        public void close() {}
+    }
+
+    /** The same without a lookup. */
+    private static final class PlainRecorder extends AbstractCompactRewriter {
+        private final ObjectNode result;
+
+        PlainRecorder(ObjectNode result) {
+            this.result = result;
+        }
+
+        @Override
+        public CompactResult rewrite(int outputLevel, boolean dropDelete, List<List<SortedRun>> sections) {
+            result.put("drops", dropDelete);
+            note(result, "merge and rewrite", extractFilesFromSections(sections));
+            return new CompactResult();
+        }
+
+        @Override
+        public CompactResult upgrade(int outputLevel, DataFileMeta file) {
+            note(result, "upgrade in place", List.of(file));
+            return new CompactResult();
         }
     }
 

@@ -74,7 +74,10 @@ class HeldStorage:
 
 @dataclass
 class MadeBucket:
-    """A bucket under construction: `rows` and `hidden` positions by file name, in the order files were added."""
+    """A bucket under construction: `rows` and `hidden` positions by file name, in the order files were added.
+
+    The table has deletion vectors unless `options` say otherwise.
+    """
 
     options: dict[str, str] = field(default_factory=dict)
     held: HeldStorage = field(default_factory=HeldStorage)
@@ -88,7 +91,8 @@ class MadeBucket:
 
     @property
     def schema(self) -> PaimonSchema:
-        return PaimonSchema(0, (PaimonField(0, "k", INT), PaimonField(1, "v", TEXT)), (), ("k",), self.options)
+        options = {"deletion-vectors.enabled": "true", **self.options}
+        return PaimonSchema(0, (PaimonField(0, "k", INT), PaimonField(1, "v", TEXT)), (), ("k",), options)
 
     def add(self, level: int, rows: Sequence[Row], *, hidden: Sequence[int] = (), group_rows: int = 1 << 20) -> str:
         """A file of `rows`, which ascend by key; those at `hidden` are marked in its vector."""

@@ -46,7 +46,23 @@ class Version:
         return found
 
 
-def check_history(engine: PaimonJava, seed: int, folder: Path, make: Callable[[int], History] = random_history) -> None:
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """A table as it was, and two copies to be compacted by Java and by us."""
+
+    base: Path
+    java: Path
+    ours: Path
+
+
+Seam = Callable[[PaimonJava, History, Sequence[Step], Copies], list[str]]
+"""Compacts both copies as the last step asks, and says how they differ then."""
+
+
+def check_history(
+    engine: PaimonJava, seed: int, folder: Path, make: Callable[[int], History] = random_history,
+    seam: Seam | None = None,
+) -> None:  # fmt: skip
     """live_twice for the history of a seed; a failure says how to see it again."""
     with pytest.MonkeyPatch.context() as patch:
         if seed % 2:
@@ -54,7 +70,7 @@ def check_history(engine: PaimonJava, seed: int, folder: Path, make: Callable[[i
             patch.setattr(write, "ROW_GROUP_ROWS", 100)
             patch.setattr(columns, "BATCH_ROWS", 37)
         try:
-            live_twice(engine, make(seed), folder)
+            live_twice(engine, make(seed), folder, seam or upgrade_seam)
         except Exception as failure:
             failure.add_note(
                 f"again: NIGHTKEEP_SEEDS={seed}:{seed + 1} python -m pytest tests/engines/paimon/test_histories.py"
@@ -62,7 +78,7 @@ def check_history(engine: PaimonJava, seed: int, folder: Path, make: Callable[[i
             raise
 
 
-def live_twice(engine: PaimonJava, history: History, folder: Path) -> None:
+def live_twice(engine: PaimonJava, history: History, folder: Path, seam: Seam) -> None:
     """Plays the history; raises AssertionError at the first seam where the engines differ.
 
     Life goes on in one copy or the other, so each engine writes, compacts and expires on top of the other's work.
@@ -78,7 +94,7 @@ def live_twice(engine: PaimonJava, history: History, folder: Path) -> None:
         java, ours = folder / f"{number}-java", folder / f"{number}-ours"
         shutil.copytree(table, java)
         shutil.copytree(table, ours)
-        differences = _seam(engine, history, past, base=table, java=java, ours=ours)
+        differences = seam(engine, history, past, Copies(table, java, ours))
         assert not differences, "\n  ".join([f"step {number} of {history}:", *differences])
         kept = random.choice((java, ours))
         for copy in {table, java, ours} - {kept}:
@@ -88,16 +104,15 @@ def live_twice(engine: PaimonJava, history: History, folder: Path) -> None:
     assert found(table) == (), str(history)
 
 
-def _seam(
-    engine: PaimonJava, history: History, past: Sequence[Step], *, base: Path, java: Path, ours: Path
-) -> list[str]:
-    step, before = past[-1], _version(engine, base)
+def upgrade_seam(engine: PaimonJava, history: History, past: Sequence[Step], copies: Copies) -> list[str]:
+    """How Java's compaction and our upgrade of a table with vectors differ."""
+    step, before, java, ours = past[-1], version_of(engine, copies.base), copies.java, copies.ours
     assert isinstance(step, Compact)
     _compact(engine, java, before, full=step.full)
     document = upgrade(ours, full=step.full)
     if document.outcome not in ("verified", "unchanged"):
         return [f"our outcome is {document.outcome}: {document.reason}"]
-    theirs, mine = _version(engine, java), _version(engine, ours)
+    theirs, mine = version_of(engine, java), version_of(engine, ours)
 
     def read(table: Path, options: Mapping[str, str]) -> Mapping[Key, Values]:
         return rows_by_key(history, engine.read(table, Scan(options=options)).rows)
@@ -106,15 +121,15 @@ def _seam(
     merged = read(java, MERGE_ON_READ)
     model = merged if "merge-engine" in history.layout.options else expected(history, past)
     return [
-        *_row_differences("the model", model, "Java merged", merged),
-        *_row_differences("the model", model, "ours merged", read(ours, MERGE_ON_READ)),
-        *_row_differences("Java raw", read(java, {}), "ours raw", read(ours, {})),
-        *_file_differences(before, theirs, mine),
+        *row_differences("the model", model, "Java merged", merged),
+        *row_differences("the model", model, "ours merged", read(ours, MERGE_ON_READ)),
+        *row_differences("Java raw", read(java, {}), "ours raw", read(ours, {})),
+        *file_differences(before, theirs, mine),
         *_vector_differences(before, theirs, mine),
     ]
 
 
-def _version(engine: PaimonJava, table: Path) -> Version:
+def version_of(engine: PaimonJava, table: Path) -> Version:
     snapshot = engine.snapshot(table) or {"totalRecordCount": 0}
     vectors = {
         name: (str(vector["kind"]), tuple(vector["positions"]))
@@ -150,7 +165,7 @@ def _compact(engine: PaimonJava, table: Path, before: Version, *, full: bool) ->
         engine.compact(table, Compaction(full=full, user="compactor", single_pick=True))
 
 
-def _row_differences(
+def row_differences(
     left_name: str, left: Mapping[Key, Values], right_name: str, right: Mapping[Key, Values]
 ) -> Iterator[str]:
     wrong = [key for key in left.keys() | right.keys() if left.get(key) != right.get(key)]
@@ -159,7 +174,7 @@ def _row_differences(
         yield f"{len(wrong)} rows differ; of key {key} {left_name} has {left.get(key)}, {right_name} {right.get(key)}"
 
 
-def _file_differences(before: Version, theirs: Version, mine: Version) -> Iterator[str]:
+def file_differences(before: Version, theirs: Version, mine: Version) -> Iterator[str]:
     if theirs.total_rows != mine.total_rows:
         yield f"totalRecordCount: Java {theirs.total_rows}, ours {mine.total_rows}"
     places = before.by_place().keys() | theirs.by_place().keys() | mine.by_place().keys()

@@ -1,7 +1,8 @@
-"""A table's folder -> one upgrade by Nightkeep, without Spark -> the document of the run."""
+"""A table's folder -> one upgrade or compaction by Nightkeep, without Spark -> the document of the run."""
 
 import uuid
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -18,12 +19,20 @@ def policy(table: Path, **settings: object) -> EffectivePolicy:
     return load("tables.yaml", text=text).effective(f"paimon:{table.absolute()}")
 
 
-def upgrade(table: Path, *, run_id: str | None = None, dry_run: bool = False, **settings: object) -> RunDocument:
+def upgrade(
+    table: Path, *, operation: Operation = Operation.UPGRADE, run_id: str | None = None, dry_run: bool = False,
+    **settings: object,
+) -> RunDocument:  # fmt: skip
     """Plan, rewrite, prove and publish in this process; holds are looked for beside the table, where none are."""
     order = RunOrder(
-        Operation.UPGRADE,
+        operation,
         run_id=run_id or f"test-{uuid.uuid4().hex}",
         reports=str(table.parent / f"{table.name}-reports"),
         dry_run=dry_run,
     )
     return run_operation(policy(table, **settings), order, mapper=lambda: inline)
+
+
+def optimize(table: Path, **settings: Any) -> RunDocument:
+    """The same for a table without deletion vectors, whose files are only merged with each other."""
+    return upgrade(table, operation=Operation.OPTIMIZE, **settings)

@@ -14,6 +14,12 @@ from nightkeep.formats.paimon.metadata.snapshot_files import digest
 from nightkeep.formats.paimon.metadata.versions import read_staged, read_version
 from nightkeep.formats.paimon.retention.retained_files import retained_files
 from nightkeep.formats.paimon.retention.table_files import never_written
+from nightkeep.formats.paimon.rewrite.compact import (
+    compact_levels,
+    refuse_keyless,
+    refuse_other_compactions,
+    refuse_vectors,
+)
 from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask, rewrite
 from nightkeep.formats.paimon.rewrite.upgrade import (
     file_indexes_go,
@@ -36,13 +42,15 @@ def open_table(address: Address) -> PaimonTable:
 
 
 def table_of(address: Address, storage: Storage) -> PaimonTable:
-    refusals = (
-        refuse_append_table, refuse_without_vectors, refuse_modified_vectors,
-        Bound(refuse_compacting_writers, storage), Bound(refuse_unconditional_writers, storage),
-    )  # fmt: skip
+    writers = (Bound(refuse_compacting_writers, storage), Bound(refuse_unconditional_writers, storage))
+    upgrades = (refuse_append_table, refuse_without_vectors, refuse_modified_vectors, *writers)
+    compactions = (refuse_keyless, refuse_vectors, refuse_other_compactions, *writers)
     return Table(
         address=address,
-        operations={Operation.UPGRADE: OperationRules(refusals, (lift_level0,), (file_indexes_go,))},
+        operations={
+            Operation.UPGRADE: OperationRules(upgrades, (lift_level0,), (file_indexes_go,)),
+            Operation.OPTIMIZE: OperationRules(compactions, (compact_levels,), (file_indexes_go,)),
+        },
         snapshot=Bound(Bound(read_version, address), storage),
         units=units,
         digest=Bound(digest, storage),

@@ -18,8 +18,10 @@ from nightkeep.formats.paimon.metadata.snapshot import data_file
 ROWS = [Row(1, "b", 5), Row(3, None, 4), Row(5, "d", 9)]
 
 
-def faults(rows: list[Row], lies: Mapping[str, Any] | None = None, *, group_rows: int = 2) -> list[str]:
-    made = MadeBucket()
+def faults(
+    rows: list[Row], lies: Mapping[str, Any] | None = None, *, group_rows: int = 2, vectors: bool = True
+) -> list[str]:
+    made = MadeBucket({} if vectors else {"deletion-vectors.enabled": "false"})
     made.add(5, rows, group_rows=group_rows)
     told = data_file({**made.files[0].record, **(lies or {})}, [INT])
     return list(file_faults(made.storage, made.bucket(), told))
@@ -91,3 +93,10 @@ def test_a_file_without_rows_is_none_to_be_there() -> None:
     made.held.files[path] = sink.getvalue().to_pybytes()
     told = data_file({**made.files[0].record, "_ROW_COUNT": 0}, [INT])
     assert list(file_faults(made.storage, made.bucket(), told)) == [f"{path}: no rows, expected no file"]
+
+
+@pytest.mark.parametrize(("told", "named"), [(1, None), (0, "deleteRowCount 0, expected 1"), (None, "expected 1")])
+def test_without_vectors_retracts_are_counted(told: int | None, named: str | None) -> None:
+    """A reader that merges nothing goes by the count, and would show deleted rows."""
+    found = faults([Row(1, kind=3), Row(2)], {"_DELETE_ROW_COUNT": told}, vectors=False)
+    assert [named in fault for fault in found] == ([] if named is None else [True])

@@ -25,7 +25,8 @@ def file(
 
 
 def rules(**options: str) -> CompactionRules:
-    named = {name.replace("__", ".").replace("_", "-"): value for name, value in options.items()}
+    named = {"deletion-vectors.enabled": "true"}
+    named |= {name.replace("__", ".").replace("_", "-"): value for name, value in options.items()}
     return CompactionRules.of(PaimonSchema(0, (PaimonField(0, "k", INT),), (), ("k",), named), now_ms=0)
 
 
@@ -99,6 +100,8 @@ def test_every_level0_file_is_worked_on_once(
         ([file("a", (1, 2), level=3, deletes=1)], 4, {}, ["UPGRADE a"]),
         ([file("a", (1, 2), level=3, deletes=1)], TOP, {}, ["MERGE a"]),
         ([file("a", (1, 2), level=TOP)], TOP, {}, []),
+        ([file("a", (1, 2), deletes=1)], 3, {"deletion_vectors__enabled": "false"}, ["UPGRADE a"]),
+        ([file("a", (1, 2), deletes=1)], TOP, {"deletion_vectors__enabled": "false"}, ["MERGE a"]),
         ([file("a", (1, 2))], 3, {"sequence__field": "k"}, ["MERGE a"]),
         ([file("a", (1, 2))], TOP, {"sequence__field": "k"}, ["UPGRADE a"]),
         ([file("a", (1, 2)), file("b", (2, 3))], TOP, {}, ["MERGE a b"]),

@@ -96,8 +96,9 @@ def test_spark_folds_as_java_does(seed: int, spark: SparkSession) -> None:
     )
     types = {field.name: field.dataType for field in frame.schema}
     found = merging.merged(
-        frame, by=["key"], place=F.col("place"), fields=[(n, n, types[n]) for n in TYPES], rules=told
-    )
+        frame, by=["key"], place=F.col("place"), fields=[(n, n, types[n]) for n in TYPES], rules=told,
+        merges_single=True,
+    )  # fmt: skip
     answer = found.orderBy("key").toArrow().select(list(TYPES))
     expected = pa.table({name: pa.array([one[name] for one in wanted], kind) for name, kind in TYPES.items()})
     assert bits(answer) == bits(expected), told

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from nightkeep.encodings.avro_container import Record
-from nightkeep.formats.paimon.data.columns import KEY_PREFIX, SEQUENCE
+from nightkeep.formats.paimon.data.columns import KEY_PREFIX, KIND, RETRACT_KINDS, SEQUENCE
 from nightkeep.formats.paimon.metadata.binary_row import encode_row
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema, option_bool, option_int, option_map
 from nightkeep.formats.paimon.metadata.types import PaimonType
@@ -67,7 +68,7 @@ class PaimonFileStats:
         self._schema, self._level = schema, level
         names = [KEY_PREFIX + name for name in schema.trimmed_keys] + [field.name for field in schema.fields]
         self._seen = {name: _Seen(_NOTHING) for name in names}
-        self.rows = 0
+        self.rows = self.retracts = 0
         self.min_sequence = self.max_sequence = 0
         self.first_key: tuple[Value, ...] = ()
         self.last_key: tuple[Value, ...] = ()
@@ -83,6 +84,7 @@ class PaimonFileStats:
         self.last_key = self._key(chunk, chunk.num_rows - 1)
         self.min_sequence, self.max_sequence = min(self.min_sequence, low), max(self.max_sequence, high)
         self.rows += chunk.num_rows
+        self.retracts += int(np.isin(chunk.column(KIND).to_numpy(), RETRACT_KINDS).sum())
 
     def keys(self) -> Record:
         """_KEY_STATS: every key column, in key order (SimpleStatsConverter.toBinaryAllMode)."""

@@ -97,7 +97,7 @@ class PaimonFileWriter:
             "_VALUE_STATS": value_stats,
             "_MIN_SEQUENCE_NUMBER": stats.min_sequence, "_MAX_SEQUENCE_NUMBER": stats.max_sequence,
             "_SCHEMA_ID": schema.id, "_LEVEL": self._level, "_EXTRA_FILES": [],
-            "_CREATION_TIME": wall_clock_ms(self._now_ms), "_DELETE_ROW_COUNT": 0,
+            "_CREATION_TIME": wall_clock_ms(self._now_ms), "_DELETE_ROW_COUNT": stats.retracts,
             "_EMBEDDED_FILE_INDEX": None, "_FILE_SOURCE": FILE_SOURCE_COMPACT,
             "_VALUE_STATS_COLS": value_columns_kept, "_EXTERNAL_PATH": None,
             "_FIRST_ROW_ID": None, "_WRITE_COLS": None,

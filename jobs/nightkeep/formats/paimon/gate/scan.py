@@ -28,7 +28,7 @@ from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
 from nightkeep.formats.paimon.gate.comparable import comparable
 from nightkeep.formats.paimon.gate.merged import merged_rows
 from nightkeep.formats.paimon.metadata.merge_engine import merge_rules
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.kernels.bitmap import mask
 from nightkeep.kernels.bitmap import positions as ascending
@@ -72,15 +72,18 @@ def merged(storage: Storage, bucket: Bucket, view: View) -> Iterator[pa.RecordBa
     if view is View.RAW or rules is None:
         return
     with naming(bucket.key, PROMISE):
-        sorted_rows = _sorted(storage, bucket, read_vectors(storage, bucket))
-        if sorted_rows is None:
+        found = sorted_rows(storage, bucket, read_vectors(storage, bucket))
+        if found is None:
             return
-        several = sorted_rows.with_columns(_numbers(key_columns(bucket))).filter(~_is_alone(key_columns(bucket)))
+        keys = key_columns(bucket)
+        # A lookup merges the only row of a key as well, so that a retract may become a row. A plain merge does not.
+        alone = _is_alone(keys) if has_vectors(bucket.schemas.current) else is_single(keys)
+        several = found.with_columns(key_numbers(keys)).filter(~alone)
         if len(several):
             yield from merged_rows(_whole(storage, bucket, several), several["key"].to_numpy(), rules).to_batches()
 
 
-def _numbers(keys: Sequence[str]) -> pl.Expr:
+def key_numbers(keys: Sequence[str]) -> pl.Expr:
     """An ascending number per key of sorted rows."""
     changes = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in keys)
     return changes.cum_sum().cast(pl.Int64).alias("key")
@@ -88,7 +91,12 @@ def _numbers(keys: Sequence[str]) -> pl.Expr:
 
 def _is_alone(keys: Sequence[str]) -> pl.Expr:
     """Whether a row is the only one of its key, and no retract."""
-    return _is_newest(keys) & _is_newest(keys).shift(1, fill_value=True) & ~pl.col(KIND).is_in(RETRACT_KINDS)
+    return is_single(keys) & ~pl.col(KIND).is_in(RETRACT_KINDS)
+
+
+def is_single(keys: Sequence[str]) -> pl.Expr:
+    """Whether a row of sorted rows is the only one of its key."""
+    return is_newest(keys) & is_newest(keys).shift(1, fill_value=True)
 
 
 def _whole(storage: Storage, bucket: Bucket, chosen: pl.DataFrame) -> pa.Table:
@@ -112,12 +120,12 @@ def _every(file: PaimonDataFile) -> BitMap64:
 def tied_keys(storage: Storage, bucket: Bucket) -> tuple[str, ...]:
     """Keys, as text, whose two newest rows have equal order columns, or any two where rows are merged. Readers may take
     either row for the newer one."""
-    rows = _sorted(storage, bucket, read_vectors(storage, bucket))
+    rows = sorted_rows(storage, bucket, read_vectors(storage, bucket))
     keys, (order, _) = key_columns(bucket), _order(bucket.schemas.current)
     if rows is None:
         return ()
     tied = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in [*keys, *order, SEQUENCE])
-    decides = _is_newest(keys) if merge_rules(bucket.schemas.current) is None else pl.lit(value=True)
+    decides = is_newest(keys) if merge_rules(bucket.schemas.current) is None else pl.lit(value=True)
     tied_rows = rows.filter(decides & tied & (pl.int_range(pl.len()) > 0)).select(keys).unique(maintain_order=True)
     return tuple(
         ", ".join(f"{key.removeprefix(KEY_PREFIX)}={row[key]}" for key in keys) for row in tied_rows.to_dicts()
@@ -125,16 +133,16 @@ def tied_keys(storage: Storage, bucket: Bucket) -> tuple[str, ...]:
 
 
 def _merged(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -> Positions:
-    rows = _sorted(storage, bucket, vectors)
+    rows = sorted_rows(storage, bucket, vectors)
     if rows is None:
         return {}
     keys = key_columns(bucket)
     whole = merge_rules(bucket.schemas.current) is None
-    shown = _is_newest(keys) & ~pl.col(KIND).is_in(RETRACT_KINDS) if whole else _is_alone(keys)
-    return _by_file(rows.filter(shown), bucket)
+    shown = is_newest(keys) & ~pl.col(KIND).is_in(RETRACT_KINDS) if whole else _is_alone(keys)
+    return by_file(rows.filter(shown), bucket)
 
 
-def _sorted(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -> pl.DataFrame | None:
+def sorted_rows(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -> pl.DataFrame | None:
     """Live rows of every file, sorted by key, the newest of each key last. None if there are no files."""
     keys, (order, descending) = key_columns(bucket), _order(bucket.schemas.current)
     columns = list(dict.fromkeys([*keys, *order, SEQUENCE, KIND]))
@@ -152,7 +160,7 @@ def _sorted(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -
     )
 
 
-def _is_newest(keys: Sequence[str]) -> pl.Expr:
+def is_newest(keys: Sequence[str]) -> pl.Expr:
     """Whether a row is the last of its key."""
     changes = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(-1)) for name in keys)
     return changes | (pl.int_range(pl.len()) == pl.len() - 1)
@@ -182,7 +190,7 @@ def _frame(
     return frame.filter(pl.Series(~mask(hidden, file.rows))) if hidden else frame
 
 
-def _by_file(newest: pl.DataFrame, bucket: Bucket) -> Positions:
+def by_file(newest: pl.DataFrame, bucket: Bucket) -> Positions:
     positions: dict[str, BitMap64] = {}
     for number, file in enumerate(bucket.files):
         at = newest.filter(pl.col("file") == number)["position"].to_numpy()

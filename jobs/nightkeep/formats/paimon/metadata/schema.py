@@ -146,6 +146,11 @@ def option_bool(schema: PaimonSchema, key: str, default: bool = False) -> bool: 
     return schema.options.get(key, str(default)).strip().lower() == "true"
 
 
+def has_vectors(schema: PaimonSchema) -> bool:
+    """Whether replaced rows are marked in deletion vectors. Otherwise readers merge all levels."""
+    return option_bool(schema, "deletion-vectors.enabled")
+
+
 def option_int(schema: PaimonSchema, key: str, default: int) -> int:
     text = schema.options.get(key, str(default)).strip()
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):

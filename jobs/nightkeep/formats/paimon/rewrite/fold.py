@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from nightkeep.formats.paimon.data.columns import DELETE_KIND, KIND, RETRACT_KINDS
@@ -23,9 +24,12 @@ _INSERT = 0
 _NONE = -1
 
 
-def fold(rows: pa.Table, starts: Rows, rules: MergeRules, *, keeps_kinds: bool = False) -> pa.Table:
+def fold(
+    rows: pa.Table, starts: Rows, rules: MergeRules, *, keeps_kinds: bool = False, keeps_deletes: bool = False
+) -> pa.Table:
     """One row per key, of the same columns: those of `rules.fields` folded, kind +I, the sequence number of the last
-    row that counts, every other column that row's. Keys whose result is a delete are left out.
+    row that counts, every other column that row's. Keys whose result is a delete are left out, or are rows of kind -D
+    with `keeps_deletes`.
 
     `rows` are sorted by key and then by sequence; key i has the rows from `starts[i]` to the next start. With
     `keeps_kinds` the only row of a key keeps its kind, as where Java merges without a lookup
@@ -38,6 +42,8 @@ def fold(rows: pa.Table, starts: Rows, rules: MergeRules, *, keeps_kinds: bool =
     for rank in range(int(sizes.max(initial=0))):
         keys = np.flatnonzero((sizes > rank) & ~folding.kept)
         folding.add(keys, starts[keys] + rank)
+    if keeps_deletes:
+        return folding.every_result(starts + sizes - 1)
     return folding.result(sizes == 1 if keeps_kinds else np.zeros(len(starts), np.bool_))
 
 
@@ -152,7 +158,17 @@ class _Fold:
     def result(self, keeps_kind: Flags) -> pa.Table:
         kept = np.flatnonzero(self._inserted & ~self._removed)
         last = self._last[kept]
-        kinds = np.where(keeps_kind[kept], self._kinds[last], np.int8(_INSERT))
+        return self._results(kept, last, np.where(keeps_kind[kept], self._kinds[last], np.int8(_INSERT)))
+
+    def every_result(self, ends: Rows) -> pa.Table:
+        """Of each key, also of those whose result is a delete. `ends`: the last row of each key."""
+        # Java gives 0 to a key whose rows are all ignored, so that a row which came before them may follow them. They
+        # keep their place here.
+        last = np.where(self._last == _NONE, ends, self._last)
+        kinds = np.where(self._inserted & ~self._removed, np.int8(_INSERT), np.int8(DELETE_KIND))
+        return self._results(np.arange(len(ends)), last, kinds)
+
+    def _results(self, kept: Rows, last: Rows, kinds: npt.NDArray[np.int8]) -> pa.Table:
         columns: dict[str, ChunkedArray] = {}
         for name in self._rows.column_names:
             if name == KIND:

@@ -1,6 +1,7 @@
 """Bucket -> pick: the sorted runs that a compaction takes, and its output level. Pure, metadata only.
 
-Follows Paimon Java 2.0.0: ForceUpLevel0Compaction, UniversalCompaction, EarlyFullCompaction (C/mergetree/compact).
+Follows Paimon Java 2.0.0: ForceUpLevel0Compaction, UniversalCompaction, EarlyFullCompaction (C/mergetree/compact), and
+MergeTreeCompactManagerFactory, which chooses between the first two.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from datetime import datetime
 from nightkeep.formats.paimon.metadata.merge_engine import merge_rules, sequence_fields
 from nightkeep.formats.paimon.metadata.schema import (
     PaimonSchema,
+    has_vectors,
     level_formats,
+    option_bool,
     option_bytes,
     option_int,
     option_millis,
@@ -47,8 +50,13 @@ class CompactionPick:
 
 @dataclass(frozen=True, slots=True)
 class CompactionRules:
-    """A table's compaction options with their defaults applied. Sizes in bytes, times in milliseconds."""
+    """A table's compaction options with their defaults applied. Sizes in bytes, times in milliseconds.
 
+    `vectors`: lifted rows mark the rows they replace. `lifts_level0`: level 0 is compacted even if no run is due.
+    """
+
+    vectors: bool
+    lifts_level0: bool
     trigger: int
     num_levels: int
     max_amplification_percent: int
@@ -68,12 +76,15 @@ class CompactionRules:
         trigger = option_int(schema, "num-sorted-run.compaction-trigger", 5)
         num_levels = option_int(schema, "num-levels", trigger + 1)
         target = target_bytes or target_file_bytes(schema)
+        vectors = has_vectors(schema)
         return CompactionRules(
+            vectors=vectors,
+            lifts_level0=vectors or option_bool(schema, "compaction.force-up-level-0"),
             trigger=trigger,
             num_levels=num_levels,
             max_amplification_percent=option_int(schema, "compaction.max-size-amplification-percent", 200),
             size_ratio_percent=option_int(schema, "compaction.size-ratio", 1) + _offpeak_percent(schema, now_ms),
-            gentle_interval=_gentle_interval(schema, trigger),
+            gentle_interval=_gentle_interval(schema, trigger) if vectors else None,
             small_file_bytes=int(target * float(option("compaction.small-file-ratio", "0.7"))),
             full_interval_ms=option_millis(schema, "compaction.optimization-interval"),
             total_size_threshold=option_bytes(schema, "compaction.total-size-threshold"),
@@ -118,9 +129,11 @@ def max_level(files: Sequence[PaimonDataFile], rules: CompactionRules) -> int:
 
 
 def pick(bucket: Bucket, rules: CompactionRules, *, now_ms: int) -> CompactionPick | None:
-    """ForceUpLevel0Compaction.pick, then the filter of MergeTreeCompactManager.triggerCompaction."""
+    """The strategy's pick, then the filter of MergeTreeCompactManager.triggerCompaction."""
     runs, top = sorted_runs(bucket.files), max_level(bucket.files, rules)
-    picked = _universal(runs, top, rules, now_ms=now_ms) or _force_level0(runs, top, rules)
+    picked = _universal(runs, top, rules, now_ms=now_ms)
+    if picked is None and rules.lifts_level0:
+        picked = _force_level0(runs, top, rules)
     if picked is None or (len(picked.files) == 1 and picked.files[0].level == picked.output_level):
         return None
     return picked
@@ -137,6 +150,12 @@ def pick_full(bucket: Bucket, rules: CompactionRules) -> CompactionPick | None:
         reason = f"full compaction of {len(files)} top-level files with deletion vectors"
         return CompactionPick(files, top, reason, one_by_one=True) if files else None
     return _unit(runs, len(runs), top, reason="full compaction asked for")
+
+
+def drops_retracts(bucket: Bucket, picked: CompactionPick, rules: CompactionRules) -> bool:
+    """Whether retracts may go: there is no older row for them to delete (MergeTreeCompactManager, dropDelete)."""
+    deepest = max((file.level for file in bucket.files), default=0)
+    return picked.output_level != 0 and (rules.vectors or picked.output_level >= deepest)
 
 
 def _universal(runs: Sequence[SortedRun], top: int, rules: CompactionRules, *, now_ms: int) -> CompactionPick | None:

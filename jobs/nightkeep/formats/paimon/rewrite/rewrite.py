@@ -1,7 +1,8 @@
-"""Task -> new files of one bucket: level-0 files are lifted, and rows they replace are marked in deletion vectors.
+"""Task -> new files of one bucket. Of a table with vectors, rows that lifted rows replace are marked as deleted.
 
 Runs on an executor. Reads key columns and the rows that move. Only a commit references the new files. Follows
-LookupMergeTreeCompactRewriter, LookupChangelogMergeFunctionWrapper and LookupMergeFunction of Paimon 2.0.0.
+LookupMergeTreeCompactRewriter, LookupChangelogMergeFunctionWrapper and LookupMergeFunction of Paimon 2.0.0, and
+MergeTreeCompactRewriter for a table without vectors.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from nightkeep.formats.paimon.rewrite.fold import fold
 from nightkeep.formats.paimon.rewrite.gather import WantedRows, gather
 from nightkeep.formats.paimon.rewrite.levels import sorted_runs
 from nightkeep.formats.paimon.rewrite.lookup import Hits, find_replaced
+from nightkeep.formats.paimon.rewrite.sorted_merge import merge_sorted
 from nightkeep.formats.paimon.rewrite.steps import Step, StepKind
 from nightkeep.kernels.bitmap import Width, from_positions, mask
 from nightkeep.kernels.merge import OrderBy, in_order, keep_latest
@@ -47,13 +49,16 @@ _NAMED_KEYS = 5
 @dataclass(frozen=True, slots=True)
 class UpgradeTask:
     """One bucket's compaction, planned from metadata. `values_needed`: old rows compete by sequence field, or are
-    merged with new ones."""
+    merged with new ones. `looks_up`: rows below are looked up and marked, as the table has vectors. Otherwise files are
+    only merged with each other, and retracts stay unless `drops_retracts`."""
 
     bucket: Bucket
     steps: tuple[Step, ...]
     output_level: int
     target_bytes: int
     values_needed: bool
+    looks_up: bool = True
+    drops_retracts: bool = True
 
 
 def rewrite(storage: Storage, task: UpgradeTask, run: Run) -> Rewrite[BucketEdit]:
@@ -90,29 +95,30 @@ class _Work:
         self.rows_marked = 0
 
     def do(self, step: Step) -> None:
-        if step.kind is StepKind.MERGE or self._holds_retracts(step.files[0]):
+        if step.kind is StepKind.MERGE or self._must_lose_retracts(step.files[0]):
             self._merge(step.files)
         else:
             self._upgrade(step.files[0])
 
-    def _holds_retracts(self, file: PaimonDataFile) -> bool:
-        if file.level != 0:
+    def _must_lose_retracts(self, file: PaimonDataFile) -> bool:
+        """Whether a file to be lifted has retracts that must end here. Some writers count none in their metadata."""
+        if not self.task.drops_retracts or (self.task.looks_up and file.level != 0):
             return False
         kinds = PaimonFileReader(self.storage, self.task.bucket, file).read([KIND]).column(KIND)
         return bool(pc.any(pc.is_in(kinds, _RETRACTS)).as_py())
 
     def _upgrade(self, file: PaimonDataFile) -> None:
-        if file.level == 0:
+        if file.level == 0 and self.task.looks_up:
             rows = _keys_of(self.storage, self.task.bucket, (file,), self.vectors)
             self._mark(rows.select(key_columns(self.task.bucket)), rows.column(SEQUENCE))
         self.removed.append(file.record)
         self.added.append(file.record | {"_LEVEL": self.task.output_level})
 
     def _merge(self, files: Sequence[PaimonDataFile]) -> None:
-        """Merge overlapping files into new ones on the output level. The table has vectors, so retracts end here."""
+        """Merge overlapping files into new ones on the output level."""
         bucket, sources = self.task.bucket, _oldest_first(files)
         rows = _keys_of(self.storage, bucket, sources, self.vectors)
-        if any(file.level == 0 for file in files):
+        if self.task.looks_up and any(file.level == 0 for file in files):
             rows = self._with_replaced(rows, sources)
             sources = _numbered(bucket, sources)
         self._write(rows, sources)
@@ -165,7 +171,7 @@ class _Work:
         )
         chunk_rows = writer.chunk_rows(self.task.target_bytes)
         if self.rules is None:
-            wanted = _winners(rows, self.task.bucket)
+            wanted = _winners(rows, self.task.bucket, drops_retracts=self.task.drops_retracts)
             chunks = self._gathered(
                 rows.select(_PLACE).take(wanted), sources, writer, range(0, len(wanted), chunk_rows)
             )
@@ -188,7 +194,11 @@ class _Work:
         chunks = self._gathered(rows.select(_PLACE).take(ordered), sources, writer, starts[edges].tolist())
         keeps_kinds = 0 not in pc.unique(rows.column(_LEVEL)).to_numpy()
         for chunk, (first, stop) in zip(chunks, pairwise([*edges, len(starts)]), strict=True):
-            merged = fold(chunk, starts[first:stop] - starts[first], rules, keeps_kinds=keeps_kinds)
+            own = starts[first:stop] - starts[first]
+            if self.task.looks_up:
+                merged = fold(chunk, own, rules, keeps_kinds=keeps_kinds)
+            else:
+                merged = merge_sorted(chunk, own, rules, drops_retracts=self.task.drops_retracts)
             if merged.num_rows:
                 yield merged
 
@@ -272,9 +282,11 @@ def _old_rows(storage: Storage, bucket: Bucket, hit: Hits, *, source: int) -> pa
     return _placed(rows, at, source=source, level=hit.file.level)
 
 
-def _winners(rows: pa.Table, bucket: Bucket) -> npt.NDArray[np.int64]:
-    """Rows to write, in key order: the newest of each key unless it is a retract."""
+def _winners(rows: pa.Table, bucket: Bucket, *, drops_retracts: bool) -> npt.NDArray[np.int64]:
+    """Rows to write, in key order: the newest of each key, which may be a retract unless those are dropped."""
     kept = keep_latest(rows, keys=key_columns(bucket), order=sequence_order(bucket.schemas.current))
+    if not drops_retracts:
+        return kept
     kinds = rows.column(KIND).take(kept).to_numpy()
     return kept[~np.isin(kinds, RETRACT_KINDS)]
 

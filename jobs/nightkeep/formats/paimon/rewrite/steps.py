@@ -79,7 +79,8 @@ def _lift(file: PaimonDataFile, pick: CompactionPick, rules: CompactionRules, *,
 
 
 def _must_rewrite(file: PaimonDataFile, pick: CompactionPick, rules: CompactionRules, *, top: int) -> bool:
-    if file.level != 0:
+    # Without vectors an upgrade is a new level and nothing else (AbstractCompactRewriter.upgrade).
+    if file.level != 0 or not rules.vectors:
         return False
     formats = rules.formats + rules.formats[-1:] * (pick.output_level + 1 - len(rules.formats))
     if formats[0] != formats[pick.output_level] or file.deletes_unknown_or_some:

@@ -21,12 +21,13 @@ _ROWS = "rows"
 
 def merged(
     rows: DataFrame, *, by: Sequence[str], place: Column, fields: Sequence[tuple[str, str, T.DataType]],
-    rules: MergeRules,
+    rules: MergeRules, merges_single: bool,
 ) -> DataFrame:  # fmt: skip
     """One row per key that is left: `by`, a live `kind`, and the columns of `fields`: the column of `rows`, the name in
     the table, the type.
 
     `by` tells keys apart; of two rows of a key the one with the smaller `place` is older. `rows` has a `kind`.
+    `merges_single`: the only row of a key is merged too, as a lookup does, so that a retract may become a row.
     """
     ordered = sequences(rules, {name: (column, kind) for column, name, kind in fields})
     entry = F.struct(place.alias("place"), F.col("kind"), *(F.col(column) for column, _, _ in fields), *ordered)
@@ -35,7 +36,7 @@ def merged(
     types = [stored[f"sequence{n}"].dataType for n in range(len(rules.groups))]
     return (
         grouped.withColumn(_ROWS, with_roles(F.col(_ROWS), rules, types))
-        .where(_is_left(rules))
+        .where(_is_left(rules, merges_single=merges_single))
         .select(
             *by,
             F.lit(LIVE_KINDS[0]).cast("tinyint").alias("kind"),
@@ -44,8 +45,10 @@ def merged(
     )
 
 
-def _is_left(rules: MergeRules) -> Column:
+def _is_left(rules: MergeRules, *, merges_single: bool) -> Column:
     left = ~F.element_at(_ROWS, -1)["role"]["removes"]
+    if not merges_single:
+        left = left & ((F.size(_ROWS) > 1) | ~is_retract(F.element_at(_ROWS, 1)["row"]))
     if rules.engine is MergeEngine.PARTIAL_UPDATE:
         left = left & F.exists(_ROWS, lambda each: ~is_retract(each["row"]))
     return left

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import and_
-from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -17,7 +16,7 @@ from pyspark.sql import types as T
 from nightkeep.errors import MissingFile, RefusedTable
 from nightkeep.formats.paimon.metadata.features import refuse_schema
 from nightkeep.formats.paimon.metadata.merge_engine import MergeRules, merge_rules
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors
 from nightkeep.formats.paimon.metadata.snapshot import (
     Bucket,
     PaimonDataFile,
@@ -62,9 +61,6 @@ def open_table(address: Address, spark: SparkSession) -> PaimonView:
 class PaimonView:
     """The check's view of a table with a primary key. A unit is a bucket. Versions are read once and cached."""
 
-    compares_with_parent: Final = False
-    """Readers do not see appended rows until they are lifted, so the planned version can be compared too."""
-
     def __init__(self, address: Address, spark: SparkSession) -> None:
         self._address, self._spark = address, spark
         self._storage = open_storage(address.location)
@@ -88,7 +84,13 @@ class PaimonView:
     @property
     def published(self) -> View:
         """The view that readers use: levels above 0 if the table has vectors, else merged."""
-        return View.RAW if option_bool(self.table, "deletion-vectors.enabled") else View.MERGED
+        return View.RAW if has_vectors(self.table) else View.MERGED
+
+    @property
+    def compares_with_parent(self) -> bool:
+        """Readers of a table with vectors do not see appended rows until they are lifted, so that the planned version
+        can be compared too."""
+        return self.published is View.MERGED
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -151,6 +153,7 @@ class PaimonView:
             place=F.col("place"),
             fields=[(column(i), name, self.schema[i].dataType) for i, name in enumerate(self.schema.names)],
             rules=rules,
+            merges_single=has_vectors(self.table),
         )
         values = [value.alias(name) for name, value in payload.items()]
         return shown.select("unit", self._sound().alias("sound"), *values)

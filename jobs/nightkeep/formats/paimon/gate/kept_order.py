@@ -1,0 +1,128 @@
+"""Replaced and new files of a bucket without vectors -> faults of sequence numbers and retracts that new files keep.
+
+Readers do not see them now, but later merges go by them: a row that lost its sequence number would lose to an older
+one, and a retract that was dropped too early would let an older row come back. New files must hold, of each key, the
+sequence number and the kind that a merge of the replaced files leaves. Computed from one sort of their key columns,
+without code of the rewrite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import add
+
+import polars as pl
+
+from nightkeep.formats.paimon.data.columns import DELETE_KIND, KEY_PREFIX, KIND, RETRACT_KINDS, SEQUENCE, key_columns
+from nightkeep.formats.paimon.gate.scan import by_file, is_newest, is_single, key_numbers, rows, sorted_rows
+from nightkeep.formats.paimon.metadata.merge_engine import MergeEngine, MergeRules, merge_rules
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
+from nightkeep.kernels.fingerprint import fingerprint
+from nightkeep.model import Fingerprint
+from nightkeep.storage import Storage
+
+_NAMED_KEYS = 5
+"""How many keys a fault shows as text; of the rest it gives the number."""
+_RETRACT = pl.col(KIND).is_in(RETRACT_KINDS)
+_FOLDED = "folded"
+
+
+def order_faults(storage: Storage, base: Bucket, candidate: Bucket) -> Iterator[str]:
+    """Faults of new files against those they replace. Only for tables without deletion vectors."""
+    before = {(file.name, file.level) for file in base.files}
+    moved = [file for file in candidate.files if (file.name, file.level) not in before]
+    replaced = _without(base, candidate)
+    left = _left(storage, replaced)
+    retracts_end = _retracts_end(candidate, moved)
+    if retracts_end:
+        left = left.filter(~_RETRACT)
+    elif bool(left.select((pl.col(_FOLDED) & _RETRACT).any()).item()):
+        yield "several rows were merged to a retract that stays: what it deletes is not proven"
+    fresh = _without(candidate, base)
+    yield from _differences(left, _stored(storage, fresh), key_columns(base))
+    if not retracts_end and _hash_of_retracts(storage, replaced, left) != _hash_of_retracts(
+        storage, fresh, _stored(storage, fresh)
+    ):
+        yield "new files: retracts have other values than in the files they replace"
+
+
+def _without(bucket: Bucket, other: Bucket) -> Bucket:
+    """The bucket with only those files that the other one does not have, on whatever level."""
+    names = {file.name for file in other.files}
+    return replace(bucket, files=tuple(file for file in bucket.files if file.name not in names))
+
+
+def _retracts_end(candidate: Bucket, moved: Sequence[PaimonDataFile]) -> bool:
+    """Whether no file is below those that were written or lifted. True if none was: all rows are gone then, and what
+    readers see proves that nothing came back."""
+    output = min((file.level for file in moved), default=None)
+    return output is None or (output > 0 and all(file.level <= output for file in candidate.files))
+
+
+def _stored(storage: Storage, bucket: Bucket) -> pl.DataFrame:
+    """Every row of a bucket, by key, with the columns of `_left`."""
+    found = sorted_rows(storage, bucket, {})
+    return _none(bucket) if found is None else found.with_columns(pl.lit(value=False).alias(_FOLDED))
+
+
+def _left(storage: Storage, bucket: Bucket) -> pl.DataFrame:
+    """One row per key, by key: its sequence number and kind after a merge. `folded`: several rows were made one."""
+    found, keys, rules = sorted_rows(storage, bucket, {}), key_columns(bucket), merge_rules(bucket.schemas.current)
+    if found is None:
+        return _none(bucket)
+    if rules is None:
+        return found.filter(is_newest(keys)).with_columns(pl.lit(value=False).alias(_FOLDED))
+    numbered = found.with_columns(key_numbers(keys), (~is_single(keys)).alias(_FOLDED), is_newest(keys).alias("newest"))
+    made = numbered.filter(pl.col(_FOLDED)).group_by("key").agg(_sequence(rules), _kind(rules))
+    own = numbered.filter("newest").join(made, on="key", how="left", maintain_order="left")
+    return own.with_columns(
+        pl.coalesce("made sequence", SEQUENCE).alias(SEQUENCE), pl.coalesce("made kind", KIND).alias(KIND)
+    )
+
+
+def _sequence(rules: MergeRules) -> pl.Expr:
+    """The sequence number of the last row that counts, or of the last row if none does."""
+    last = pl.col(SEQUENCE).last()
+    counted = pl.col(SEQUENCE).filter(~_RETRACT).last()
+    return (pl.coalesce(counted, last) if rules.ignores_deletes else last).alias("made sequence")
+
+
+def _kind(rules: MergeRules) -> pl.Expr:
+    removed = pl.lit(rules.removes_on_delete) & (pl.col(KIND).last() == DELETE_KIND)
+    if rules.engine is MergeEngine.PARTIAL_UPDATE:
+        removed = removed | _RETRACT.all()
+    return pl.when(removed).then(pl.lit(DELETE_KIND)).otherwise(pl.lit(0)).cast(pl.Int8).alias("made kind")
+
+
+def _none(bucket: Bucket) -> pl.DataFrame:
+    names = [*key_columns(bucket), SEQUENCE, KIND, _FOLDED, "file", "position"]
+    return pl.DataFrame(schema={name: pl.Boolean if name == _FOLDED else pl.Int64 for name in names})
+
+
+def _differences(left: pl.DataFrame, stored: pl.DataFrame, keys: Sequence[str]) -> Iterator[str]:
+    columns = [*keys, SEQUENCE, KIND]
+    expected, found = left.select(columns), stored.select(columns)
+    if expected.is_empty() and found.is_empty():
+        return
+    if expected.schema == found.schema and expected.equals(found):
+        return
+    if expected.is_empty() or found.is_empty():
+        yield f"new files: {len(found)} keys, a merge of the replaced files leaves {len(expected)}"
+        return
+    wrong = pl.concat([
+        expected.join(found, on=columns, how="anti", nulls_equal=True),
+        found.join(expected, on=columns, how="anti", nulls_equal=True),
+    ]).select(keys).unique(maintain_order=True)  # fmt: skip
+    named = "; ".join(
+        ", ".join(f"{key.removeprefix(KEY_PREFIX)}={row[key]}" for key in keys)
+        for row in wrong.head(_NAMED_KEYS).to_dicts()
+    )
+    yield f"new files: {len(wrong)} keys without the sequence number or kind that a merge leaves, such as {named}"
+
+
+def _hash_of_retracts(storage: Storage, bucket: Bucket, chosen: pl.DataFrame) -> Fingerprint:
+    """Of the rows of `chosen` that are stored as they are and are retracts, every column."""
+    places = by_file(chosen.filter(_RETRACT & ~pl.col(_FOLDED)), bucket)
+    return reduce(add, map(fingerprint, rows(storage, bucket, places)), Fingerprint())

@@ -1,0 +1,200 @@
+"""A bucket's runs -> the compaction of a table without deletion vectors. The rule of `optimize` for tables with keys.
+
+What a dedicated compaction job of Paimon does: UniversalCompaction, or a full compaction. Readers merge all levels
+before and after. A pick that leaves older rows below must not change what they are merged to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from nightkeep.errors import RefusedTable
+from nightkeep.formats.paimon.data.write import wall_clock_ms
+from nightkeep.formats.paimon.metadata.merge_engine import (
+    Function,
+    MergeEngine,
+    MergeRules,
+    merge_rules,
+    sequence_fields,
+)
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors, option_bool
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, PaimonSnapshot
+from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
+from nightkeep.formats.paimon.rewrite.levels import (
+    CompactionPick,
+    CompactionRules,
+    drops_retracts,
+    max_level,
+    pick,
+    pick_full,
+    sorted_runs,
+    target_file_bytes,
+)
+from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask
+from nightkeep.formats.paimon.rewrite.steps import Step, StepKind, sections, steps
+from nightkeep.model import Estimate, Request
+from nightkeep.protocol import Work
+
+_INEXACT = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
+_IN_PARTS = frozenset({
+    Function.LAST_VALUE, Function.LAST_NON_NULL_VALUE, Function.FIRST_VALUE, Function.FIRST_NON_NULL_VALUE,
+    Function.MAX, Function.MIN, Function.BOOL_AND, Function.BOOL_OR, Function.SUM, Function.KEY,
+})  # fmt: skip
+"""Functions for which new rows may be merged with each other first, and with older ones later."""
+_ENGINES = (MergeEngine.DEDUPLICATE, MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
+_PRODUCERS = ("none", "input")
+
+
+def compact_levels(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> Work[UpgradeTask] | None:
+    """UniversalCompaction for one bucket, or the full compaction that `request.full` asks for."""
+    schema = snapshot.schema
+    rules = CompactionRules.of(schema, now_ms=request.now_ms, target_bytes=request.target_bytes)
+    # The pick compares with creation times of files, which are in local wall time.
+    now_ms = wall_clock_ms(request.now_ms)
+    picked = pick_full(bucket, rules) if request.full else pick(bucket, rules, now_ms=now_ms)
+    if picked is None:
+        return None
+    todo = _steps(bucket, picked, rules)
+    why = _not_in_parts(bucket, picked, todo)
+    if why:
+        picked = _with_every_run(bucket, picked, rules, why=why)
+        todo = _steps(bucket, picked, rules)
+    if not todo:
+        return None
+    target = request.target_bytes or target_file_bytes(schema)
+    ends = drops_retracts(bucket, picked, rules)
+    task = UpgradeTask(
+        bucket, todo, picked.output_level, target, values_needed=False, looks_up=False, drops_retracts=ends
+    )
+    return Work(
+        reason=_reason(picked, todo, ends=ends),
+        input_files=tuple(file.name for file in picked.files),
+        input_bytes=sum(file.bytes for file in picked.files),
+        estimate=_estimate(bucket, picked, todo),
+        tasks=(task,),
+    )
+
+
+def _steps(bucket: Bucket, picked: CompactionPick, rules: CompactionRules) -> tuple[Step, ...]:
+    return steps(picked, rules, top=max_level(bucket.files, rules), key_types=_key_types(bucket))
+
+
+def _key_types(bucket: Bucket) -> list[PaimonType]:
+    schema = bucket.schemas.current
+    return [field.type for field in schema.select(schema.trimmed_keys)]
+
+
+def _with_every_run(bucket: Bucket, picked: CompactionPick, rules: CompactionRules, *, why: str) -> CompactionPick:
+    files = tuple(file for run in sorted_runs(bucket.files) for file in run.files)
+    reason = f"{picked.reason}, taken with all older runs: {why}"
+    return replace(picked, files=files, output_level=max_level(bucket.files, rules), reason=reason)
+
+
+def _not_in_parts(bucket: Bucket, picked: CompactionPick, todo: Sequence[Step]) -> str | None:
+    """Why the picked rows cannot be merged without the rows below them; None if they can.
+
+    Paimon merges them all the same, and readers may then see other values. A row that a merge made of several does not
+    say which of them was deleted, or came before a row below it.
+    """
+    schema = bucket.schemas.current
+    rules, names = merge_rules(schema), {file.name for file in picked.files}
+    below = [file for file in bucket.files if file.name not in names]
+    types = _key_types(bucket)
+    merged = [file for step in todo if step.kind is StepKind.MERGE for file in _overlapping(step.files, types)]
+    if rules is None or not below or not merged:
+        return None
+    return next(_hindrances(schema, rules, merged, below), None)
+
+
+def _overlapping(files: Sequence[PaimonDataFile], types: Sequence[PaimonType]) -> Iterator[PaimonDataFile]:
+    for section in sections(files, types):
+        if len(section) > 1:
+            yield from (file for run in section for file in run)
+
+
+def _hindrances(
+    schema: PaimonSchema, rules: MergeRules, merged: Sequence[PaimonDataFile], below: Sequence[PaimonDataFile]
+) -> Iterator[str]:
+    if sequence_fields(schema):
+        yield "a newer file may have rows that are older by sequence.field"
+    if min(file.min_sequence for file in merged) <= max(file.max_sequence for file in below):
+        yield "their sequence numbers overlap"
+    if any(file.deletes_unknown_or_some for file in merged) and not _can_take_back(rules):
+        yield "they hold deletes"
+    for name, rule in rules.fields.items():
+        if rule.function not in _IN_PARTS:
+            yield f"function {rule.function} of column {name}"
+        if rule.function is Function.SUM and schema.field(name).type.root in _INEXACT:
+            yield f"the sum of column {name} depends on the order of additions"
+
+
+def _can_take_back(rules: MergeRules) -> bool:
+    """Whether a retract has the same effect on older rows after it was merged with newer ones."""
+    if rules.removes_on_delete:
+        return False
+    return all(
+        rule.function in (Function.SUM, Function.KEY)
+        or (rule.function is Function.LAST_VALUE and not rule.ignores_retracts)
+        for rule in rules.fields.values()
+    )
+
+
+def _reason(picked: CompactionPick, todo: Sequence[Step], *, ends: bool) -> str:
+    merged = sum(len(step.files) for step in todo if step.kind is StepKind.MERGE)
+    kept = len(todo) - sum(step.kind is StepKind.MERGE for step in todo)
+    done = f"{picked.reason}; to level {picked.output_level}: {merged} files merged, {kept} upgraded in place"
+    return f"{done}; deletes {'end here' if ends else 'stay, as older rows may be below'}"
+
+
+def _estimate(bucket: Bucket, picked: CompactionPick, todo: Sequence[Step]) -> Estimate:
+    merged = [file for step in todo if step.kind is StepKind.MERGE for file in step.files]
+    names = {file.name for file in picked.files}
+    before = sorted_runs(bucket.files)
+    after = 1 + len(sorted_runs([file for file in bucket.files if file.name not in names]))
+    written = sum(file.bytes for file in merged)
+    return Estimate(
+        read_bytes=written,
+        written_bytes=written,
+        files_after=len(bucket.files) - len(merged) + bool(merged),
+        benefit=f"readers merge {after} sorted runs of {sum(run.bytes for run in before):,} bytes, not {len(before)}",
+    )
+
+
+def refuse_keyless(snapshot: PaimonSnapshot, request: Request) -> None:
+    """Raises RefusedTable for a table without primary key: it has no levels."""
+    if not snapshot.schema.primary_keys:
+        advice = "use the engine's own compaction"
+        raise _refused(snapshot, "a table without primary key is not compacted yet", advice)
+
+
+def refuse_vectors(snapshot: PaimonSnapshot, request: Request) -> None:
+    """Raises RefusedTable for a table with vectors, and for one that had vectors which readers no longer apply."""
+    if has_vectors(snapshot.schema):
+        advice = "batch readers of such a table skip level 0; use upgrade, which marks replaced rows"
+        raise _refused(snapshot, "option deletion-vectors.enabled = true", advice)
+    left = next((unit for unit in snapshot.units if unit.index_record is not None), None)
+    if left is not None:
+        feature = f"{left.key} has deletion vectors, and option deletion-vectors.enabled is not true"
+        raise _refused(snapshot, feature, "compact the table once with the engine that switched them off")
+
+
+def refuse_other_compactions(snapshot: PaimonSnapshot, request: Request) -> None:
+    """Raises RefusedTable for tables whose compaction does more than merge files, and for a clustering."""
+    schema = snapshot.schema
+    engine = schema.options.get("merge-engine", str(MergeEngine.DEDUPLICATE)).lower()
+    producer = schema.options.get("changelog-producer", _PRODUCERS[0]).lower()
+    if engine not in _ENGINES:
+        raise _refused(snapshot, f"option merge-engine = {engine} is not handled", f"{', '.join(_ENGINES)} are")
+    if producer not in _PRODUCERS:
+        advice = "compacting without writing that changelog would lose changes for streaming readers"
+        raise _refused(snapshot, f"option changelog-producer = {producer} is not handled", advice)
+    if option_bool(schema, "force-lookup"):
+        raise _refused(snapshot, "option force-lookup = true is not handled", "files are merged without lookups")
+    if request.clustering is not None:
+        advice = "leave out --zorder and --hilbert"
+        raise _refused(snapshot, "files of a table with a primary key are sorted by key", advice)
+
+
+def _refused(snapshot: PaimonSnapshot, feature: str, advice: str) -> RefusedTable:
+    return RefusedTable(snapshot.table.name, feature, advice)
