@@ -113,7 +113,7 @@ soak: environment  ## long random histories against the engines, damaged metadat
 		NIGHTKEEP_DAMAGES=$${NIGHTKEEP_DAMAGES:-10000} $(BIN)/python -m pytest tests/soak -m soak
 	NIGHTKEEP_EXAMPLES=$${NIGHTKEEP_EXAMPLES:-10} $(BIN)/python -m pytest --quick -q -n 2 --dist worksteal
 
-bench-paimon: environment  ## the upgrade against Paimon Java, side by side (BENCH="--engine partial-update")
+bench-paimon: environment  ## upgrade and compaction against Paimon Java (BENCH="--engine partial-update", "--no-vectors")
 	PYTHONPATH=. $(BIN)/python benches/bench_paimon.py $(BENCH)
 
 bench-delta: environment  ## the Z-order against delta-spark and delta-rs, side by side

@@ -1,4 +1,4 @@
-"""Level-0 upgrade: Paimon Java 2.0.0 against Nightkeep, on copies of one table, in one run on one machine.
+"""Upgrade or full compaction: Paimon Java 2.0.0 against Nightkeep, on copies of one table, in one run on one machine.
 
 Run by `make bench-paimon`. Prints ratios; JVM and session start are printed apart and in no ratio.
 """
@@ -61,23 +61,39 @@ class Size:
     base: int
     level0: int
     engine: str = "deduplicate"
+    vectors: bool = True
     buckets: int = 8
-    commits: int = 2
     delete_every: int = 10
 
     @staticmethod
-    def parse(text: str, engine: str) -> Size:
+    def parse(text: str, engine: str, *, vectors: bool) -> Size:
         base, level0 = (int(float(part) * 1_000_000) for part in text.split("+"))
-        return Size(base, level0, engine)
+        return Size(base, level0, engine, vectors)
+
+    @property
+    def commits(self) -> int:
+        """Of level 0. A table without vectors has four sorted runs with its base."""
+        return 2 if self.vectors else 3
+
+    @property
+    def operation(self) -> Operation:
+        return Operation.UPGRADE if self.vectors else Operation.OPTIMIZE
+
+    @property
+    def compaction(self) -> Compaction:
+        """What Java is asked for: a lookup compaction, or a full one."""
+        return Compaction(threads=2, full=not self.vectors)
 
     def __str__(self) -> str:
         rows = f"{self.base / 1e6:g} M base + {self.level0 / 1e6:g} M level-0 rows"
-        return f"{self.engine}, {rows}, {self.buckets} buckets"
+        kind = "" if self.vectors else ", no vectors, full compaction"
+        return f"{self.engine}{kind}, {rows}, {self.buckets} buckets"
 
 
 def build(java: PaimonJava, table: Path, size: Size) -> None:
     """Even keys below 2 x base on the top level, then level-0 commits of random keys, some of them deletes."""
-    plain = {"bucket": str(size.buckets), "deletion-vectors.enabled": "true", "write-only": "true"}
+    plain = {"bucket": str(size.buckets), "write-only": "true"}
+    plain |= {"deletion-vectors.enabled": "true"} if size.vectors else {}
     options = {**plain, **ENGINES[size.engine]}
     java.create(table, Layout(columns=COLUMNS, primary_keys=("order_id",), options=options))
     java.write_random(table, RandomRows(rows=size.base, seed=1, sequential=True, step=2), timeout=TIMEOUT)
@@ -89,9 +105,10 @@ def build(java: PaimonJava, table: Path, size: Size) -> None:
         java.write_random(table, rows, timeout=TIMEOUT)
 
 
-def nightkeep(table: Path, engine: Engine, verify: str) -> RunDocument:
-    policy = load("tables.yaml", text=f"version: 1\ndefaults: {{verify: {verify}}}").effective(f"paimon:{table}")
-    order = RunOrder(Operation.UPGRADE, "bench", str(table.parent / "reports"))
+def nightkeep(table: Path, engine: Engine, size: Size, verify: str) -> RunDocument:
+    settings = f"{{verify: {verify}, full: {str(not size.vectors).lower()}}}"
+    policy = load("tables.yaml", text=f"version: 1\ndefaults: {settings}").effective(f"paimon:{table}")
+    order = RunOrder(size.operation, "bench", str(table.parent / "reports"))
     document = run_operation(policy, order, mapper=engine.mapper)
     if document.outcome is not Outcome.VERIFIED:
         raise SystemExit(f"bench: expected verified, found {document.outcome}: {document.reason}")
@@ -103,8 +120,8 @@ def measure(size: Size, folder: Path, *, verify: str) -> None:
         build(java, folder / "made", size)
         for name in ("theirs", "theirs again", "ours", "ours again"):
             shutil.copytree(folder / "made", folder / name)
-        theirs = java.compact(folder / "theirs", Compaction(threads=2), timeout=TIMEOUT)
-        warm = java.compact(folder / "theirs again", Compaction(threads=2), timeout=TIMEOUT)
+        theirs = java.compact(folder / "theirs", size.compaction, timeout=TIMEOUT)
+        warm = java.compact(folder / "theirs again", size.compaction, timeout=TIMEOUT)
         wanted = java.read_digest(folder / "theirs", timeout=TIMEOUT)
     # As in a run: the table is opened first, so the session's warm workers know its format.
     open_table(Address("paimon", str(folder / "ours"), "ours"))
@@ -112,8 +129,8 @@ def measure(size: Size, folder: Path, *, verify: str) -> None:
     with Engine(master="local[2]", task_memory_bytes=2 << 30) as engine:
         engine.spark()
         session = time.perf_counter() - started
-        ours = nightkeep(folder / "ours", engine, verify)
-        again = nightkeep(folder / "ours again", engine, verify)
+        ours = nightkeep(folder / "ours", engine, size, verify)
+        again = nightkeep(folder / "ours again", engine, size, verify)
     with PaimonJava(memory="10g", timeout=TIMEOUT, java_options=()) as java:
         found = java.read_digest(folder / "ours", timeout=TIMEOUT)
     show(
@@ -149,16 +166,18 @@ def show(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sizes", nargs="*", default=["4+0.4", "20+2"], help="millions of rows: base+level0")
+    parser.add_argument("sizes", nargs="*", help="millions of rows: base+level0; 4+0.4 and 20+2, or 20+4 by default")
     parser.add_argument("--verify", default="full")
     parser.add_argument("--engine", default="deduplicate", choices=ENGINES)
+    parser.add_argument("--no-vectors", action="store_true", help="a full compaction of a table without vectors")
     arguments = parser.parse_args()
     names = ("pyspark", "pyarrow", "polars")
     print(json.dumps({"machine": platform.processor() or platform.machine(), "cores": os.cpu_count(),
                       "python": platform.python_version(), **{n: version(n) for n in names}}))  # fmt: skip
-    for text in arguments.sizes:
+    vectors = not arguments.no_vectors
+    for text in arguments.sizes or (["4+0.4", "20+2"] if vectors else ["20+4"]):
         with tempfile.TemporaryDirectory(prefix="nightkeep-bench-") as folder:
-            measure(Size.parse(text, arguments.engine), Path(folder), verify=arguments.verify)
+            measure(Size.parse(text, arguments.engine, vectors=vectors), Path(folder), verify=arguments.verify)
 
 
 if __name__ == "__main__":

@@ -25,10 +25,16 @@ def merged(rows: Sequence[Row], rules: MergeRules) -> dict[str, Any] | None:
     """None if the key has no row. Raises CannotMerge as Java raises."""
     if len(rows) == 1 and rows[0][0] in (INSERT, UPDATE_AFTER):
         return dict(rows[0][1])
+    kind, values = result(rows, rules)
+    return None if kind == DELETE else values
+
+
+def result(rows: Sequence[Row], rules: MergeRules) -> tuple[int, dict[str, Any]]:
+    """An insert, or a delete with the values that it holds. Raises CannotMerge as Java raises."""
     return (_updated if rules.engine is MergeEngine.PARTIAL_UPDATE else _aggregated)(rows, rules)
 
 
-def _updated(rows: Sequence[Row], rules: MergeRules) -> dict[str, Any] | None:
+def _updated(rows: Sequence[Row], rules: MergeRules) -> tuple[int, dict[str, Any]]:
     row: dict[str, Any] = dict.fromkeys(rules.fields)
     begun = inserted = deleted = False
     seen: set[str] = set()
@@ -48,7 +54,7 @@ def _updated(rows: Sequence[Row], rules: MergeRules) -> dict[str, Any] | None:
             continue
         _updated_by_groups(row, values, rules, seen)
         begun = inserted = True
-    return row if inserted and not deleted else None
+    return INSERT if inserted and not deleted else DELETE, row
 
 
 def _updated_by_groups(row: dict[str, Any], values: Mapping[str, Any], rules: MergeRules, seen: set[str]) -> None:
@@ -99,7 +105,7 @@ def _null_first(value: Any) -> Any:
     return (False,) if value is None else (True, _order(value))
 
 
-def _aggregated(rows: Sequence[Row], rules: MergeRules) -> dict[str, Any] | None:
+def _aggregated(rows: Sequence[Row], rules: MergeRules) -> tuple[int, dict[str, Any]]:
     row: dict[str, Any] = dict.fromkeys(rules.fields)
     seen: set[str] = set()
     deleted = False
@@ -113,7 +119,7 @@ def _aggregated(rows: Sequence[Row], rules: MergeRules) -> dict[str, Any] | None
                 row[name] = row[name] if rule.ignores_retracts else _taken_back(rule, row[name], values[name])
             else:
                 row[name] = _added(rule, row[name], values[name], name, seen)
-    return None if deleted else row
+    return DELETE if deleted else INSERT, row
 
 
 def _added(rule: FieldRule, held: Any, value: Any, name: str, seen: set[str]) -> Any:

@@ -21,7 +21,14 @@ from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, Schemas
 from nightkeep.formats.paimon.metadata.types import parse_type
 from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange
-from nightkeep.formats.paimon.rewrite.levels import CompactionPick, CompactionRules, drops_retracts, max_level, pick, pick_full
+from nightkeep.formats.paimon.rewrite.levels import (
+    CompactionPick,
+    CompactionRules,
+    drops_retracts,
+    max_level,
+    pick,
+    pick_full,
+)
 from nightkeep.formats.paimon.rewrite.steps import Step, steps
 from nightkeep.model import UnitKey
 

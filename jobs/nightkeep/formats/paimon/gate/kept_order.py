@@ -17,8 +17,10 @@ import polars as pl
 
 from nightkeep.formats.paimon.data.columns import DELETE_KIND, KEY_PREFIX, KIND, RETRACT_KINDS, SEQUENCE, key_columns
 from nightkeep.formats.paimon.gate.scan import by_file, is_newest, is_single, key_numbers, rows, sorted_rows
+from nightkeep.formats.paimon.metadata.binary_row import sort_key
 from nightkeep.formats.paimon.metadata.merge_engine import MergeEngine, MergeRules, merge_rules
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
+from nightkeep.formats.paimon.metadata.types import PaimonType
 from nightkeep.kernels.fingerprint import fingerprint
 from nightkeep.model import Fingerprint
 from nightkeep.storage import Storage
@@ -35,16 +37,18 @@ def order_faults(storage: Storage, base: Bucket, candidate: Bucket) -> Iterator[
     moved = [file for file in candidate.files if (file.name, file.level) not in before]
     replaced = _without(base, candidate)
     left = _left(storage, replaced)
-    retracts_end = _retracts_end(candidate, moved)
+    retracts_end = _retracts_end(replaced, candidate, moved)
     if retracts_end:
         left = left.filter(~_RETRACT)
     elif bool(left.select((pl.col(_FOLDED) & _RETRACT).any()).item()):
         yield "several rows were merged to a retract that stays: what it deletes is not proven"
+        return
     fresh = _without(candidate, base)
-    yield from _differences(left, _stored(storage, fresh), key_columns(base))
-    if not retracts_end and _hash_of_retracts(storage, replaced, left) != _hash_of_retracts(
-        storage, fresh, _stored(storage, fresh)
-    ):
+    stored = _stored(storage, fresh)
+    difference = _difference(left, stored, key_columns(base))
+    if difference is not None:
+        yield difference
+    elif not retracts_end and _retracts(storage, replaced, left) != _retracts(storage, fresh, stored):
         yield "new files: retracts have other values than in the files they replace"
 
 
@@ -54,11 +58,20 @@ def _without(bucket: Bucket, other: Bucket) -> Bucket:
     return replace(bucket, files=tuple(file for file in bucket.files if file.name not in names))
 
 
-def _retracts_end(candidate: Bucket, moved: Sequence[PaimonDataFile]) -> bool:
-    """Whether no file is below those that were written or lifted. True if none was: all rows are gone then, and what
-    readers see proves that nothing came back."""
-    output = min((file.level for file in moved), default=None)
-    return output is None or (output > 0 and all(file.level <= output for file in candidate.files))
+def _retracts_end(replaced: Bucket, candidate: Bucket, moved: Sequence[PaimonDataFile]) -> bool:
+    """Whether no file is below those that were written or lifted. If none was, all replaced rows are gone: then no file
+    that is left may have a key between theirs."""
+    if moved:
+        output = min(file.level for file in moved)
+        return output > 0 and all(file.level <= output for file in candidate.files)
+    schema = candidate.schemas.current
+    types = [field.type for field in schema.select(schema.trimmed_keys)]
+    return not any(_meet(gone, file, types) for gone in replaced.files for file in candidate.files)
+
+
+def _meet(left: PaimonDataFile, right: PaimonDataFile, types: Sequence[PaimonType]) -> bool:
+    low = max(sort_key(file.min_key, types) for file in (left, right))
+    return low <= min(sort_key(file.max_key, types) for file in (left, right))
 
 
 def _stored(storage: Storage, bucket: Bucket) -> pl.DataFrame:
@@ -101,16 +114,15 @@ def _none(bucket: Bucket) -> pl.DataFrame:
     return pl.DataFrame(schema={name: pl.Boolean if name == _FOLDED else pl.Int64 for name in names})
 
 
-def _differences(left: pl.DataFrame, stored: pl.DataFrame, keys: Sequence[str]) -> Iterator[str]:
+def _difference(left: pl.DataFrame, stored: pl.DataFrame, keys: Sequence[str]) -> str | None:
     columns = [*keys, SEQUENCE, KIND]
     expected, found = left.select(columns), stored.select(columns)
     if expected.is_empty() and found.is_empty():
-        return
-    if expected.schema == found.schema and expected.equals(found):
-        return
+        return None
     if expected.is_empty() or found.is_empty():
-        yield f"new files: {len(found)} keys, a merge of the replaced files leaves {len(expected)}"
-        return
+        return f"new files: {len(found)} keys, a merge of the replaced files leaves {len(expected)}"
+    if expected.equals(found):
+        return None
     wrong = pl.concat([
         expected.join(found, on=columns, how="anti", nulls_equal=True),
         found.join(expected, on=columns, how="anti", nulls_equal=True),
@@ -119,10 +131,10 @@ def _differences(left: pl.DataFrame, stored: pl.DataFrame, keys: Sequence[str]) 
         ", ".join(f"{key.removeprefix(KEY_PREFIX)}={row[key]}" for key in keys)
         for row in wrong.head(_NAMED_KEYS).to_dicts()
     )
-    yield f"new files: {len(wrong)} keys without the sequence number or kind that a merge leaves, such as {named}"
+    return f"new files: {len(wrong)} keys without the sequence number or kind that a merge leaves, such as {named}"
 
 
-def _hash_of_retracts(storage: Storage, bucket: Bucket, chosen: pl.DataFrame) -> Fingerprint:
+def _retracts(storage: Storage, bucket: Bucket, chosen: pl.DataFrame) -> Fingerprint:
     """Of the rows of `chosen` that are stored as they are and are retracts, every column."""
     places = by_file(chosen.filter(_RETRACT & ~pl.col(_FOLDED)), bucket)
     return reduce(add, map(fingerprint, rows(storage, bucket, places)), Fingerprint())
