@@ -2,13 +2,19 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
+import java.util.function.ToIntFunction;
+import org.apache.paimon.CoreOptions;
 import org.apache.paimon.data.GenericRow;
+import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.disk.IOManager;
+import org.apache.paimon.index.HashBucketAssigner;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.paimon.table.BucketMode;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.sink.BatchTableCommit;
 import org.apache.paimon.table.sink.BatchWriteBuilder;
+import org.apache.paimon.table.sink.RowPartitionKeyExtractor;
 import org.apache.paimon.table.sink.TableCommitImpl;
 import org.apache.paimon.table.sink.TableWriteImpl;
 import org.apache.paimon.types.RowKind;
@@ -27,12 +33,31 @@ final class Writes {
                 table,
                 request,
                 write -> {
+                    ToIntFunction<InternalRow> bucket = buckets(table);
                     for (JsonNode row : request.required("rows")) {
                         GenericRow values = Values.toRow(row, 1, type);
                         values.setRowKind(RowKind.fromShortString(row.get(0).asText()));
-                        write.write(values);
+                        if (bucket == null) {
+                            write.write(values);
+                        } else {
+                            write.write(values, bucket.applyAsInt(values));
+                        }
                     }
                 });
+    }
+
+    /** The bucket of each row by the hash index of its partition, as the only assigner; null for fixed buckets. */
+    private static ToIntFunction<InternalRow> buckets(FileStoreTable table) {
+        if (table.bucketMode() != BucketMode.HASH_DYNAMIC) {
+            return null;
+        }
+        CoreOptions options = table.coreOptions();
+        RowPartitionKeyExtractor keys = new RowPartitionKeyExtractor(table.schema());
+        HashBucketAssigner assigner =
+                new HashBucketAssigner(
+                        table.snapshotManager(), "assigner", table.store().newIndexFileHandler(), 1, 1, 0,
+                        options.dynamicBucketTargetRowNum(), options.dynamicBucketMaxBuckets());
+        return row -> assigner.assign(keys.partition(row), keys.trimmedPrimaryKey(row).hashCode());
     }
 
     static FileStoreTable forWriting(JsonNode request) {

@@ -96,8 +96,9 @@ def _bucket_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     crosses = not set(schema.partition_keys) <= set(schema.primary_keys)
     if bucket == -2:
         yield "bucket = -2 (postponed buckets) is not handled", "rows have no bucket yet"
-    if bucket == -1 and schema.primary_keys:
-        why = "keys move between partitions" if crosses else "only fixed buckets are handled yet"
-        yield "bucket = -1 (dynamic buckets) is not handled", why
+    if bucket == -1 and schema.primary_keys and crosses:
+        yield "bucket = -1 (dynamic buckets) without the partition in the key is not handled", (
+            "keys move between partitions"
+        )
     if levels > MAX_LEVEL:
         yield f"{levels} levels are not handled", f"set num-levels to {MAX_LEVEL} or less"
