@@ -135,14 +135,16 @@ def plain_history(seed: int) -> History:
     made = merge_history(seed) if seed % 3 else random_history(seed)
     random = Random(f"plain {seed}")
     options = {name: value for name, value in made.layout.options.items() if name not in _OF_LOOKUPS}
-    # Without a lookup, only enough runs are a reason to compact.
+    # Without a lookup, only enough runs are a reason to compact, unless level 0 is to be lifted at any time.
     options["num-sorted-run.compaction-trigger"] = random.choice(("2", "2", "3", "5"))
-    if random.random() < 0.2:
+    if random.random() < 0.5:
         options["compaction.force-up-level-0"] = "true"
     if random.random() < 0.5:
         options.pop("sequence.field", None)
         options.pop("sequence.field.sort-order", None)
-    return replace(made, layout=replace(made.layout, options=options))
+    # Level 0 grows while compactions are left out.
+    steps = tuple(step for step in made.steps if step != Compact(full=False) or random.random() < 0.6)
+    return replace(made, layout=replace(made.layout, options=options), steps=steps)
 
 
 def _updating(random: Random, layout: Layout, more: Columns) -> tuple[Columns, dict[str, str]]:

@@ -97,8 +97,7 @@ def _bucket_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     if bucket == -2:
         yield "bucket = -2 (postponed buckets) is not handled", "rows have no bucket yet"
     if bucket == -1 and schema.primary_keys and crosses:
-        yield "bucket = -1 (dynamic buckets) without the partition in the key is not handled", (
-            "keys move between partitions"
-        )
+        feature = "bucket = -1 (dynamic buckets) without the partition in the key is not handled"
+        yield feature, "keys move between partitions"
     if levels > MAX_LEVEL:
         yield f"{levels} levels are not handled", f"set num-levels to {MAX_LEVEL} or less"
