@@ -124,7 +124,7 @@ def test_what_it_is_said_to_cost(ledger: PaimonSnapshot) -> None:
     assert work is not None
     held = sum(file.bytes for file in bucket.files)
     assert (work.estimate.read_bytes, work.estimate.files_after) == (held, 1)
-    assert work.estimate.benefit == f"readers merge 1 sorted runs of {held:,} bytes, not 2"
+    assert work.estimate.benefit == f"2 sorted runs of {held:,} bytes become 1"
 
 
 def test_tables_are_refused_by_name(ledger: PaimonSnapshot) -> None:

@@ -157,7 +157,7 @@ def _estimate(bucket: Bucket, picked: CompactionPick, todo: Sequence[Step]) -> E
         read_bytes=written,
         written_bytes=written,
         files_after=len(bucket.files) - len(merged) + bool(merged),
-        benefit=f"readers merge {after} sorted runs of {sum(run.bytes for run in before):,} bytes, not {len(before)}",
+        benefit=f"{len(before)} sorted runs of {sum(run.bytes for run in before):,} bytes become {after}",
     )
 
 

@@ -96,7 +96,7 @@ def refuse_without_vectors(snapshot: PaimonSnapshot, request: Request) -> None:
         raise RefusedTable(
             snapshot.table.name,
             "option deletion-vectors.enabled is not true",
-            "upgrade marks replaced rows in deletion vectors; set deletion-vectors.enabled = true first",
+            "upgrade marks replaced rows in vectors; use optimize, or set deletion-vectors.enabled = true first",
         )
 
 
