@@ -103,6 +103,7 @@ def test_a_full_compaction_takes_all(ledger: PaimonSnapshot) -> None:
         ({**SUMS, "aggregation.remove-record-on-delete": "true"}, DELETING, "INT", "they hold deletes"),
         ({**SUMS, "fields.v.aggregate-function": "last_value"}, DELETING, "INT", None),
         ({**SUMS, "fields.v.aggregate-function": "last_non_null_value"}, DELETING, "INT", "they hold deletes"),
+        ({**SUMS, "fields.v.aggregate-function": "listagg"}, NEWEST, "STRING", "function listagg of column v"),
         (UPDATES, (0, [Row(70, "d", 3000, 3), Row(80, "e", 3001)]), "STRING", None),
     ],
 )  # fmt: skip

@@ -16,9 +16,18 @@ from operator import add
 import polars as pl
 
 from nightkeep.formats.paimon.data.columns import DELETE_KIND, KEY_PREFIX, KIND, RETRACT_KINDS, SEQUENCE, key_columns
-from nightkeep.formats.paimon.gate.scan import by_file, is_newest, is_single, key_numbers, rows, sorted_rows
+from nightkeep.formats.paimon.gate.group_order import row_roles
+from nightkeep.formats.paimon.gate.scan import (
+    by_file,
+    is_newest,
+    is_single,
+    key_numbers,
+    picked_rows,
+    rows,
+    sorted_rows,
+)
 from nightkeep.formats.paimon.metadata.binary_row import sort_key
-from nightkeep.formats.paimon.metadata.merge_engine import MergeEngine, MergeRules, merge_rules
+from nightkeep.formats.paimon.metadata.merge_engine import MergeRules, merge_rules
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.types import PaimonType
 from nightkeep.kernels.fingerprint import fingerprint
@@ -88,7 +97,7 @@ def _left(storage: Storage, bucket: Bucket) -> pl.DataFrame:
     if rules is None:
         return found.filter(is_newest(keys)).with_columns(pl.lit(value=False).alias(_FOLDED))
     numbered = found.with_columns(key_numbers(keys), (~is_single(keys)).alias(_FOLDED), is_newest(keys).alias("newest"))
-    made = numbered.filter(pl.col(_FOLDED)).group_by("key").agg(_sequence(rules), _kind(rules))
+    made = _made(storage, bucket, numbered.filter(pl.col(_FOLDED)), rules)
     own = numbered.filter("newest").join(made, on="key", how="left", maintain_order="left")
     return own.with_columns(
         pl.coalesce("made sequence", SEQUENCE).alias(SEQUENCE), pl.coalesce("made kind", KIND).alias(KIND)
@@ -102,11 +111,16 @@ def _sequence(rules: MergeRules) -> pl.Expr:
     return (pl.coalesce(counted, last) if rules.ignores_deletes else last).alias("made sequence")
 
 
-def _kind(rules: MergeRules) -> pl.Expr:
-    removed = pl.lit(rules.removes_on_delete) & (pl.col(KIND).last() == DELETE_KIND)
-    if rules.engine is MergeEngine.PARTIAL_UPDATE:
-        removed = removed | _RETRACT.all()
-    return pl.when(removed).then(pl.lit(DELETE_KIND)).otherwise(pl.lit(0)).cast(pl.Int8).alias("made kind")
+def _made(storage: Storage, bucket: Bucket, several: pl.DataFrame, rules: MergeRules) -> pl.DataFrame:
+    """Sequence number and kind of what each `key` of several rows becomes: an insert, or a delete if no row is left."""
+    if several.is_empty():
+        return pl.DataFrame(schema={"key": pl.Int64, "made sequence": pl.Int64, "made kind": pl.Int8})
+    of_groups = [name for group in rules.groups for name in group.fields]
+    stored = picked_rows(storage, bucket, several, [KIND, *of_groups])
+    roles = row_roles(stored, several["key"].to_numpy(), several[KIND].to_numpy(), rules)
+    kind = pl.when(pl.col("left").first()).then(pl.lit(0)).otherwise(pl.lit(DELETE_KIND))
+    frame = several.with_columns(pl.Series("left", roles.left))
+    return frame.group_by("key").agg(_sequence(rules), kind.cast(pl.Int8).alias("made kind"))
 
 
 def _none(bucket: Bucket) -> pl.DataFrame:

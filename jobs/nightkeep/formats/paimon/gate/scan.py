@@ -80,7 +80,8 @@ def merged(storage: Storage, bucket: Bucket, view: View) -> Iterator[pa.RecordBa
         alone = _is_alone(keys) if has_vectors(bucket.schemas.current) else is_single(keys)
         several = found.with_columns(key_numbers(keys)).filter(~alone)
         if len(several):
-            yield from merged_rows(_whole(storage, bucket, several), several["key"].to_numpy(), rules).to_batches()
+            whole = picked_rows(storage, bucket, several, [KIND, *value_columns(bucket)])
+            yield from merged_rows(whole, several["key"].to_numpy(), rules).to_batches()
 
 
 def key_numbers(keys: Sequence[str]) -> pl.Expr:
@@ -99,9 +100,8 @@ def is_single(keys: Sequence[str]) -> pl.Expr:
     return is_newest(keys) & is_newest(keys).shift(1, fill_value=True)
 
 
-def _whole(storage: Storage, bucket: Bucket, chosen: pl.DataFrame) -> pa.Table:
-    """Kinds and value columns of the chosen rows, in their order."""
-    columns = [KIND, *value_columns(bucket)]
+def picked_rows(storage: Storage, bucket: Bucket, chosen: pl.DataFrame, columns: Sequence[str]) -> pa.Table:
+    """Columns of the chosen rows, in their order. There is at least one row."""
     parts: list[pa.Table] = []
     places: list[npt.NDArray[np.uint32]] = []
     for number, file in enumerate(bucket.files):

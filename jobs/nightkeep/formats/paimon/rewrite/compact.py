@@ -37,11 +37,15 @@ from nightkeep.model import Estimate, Request
 from nightkeep.protocol import Work
 
 _INEXACT = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
-_IN_PARTS = frozenset({
-    Function.LAST_VALUE, Function.LAST_NON_NULL_VALUE, Function.FIRST_VALUE, Function.FIRST_NON_NULL_VALUE,
-    Function.MAX, Function.MIN, Function.BOOL_AND, Function.BOOL_OR, Function.SUM, Function.KEY,
+_IN_GROUPS = frozenset({
+    Function.LAST_VALUE, Function.MAX, Function.MIN, Function.BOOL_AND, Function.BOOL_OR, Function.SUM,
+    Function.SEQUENCE, Function.OF_GROUP,
 })  # fmt: skip
-"""Functions for which new rows may be merged with each other first, and with older ones later."""
+"""Functions in a sequence group for which new rows may be merged with each other first, and with older ones later."""
+_IN_PARTS = _IN_GROUPS | frozenset({
+    Function.LAST_NON_NULL_VALUE, Function.FIRST_VALUE, Function.FIRST_NON_NULL_VALUE, Function.KEY,
+})  # fmt: skip
+"""The same without a group."""
 _ENGINES = (MergeEngine.DEDUPLICATE, MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 _PRODUCERS = ("none", "input")
 
@@ -123,8 +127,8 @@ def _hindrances(
     if any(file.deletes_unknown_or_some for file in merged) and not _can_take_back(rules):
         yield "they hold deletes"
     for name, rule in rules.fields.items():
-        if rule.function not in _IN_PARTS:
-            yield f"function {rule.function} of column {name}"
+        if rule.function not in (_IN_PARTS if rule.group is None else _IN_GROUPS):
+            yield f"function {rule.function} of column {name} needs all rows in order"
         if rule.function is Function.SUM and schema.field(name).type.root in _INEXACT:
             yield f"the sum of column {name} depends on the order of additions"
 
