@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -28,7 +29,8 @@ class PlannedUnit(Generic[T_co]):
     """One unit of work, and why it was picked.
 
     A unit's tasks are independent of each other; their rewrites are proven and published together. Units with the same
-    `together` are published together too, because only a commit of all of them completes the work.
+    `together` are published together too, because only a commit of all of them completes the work. `measures` are
+    figures of the unit as it is, JSON values.
     """
 
     key: UnitKey
@@ -38,6 +40,7 @@ class PlannedUnit(Generic[T_co]):
     estimate: Estimate
     tasks: tuple[T_co, ...]
     together: str | None = None
+    measures: Mapping[str, object] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return (

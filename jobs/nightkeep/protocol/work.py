@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, NewType, Protocol, TypeVar
 
 from nightkeep.model import Estimate, FileSizes, Request, UnitKey, VersionIdentity
@@ -58,7 +58,8 @@ SomeEdit = NewType("SomeEdit", object)
 class Work(Generic[T_co]):
     """The independent tasks that a rule asks for in a unit. `reason` is the sentence that the dry run prints.
 
-    Units with the same `together` are committed together, whatever their size.
+    Units with the same `together` are committed together, whatever their size. `measures` are figures of the unit as it
+    is, JSON values, for the plan's document.
     """
 
     reason: str
@@ -67,6 +68,7 @@ class Work(Generic[T_co]):
     estimate: Estimate
     tasks: tuple[T_co, ...]
     together: str | None = None
+    measures: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ class PlanSection:
                 input_files=unit.input_files,
                 input_bytes=unit.input_bytes,
                 estimate=decode(UnitEstimate, encode(unit.estimate), str(unit.key)),
+                extra=unit.measures,
             )
             for unit in plan.units
         )

@@ -73,5 +73,14 @@ def _planned(snapshot: S, unit: U, request: Request, rules: OperationRules[S, U,
     if work is None:
         return []
     return [
-        PlannedUnit(unit.key, work.reason, work.input_files, work.input_bytes, work.estimate, work.tasks, work.together)
+        PlannedUnit(
+            unit.key,
+            work.reason,
+            work.input_files,
+            work.input_bytes,
+            work.estimate,
+            work.tasks,
+            work.together,
+            work.measures,
+        )
     ]

@@ -111,6 +111,10 @@ def test_readers_see_after_us_what_a_merge_showed_before(
     document = upgrade(table)
     assert document.outcome is Outcome.VERIFIED, document.reason
     assert sorted(paimon_java.read(table).rows) == merged
+    lag = document.metrics.extra["lag"]
+    assert isinstance(lag, Mapping)
+    assert (lag["before"]["level0_files"], lag["before"]["level0_rows"], lag["after"]["level0_files"]) == (2, 130, 0)
+    assert document.plan.units[0].extra["level0_rows"] == 130
 
 
 def test_a_row_that_javas_compaction_would_change_stays_as_readers_see_it(

@@ -20,6 +20,7 @@ from nightkeep.formats.paimon.rewrite.compact import (
     refuse_other_compactions,
     refuse_vectors,
 )
+from nightkeep.formats.paimon.rewrite.lag import layout_metrics, waiting_rows
 from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask, rewrite
 from nightkeep.formats.paimon.rewrite.upgrade import (
     file_indexes_go,
@@ -48,7 +49,7 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
     return Table(
         address=address,
         operations={
-            Operation.UPGRADE: OperationRules(upgrades, (lift_level0,), (file_indexes_go,)),
+            Operation.UPGRADE: OperationRules(upgrades, (lift_level0,), (file_indexes_go, waiting_rows)),
             Operation.OPTIMIZE: OperationRules(compactions, (compact_levels,), (file_indexes_go,)),
         },
         snapshot=Bound(Bound(read_version, address), storage),
@@ -58,6 +59,7 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
         rewrite=Bound(rewrite, storage),
         gate=gate_of(storage),
         commits=commits_of(address, storage),
+        layout_metrics=layout_metrics,
         retention=of_any_format(retained_files(address, storage)),
         never_written=Bound(Bound(never_written, address), storage),
         watch=Bound(history.watch, storage),

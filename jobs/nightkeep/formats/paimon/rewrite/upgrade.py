@@ -7,6 +7,7 @@ from nightkeep.formats.paimon.data.write import wall_clock_ms
 from nightkeep.formats.paimon.metadata.merge_engine import merge_rules, sequence_fields
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
+from nightkeep.formats.paimon.rewrite.lag import lag
 from nightkeep.formats.paimon.rewrite.levels import (
     CompactionPick,
     CompactionRules,
@@ -42,6 +43,7 @@ def lift_level0(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> W
         input_bytes=sum(file.bytes for file in picked.files),
         estimate=_estimate(bucket, picked, todo),
         tasks=(UpgradeTask(bucket, todo, picked.output_level, target, rules.values_needed),),
+        measures=lag((bucket,), request.now_ms),
     )
 
 

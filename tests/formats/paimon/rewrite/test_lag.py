@@ -1,0 +1,57 @@
+"""What batch readers do not see yet, per bucket and table, before and after."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.formats.paimon.contents import SAMPLES, opened
+
+from nightkeep.formats.paimon.data.write import wall_clock_ms
+from nightkeep.formats.paimon.rewrite.lag import lag, layout_metrics, waiting_rows
+from nightkeep.formats.paimon.rewrite.upgrade import lift_level0
+from nightkeep.model import Operation, Request
+
+NOW_MS = 1_893_456_000_000
+
+
+def test_the_lag_is_that_of_level0_since_its_oldest_file() -> None:
+    stock = opened(SAMPLES / "stock").snapshot()
+    level0 = [file for bucket in stock.units for file in bucket.files if file.level == 0]
+    age_ms = wall_clock_ms(NOW_MS) - min(file.created_ms for file in level0)
+    figures = {"level0_files": len(level0), "level0_rows": sum(f.rows for f in level0), "level0_age_ms": age_ms}
+    assert lag(stock.units, NOW_MS) == figures
+    assert lag([], NOW_MS) == {"level0_files": 0, "level0_rows": 0, "level0_age_ms": None}
+    assert lag(stock.units, 0)["level0_age_ms"] == 0
+
+
+def test_a_plan_has_the_lag_of_each_bucket_and_says_that_of_the_table() -> None:
+    stock = opened(SAMPLES / "stock").snapshot()
+    bucket = next(bucket for bucket in stock.units if any(file.level == 0 for file in bucket.files))
+    work = lift_level0(stock, bucket, Request(Operation.UPGRADE, NOW_MS))
+    assert work is not None and work.measures == lag([bucket], NOW_MS)
+    rows = lag(stock.units, NOW_MS)["level0_rows"]
+    assert f"batch readers do not see {rows} rows of " in (waiting_rows(stock) or "")
+    lifted = replace(stock, units=())
+    assert waiting_rows(lifted) is None
+
+
+def test_metrics_compare_levels_and_lag_of_two_versions() -> None:
+    stock = opened(SAMPLES / "stock").snapshot()
+    lifted = replace(
+        stock,
+        units=tuple(replace(b, files=tuple(replace(f, level=5) for f in b.files)) for b in stock.units),
+    )
+    touched = [bucket.key for bucket in stock.units]
+    found = layout_metrics(stock, lifted, touched)
+    files = sum(len(bucket.files) for bucket in stock.units)
+    assert found["levels_after"] == {"5": files}
+    before = found["levels_before"]
+    assert isinstance(before, dict) and before["0"] > 0 and sum(before.values()) == files
+    now_ms = int(str(stock.raw["timeMillis"]))
+    assert found["lag"] == {"before": lag(stock.units, now_ms), "after": lag(lifted.units, now_ms)}
+    assert lag(lifted.units, now_ms)["level0_rows"] == 0
+
+
+def test_a_table_without_vectors_has_no_lag() -> None:
+    ledger = opened(SAMPLES / "ledger").snapshot()
+    assert "lag" not in layout_metrics(ledger, ledger, [])
