@@ -10,6 +10,7 @@ from tests.drivers.paimon_values import (
     Compacted,
     Compaction,
     Digested,
+    Followed,
     JavaFile,
     JavaVectors,
     Layout,
@@ -123,6 +124,31 @@ class PaimonJava(Engine):
         """Live files of a snapshot (default: the latest) by partition, bucket, level, sequence, name."""
         found = self._lines.request("files", _at(table, snapshot))
         return tuple(JavaFile(**file) for file in found)
+
+    def changelog(self, table: Table, *, snapshot: int | None = None) -> tuple[JavaFile, ...]:
+        """Changelog files of a snapshot's own commit (default: the latest), in the order of their entries."""
+        found = self._lines.request("changelog", _at(table, snapshot))
+        return tuple(JavaFile(**file) for file in found)
+
+    def open_stream(self, table: Table, *, next: int | None = None) -> str:
+        """A streaming reader; its handle goes to `follow`. It begins with the table's rows, or goes on with the
+        changes of snapshot `next`."""
+        return str(self._dict("open_stream", table, {} if next is None else {"next": next})["handle"])
+
+    def follow(self, handle: str) -> Followed:
+        """What the streaming reader sees from where it is up to now."""
+        found = self._lines.request("follow_stream", {"handle": handle})
+        return Followed(tuple(tuple(row) for row in found["rows"]), found["next"])
+
+    def close_stream(self, handle: str) -> None:
+        self._lines.request("close_stream", {"handle": handle})
+
+    def changes(self, table: Table, *, since: int) -> Followed:
+        """What a streaming reader sees that is resumed with snapshot `since`."""
+        handle = self.open_stream(table, next=since)
+        found = self.follow(handle)
+        self.close_stream(handle)
+        return found
 
     def vectors(self, table: Table, *, snapshot: int | None = None, positions: bool = True) -> tuple[JavaVectors, ...]:
         """Deletion vector index files of a snapshot (default: the latest) by partition and bucket."""

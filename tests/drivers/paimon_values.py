@@ -109,6 +109,15 @@ class Scanned:
 
 
 @dataclass(frozen=True, slots=True)
+class Followed:
+    """Rows that a streaming reader was given, in order, each with its kind before its values (as in Scanned.rows), and
+    the snapshot that it reads next."""
+
+    rows: tuple[tuple[Any, ...], ...]
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Digested:
     """An order-free digest of the rows of one read; comparable between reads of one schema by this driver."""
 

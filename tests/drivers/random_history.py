@@ -1,6 +1,6 @@
 """Seed -> a history: tables that differ in keys, buckets and compaction options, with eventful lives."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -99,6 +99,13 @@ OPTIONS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
 )
 
 
+CHANGELOGS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
+    ("changelog-producer.row-deduplicate", 0.6, ("true",)),
+    ("changelog-file.prefix", 0.2, ("changes-", "data-")),
+    ("changelog-file.compression", 0.2, ("none", "snappy")),
+    ("changelog-file.stats-mode", 0.3, ("none", "counts", "full")),
+    ("changelog-file.format", 0.1, ("parquet",)),
+)
 _OF_LOOKUPS = ("deletion-vectors.enabled", "deletion-vectors.bitmap64", "lookup-compact", "lookup-compact.max-interval")
 
 
@@ -125,6 +132,35 @@ def merge_history(seed: int) -> History:
         plain, columns=[*plain.columns, *more], options={**plain.options, "merge-engine": engine, **merging}
     )
     return History(seed, layout, _steps(layout, random))
+
+
+def changelog_history(seed: int) -> History:
+    """A history of a table whose compactions tell what they change, of any merge engine.
+
+    Where a row's time of writing alone decides, some batches come twice: their second rows are equal to the first.
+    """
+    random = Random(f"changelog {seed}")
+    made = (random_history if random.random() < 0.5 else merge_history)(seed)
+    options = {**made.layout.options, "changelog-producer": "lookup"}
+    options |= {name: random.choice(values) for name, share, values in CHANGELOGS if random.random() < share}
+    if random.random() < 0.5:
+        names = [name for name, _ in made.layout.columns]
+        ignored = random.sample(names, random.randrange(len(names) + 1))
+        options["changelog-producer.row-deduplicate-ignore-fields"] = ",".join(ignored)
+    steps = made.steps if "sequence.field" in options else tuple(_repeating(made.steps, random))
+    return History(seed, replace(made.layout, options=options), steps)
+
+
+def _repeating(steps: Sequence[Step], random: Random) -> Iterator[Step]:
+    before: Commit | None = None
+    for step in steps:
+        yield step
+        if isinstance(step, Commit):
+            before = step
+        elif isinstance(step, Compact) and before is not None and random.random() < 0.5:
+            yield before
+        elif isinstance(step, Alter):
+            before = None
 
 
 Columns = Sequence[tuple[str, str]]

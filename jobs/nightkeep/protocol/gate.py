@@ -26,6 +26,16 @@ def stored_rows(unit: object) -> View:
     return View.RAW
 
 
+def no_changes(base: object, candidate: object) -> Iterator[pa.RecordBatch]:
+    """Of a format whose versions tell no changes."""
+    return iter(())
+
+
+def no_changelog(candidate: object) -> Iterator[pa.RecordBatch]:
+    """Of a format whose versions tell no changes."""
+    return iter(())
+
+
 @dataclass(frozen=True, slots=True)
 class Gate(Generic[S, U]):
     """Functions of a format's room `gate`, which imports no rewrite or commit code. Pickles, as proofs are tasks."""
@@ -54,3 +64,9 @@ class Gate(Generic[S, U]):
     merged: Callable[[U, View], Iterator[pa.RecordBatch]] = no_rows
     """The rows that a reader with this view makes of several stored rows, such as the sum of two: every column, cast
     to the table's logical types; order does not matter. They have no position, so they are hashed at every level."""
+    changes: Callable[[U, U], Iterator[pa.RecordBatch]] = no_changes
+    """The changes that a version must tell streaming readers which saw the first unit, so that they then see the
+    second, the candidate's: the kind of a change, what orders it, every column; order does not matter. They follow from
+    the rows that raw readers see of both."""
+    changelog: Callable[[U], Iterator[pa.RecordBatch]] = no_changelog
+    """The changes that the candidate's own files tell, in the same form."""

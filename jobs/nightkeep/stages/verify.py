@@ -127,13 +127,20 @@ def prove(gate: Gate[S, U], base: U, candidate: U, *, level: VerifyLevel, delete
         shown = gate.survivors(candidate, view)
         common = _intersection(truth, shown) if level is VerifyLevel.TOUCHED else {}
         fingerprint = _total(_seen(gate, candidate, _without(shown, common), view))
-        faults = gate.unit_faults(base, candidate)
+        faults = (*gate.unit_faults(base, candidate), *_untold(gate, base, candidate))
     except EvidenceError as damage:
         # The base is readable, so the damage is in our own candidate.
         common, fingerprint, faults = {}, Fingerprint(), (str(damage),)
     kept = Fingerprint(rows=sum(len(bitmap) for bitmap in common.values()))
     expected = _total(_staying(_seen(gate, base, _without(truth, common), View.MERGED), deleted))
     return UnitProof(base.key, kept + expected, kept + fingerprint, faults, meter.cost())
+
+
+def _untold(gate: Gate[S, U], base: U, candidate: U) -> Iterator[str]:
+    """Why streaming readers would not see what readers of the candidate see."""
+    expected, found = _total(gate.changes(base, candidate)), _total(gate.changelog(candidate))
+    if expected != found:
+        yield f"changes for streaming readers differ: expected {expected}, found {found}"
 
 
 def _seen(gate: Gate[S, U], unit: U, positions: Positions, view: View) -> Iterator[pa.RecordBatch]:

@@ -38,7 +38,7 @@ final class Metadata {
         return result;
     }
 
-    private static ObjectNode file(FileStoreTable table, ManifestEntry entry) {
+    static ObjectNode file(FileStoreTable table, ManifestEntry entry) {
         DataFileMeta file = entry.file();
         RowType key = table.schema().logicalTrimmedPrimaryKeysType();
         ObjectNode result = PaimonDriver.JSON.createObjectNode();
@@ -128,7 +128,7 @@ final class Metadata {
         return result;
     }
 
-    private static Snapshot at(FileStoreTable table, JsonNode request) {
+    static Snapshot at(FileStoreTable table, JsonNode request) {
         return request.has("snapshot")
                 ? table.snapshotManager().snapshot(request.get("snapshot").asLong())
                 : table.snapshotManager().latestSnapshotFromFileSystem();

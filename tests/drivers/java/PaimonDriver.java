@@ -84,6 +84,10 @@ public final class PaimonDriver {
         verbs.put("compact_manifests", Compactions::compactManifests);
         verbs.put("read", Reads::read);
         verbs.put("read_digest", Reads::digest);
+        verbs.put("open_stream", Streams::open);
+        verbs.put("follow_stream", Streams::follow);
+        verbs.put("close_stream", Streams::close);
+        verbs.put("changelog", Streams::changelog);
         verbs.put("files", Metadata::files);
         verbs.put("vectors", Metadata::vectors);
         verbs.put("snapshot", Metadata::snapshot);

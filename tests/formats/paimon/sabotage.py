@@ -55,7 +55,7 @@ class Staged:
     @contextmanager
     def entries(self) -> Iterator[list[Record]]:
         """The entries of the delta manifest, to be changed in place."""
-        meta = self._records(self.document["deltaManifestList"])[0]
+        meta = self.records(self.document["deltaManifestList"])[0]
         with self.edited(meta["_FILE_NAME"]) as entries:
             yield entries
         added = sum(entry["_KIND"] == ADD for entry in entries)
@@ -105,7 +105,7 @@ class Staged:
         with self.edited(self.document["indexManifest"]) as records:
             yield next(record for record in records if record["_FILE_NAME"] == bucket.index_file)
 
-    def _records(self, name: str) -> tuple[Record, ...]:
+    def records(self, name: str) -> tuple[Record, ...]:
         return read_container((self.table / "manifest" / name).read_bytes(), subject=name).records
 
     @contextmanager

@@ -133,7 +133,7 @@ def numbered(paimon_java: PaimonJava, tmp_path: Path) -> Path:
 def test_rows_older_than_what_they_would_replace_are_reported_by_key(paimon_java: PaimonJava, numbered: Path) -> None:
     """A lookup takes level 0 for newer, readers that merge compare numbers: two writers have numbered on their own."""
     _write(paimon_java, numbered, range(500, 510), "late")
-    _renumber(numbered, first=0)
+    renumber(numbered, first=0)
     before = files(numbered)
     document = upgrade(numbered)
     assert_stopped(numbered, document, "overlapping sequence numbers of two writers: 10 keys .*such as id=500; id=501")
@@ -143,7 +143,7 @@ def test_rows_older_than_what_they_would_replace_are_reported_by_key(paimon_java
 def test_keys_with_two_newest_rows_are_reported(paimon_java: PaimonJava, numbered: Path) -> None:
     for text in ("one", "other"):
         _write(paimon_java, numbered, range(500, 510), text)
-    _renumber(numbered, first=20_000)
+    renumber(numbered, first=20_000)
     document = upgrade(numbered)
     assert_stopped(numbered, document, "overlapping sequence numbers .*: 10 keys have two newest rows, such as id=500;")
 
@@ -151,7 +151,7 @@ def test_keys_with_two_newest_rows_are_reported(paimon_java: PaimonJava, numbere
 def test_numbers_that_overlap_on_different_keys_are_no_obstacle(paimon_java: PaimonJava, numbered: Path) -> None:
     _write(paimon_java, numbered, range(500, 510), "one")
     _write(paimon_java, numbered, range(600, 610), "other")
-    _renumber(numbered, first=20_000)
+    renumber(numbered, first=20_000)
     truth = sorted(paimon_java.read(numbered, Scan(options=MERGE_ON_READ)).rows)
     assert upgrade(numbered).outcome is Outcome.VERIFIED
     assert sorted(paimon_java.read(numbered).rows) == truth
@@ -161,7 +161,7 @@ def _write(engine: PaimonJava, table: Path, keys: range, text: str) -> None:
     engine.write(table, [["+U", key, f"{text} {key}"] for key in keys], Writer(user="writer"))
 
 
-def _renumber(table: Path, *, first: int) -> None:
+def renumber(table: Path, *, first: int) -> None:
     """The newest level-0 file as a writer would have written it that began to number at `first`."""
     snapshot = opened(table).snapshot()
     (meta,) = snapshot.delta_manifests

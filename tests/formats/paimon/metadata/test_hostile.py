@@ -273,7 +273,7 @@ def test_what_a_newer_writer_may_mean_is_refused(orders: Path, kind: str) -> Non
 REFUSED: dict[str, tuple[str, str | None]] = {
     # option: (a value that is refused, one that is not)
     "merge-engine": ("first-row", "deduplicate"),
-    "changelog-producer": ("lookup", "none"),
+    "changelog-producer": ("full-compaction", "lookup"),
     "type": ("format-table", "table"),
     "branch": ("dev", "main"),
     "file.format": ("orc", "parquet"),

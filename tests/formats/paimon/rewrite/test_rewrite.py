@@ -149,17 +149,6 @@ def test_of_equal_sequence_numbers_the_newest_file_wins() -> None:
     assert shown(made, after(task, done)) == Counter({(1, "newest"): 1, (2, "newer"): 1, (3, "newest"): 1})
 
 
-def test_keys_that_two_writers_numbered_are_named() -> None:
-    made = MadeBucket()
-    lower = made.add(5, [Row(key, "old", 10 + key) for key in range(8)])
-    made.add(0, [Row(key, "new", 12) for key in range(8)])
-    done = rewrite(made.storage, lifting(made, 4), RUN)
-    assert done.findings == (
-        f"overlapping sequence numbers of two writers: 6 keys of {lower} are newer than the level-0 rows that "
-        "replace them, such as k=2; k=3; k=4; k=5; k=6",
-    )
-
-
 def test_nothing_to_mark_writes_no_vector_file() -> None:
     made = MadeBucket()
     made.add(5, [Row(1)])

@@ -14,6 +14,7 @@ from dataclasses import replace
 from nightkeep.encodings.avro_container import Record
 from nightkeep.encodings.documents import parse_object
 from nightkeep.errors import MissingFile
+from nightkeep.formats.paimon.commit.changelog import write_changelog
 from nightkeep.formats.paimon.metadata.entries import ADD, DELETE, read_list
 from nightkeep.formats.paimon.metadata.manifests import ManifestWriter
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
@@ -52,6 +53,7 @@ def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite[B
     raw = _snapshot_json(storage, parent, entries, run=replace(run, now_ms=now_ms)) | {
         "baseManifestList": base.name, "baseManifestListSize": base.bytes,
         "deltaManifestList": delta.name, "deltaManifestListSize": delta.bytes,
+        **write_changelog(writer, edits),
     }  # fmt: skip
     if index is not None:
         raw["indexManifest"] = index.name
@@ -201,12 +203,8 @@ def _places(bucket: Bucket, *, lifted: bool) -> set[tuple[str, int]]:
 
 def _entries(edit: BucketEdit) -> Iterable[Record]:
     """The delta's entries, DELETE before ADD: expiry removes each path whose last entry in a delta is DELETE."""
-    for kind, files in ((DELETE, edit.removed), (ADD, edit.added)):
-        for file in files:
-            yield {
-                "_VERSION": 2, "_KIND": kind, "_PARTITION": edit.partition_bytes, "_BUCKET": edit.bucket,
-                "_TOTAL_BUCKETS": edit.total_buckets, "_FILE": file,
-            }  # fmt: skip
+    yield from edit.entries(DELETE, edit.removed)
+    yield from edit.entries(ADD, edit.added)
 
 
 def _index_changes(edits: Sequence[BucketEdit]) -> bool:

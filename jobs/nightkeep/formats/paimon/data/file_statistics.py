@@ -1,7 +1,7 @@
 """Chunks of one new file -> the statistics in its metadata record. Computed from the data itself.
 
-The mode of a column is `fields.<column>.stats-mode`, else the level's, else `metadata.stats-mode`
-(StatsCollectorFactories.java).
+The mode of a column is `fields.<column>.stats-mode`, else that of changelog files, else the level's, else
+`metadata.stats-mode` (StatsCollectorFactories.java).
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ def _spanning(left: ColumnStats, right: ColumnStats) -> ColumnStats:
 class PaimonFileStats:
     """Collects the statistics of one file's _FILE record. Every chunk is added once, in file order."""
 
-    def __init__(self, schema: PaimonSchema, level: int) -> None:
-        self._schema, self._level = schema, level
+    def __init__(self, schema: PaimonSchema, mode: str) -> None:
+        """`mode` is that of columns without a mode of their own."""
+        self._schema, self._mode = schema, mode
         names = [KEY_PREFIX + name for name in schema.trimmed_keys] + [field.name for field in schema.fields]
         self._seen = {name: _Seen(_NOTHING) for name in names}
         self.rows = self.retracts = 0
@@ -94,7 +95,7 @@ class PaimonFileStats:
 
     def values(self) -> tuple[Record, list[str] | None]:
         """_VALUE_STATS and _VALUE_STATS_COLS. Dense statistics leave out columns without any."""
-        modes = stats_modes(self._schema, self._level)
+        modes = stats_modes(self._schema, self._mode)
         stats = [self._seen[f.name].in_mode(mode) for f, mode in zip(self._schema.fields, modes, strict=True)]
         if not option_bool(self._schema, "metadata.stats-dense-store", default=True):
             return _record(stats, [field.type for field in self._schema.fields]), None
@@ -109,10 +110,14 @@ class PaimonFileStats:
         return tuple(canonical(chunk.column(KEY_PREFIX + f.name)[row], f.type) for f in fields)
 
 
-def stats_modes(schema: PaimonSchema, level: int) -> tuple[StatsMode, ...]:
-    """The mode of every column, in schema order."""
+def level_stats_mode(schema: PaimonSchema, level: int) -> str:
+    """The mode of a level's files, for columns without a mode of their own."""
     table = schema.options.get("metadata.stats-mode", "truncate(16)")
-    default = option_map(schema, "metadata.stats-mode.per.level").get(str(level), table)
+    return option_map(schema, "metadata.stats-mode.per.level").get(str(level), table)
+
+
+def stats_modes(schema: PaimonSchema, default: str) -> tuple[StatsMode, ...]:
+    """The mode of every column, in schema order. `default` is that of columns without one of their own."""
     first = option_int(schema, "metadata.stats-keep-first-n-columns", -1)
 
     def mode(place: int, field: PaimonField) -> StatsMode:

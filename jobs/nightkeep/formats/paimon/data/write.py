@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import Enum
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,8 +16,9 @@ import pyarrow.parquet as pq
 from nightkeep.encodings.avro_container import Record
 from nightkeep.encodings.parquet_settings import SETTINGS, WriterOptions
 from nightkeep.formats.paimon.data.columns import KEY_PREFIX, KIND, SEQUENCE, key_columns, value_columns
-from nightkeep.formats.paimon.data.file_statistics import PaimonFileStats
+from nightkeep.formats.paimon.data.file_statistics import PaimonFileStats, level_stats_mode
 from nightkeep.formats.paimon.metadata.binary_row import encode_row
+from nightkeep.formats.paimon.metadata.changelog import changelog_prefix
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_int, option_map
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
@@ -25,7 +27,14 @@ from nightkeep.storage import Storage
 
 ROW_GROUP_ROWS = 1 << 18
 """Rows per row group: small enough that lookups skip most of a file, large enough to compress well."""
-FILE_SOURCE_COMPACT = 1
+FILE_SOURCE_APPEND, FILE_SOURCE_COMPACT = 0, 1
+
+
+class FilePurpose(Enum):
+    """What a file is for: the rows of the table, or changes of them for streaming readers."""
+
+    ROWS = "rows"
+    CHANGES = "changes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +48,12 @@ class WrittenPaimonFile:
 class PaimonFileWriter:
     """Writes one bucket's files for one level. Chunks must hold the columns in `columns`, in order."""
 
-    def __init__(self, storage: Storage, bucket: Bucket, naming: PaimonNaming, *, level: int, now_ms: int) -> None:
+    def __init__(
+        self, storage: Storage, bucket: Bucket, naming: PaimonNaming, *, level: int, now_ms: int,
+        purpose: FilePurpose = FilePurpose.ROWS,
+    ) -> None:  # fmt: skip
         self._storage, self._bucket, self._naming, self._level = storage, bucket, naming, level
-        self._now_ms = now_ms
+        self._now_ms, self._purpose = now_ms, purpose
         self.columns = (*key_columns(bucket), SEQUENCE, KIND, *value_columns(bucket))
         self._schema = _arrow_schema(bucket)
 
@@ -60,9 +72,9 @@ class PaimonFileWriter:
         return files
 
     def _write_file(self, first: pa.Table, more: Iterator[pa.Table], target_bytes: int) -> WrittenPaimonFile:
-        name = self._naming.data("parquet")
+        name = self._name()
         path = f"{self._bucket.folder}/{name}"
-        stats = PaimonFileStats(self._bucket.schemas.current, self._level)
+        stats = PaimonFileStats(self._bucket.schemas.current, self._stats_mode())
         with self._storage.create(path) as sink:
             with pq.ParquetWriter(sink, self._schema, **self._settings()) as writer:
                 chunk: pa.Table | None = first
@@ -73,9 +85,19 @@ class PaimonFileWriter:
             size = sink.tell()
         return WrittenPaimonFile(path, self._record(name, size, stats))
 
+    def _name(self) -> str:
+        if self._purpose is FilePurpose.ROWS:
+            return self._naming.data("parquet")
+        return self._naming.changelog(changelog_prefix(self._bucket.schemas.current), "parquet")
+
+    def _stats_mode(self) -> str:
+        schema = self._bucket.schemas.current
+        own = schema.options.get("changelog-file.stats-mode") if self._purpose is FilePurpose.CHANGES else None
+        return level_stats_mode(schema, self._level) if own is None else own
+
     def _settings(self) -> WriterOptions:
         schema = self._bucket.schemas.current
-        codec, level = compression(schema, self._level)
+        codec, level = compression(schema, self._level, self._purpose)
         # Keys and sequence numbers of a file are nearly unique, so a dictionary of them would be discarded.
         spelled = [f.name for f in schema.fields if f.type.arrow in (pa.string(), pa.binary())]
         return {
@@ -98,7 +120,8 @@ class PaimonFileWriter:
             "_MIN_SEQUENCE_NUMBER": stats.min_sequence, "_MAX_SEQUENCE_NUMBER": stats.max_sequence,
             "_SCHEMA_ID": schema.id, "_LEVEL": self._level, "_EXTRA_FILES": [],
             "_CREATION_TIME": wall_clock_ms(self._now_ms), "_DELETE_ROW_COUNT": stats.retracts,
-            "_EMBEDDED_FILE_INDEX": None, "_FILE_SOURCE": FILE_SOURCE_COMPACT,
+            "_EMBEDDED_FILE_INDEX": None,
+            "_FILE_SOURCE": FILE_SOURCE_COMPACT if self._purpose is FilePurpose.ROWS else FILE_SOURCE_APPEND,
             "_VALUE_STATS_COLS": value_columns_kept, "_EXTERNAL_PATH": None,
             "_FIRST_ROW_ID": None, "_WRITE_COLS": None,
         }  # fmt: skip
@@ -110,12 +133,13 @@ def wall_clock_ms(now_ms: int) -> int:
     return int(local.timestamp() * 1000)
 
 
-def compression(schema: PaimonSchema, level: int) -> tuple[str, int | None]:
+def compression(schema: PaimonSchema, level: int, purpose: FilePurpose = FilePurpose.ROWS) -> tuple[str, int | None]:
     """The Parquet codec of a level, and its compression level (zstd only)."""
-    codec = option_map(schema, "file.compression.per.level").get(
+    of_level = option_map(schema, "file.compression.per.level").get(
         str(level), schema.options.get("file.compression", "zstd")
     )
-    codec = codec.lower()
+    own = schema.options.get("changelog-file.compression") if purpose is FilePurpose.CHANGES else None
+    codec = (of_level if own is None else own).lower()
     zstd_level = option_int(schema, "file.compression.zstd-level", 1)
     return codec, zstd_level if codec == "zstd" else None
 

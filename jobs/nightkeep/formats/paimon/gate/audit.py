@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from nightkeep.errors import naming
 from nightkeep.formats.paimon.deletes.bucket_vectors import index_path, read_vectors
+from nightkeep.formats.paimon.gate.changelog_audit import changelog_faults, changelog_file_faults
 from nightkeep.formats.paimon.gate.file_audit import file_faults
 from nightkeep.formats.paimon.gate.kept_order import order_faults
 from nightkeep.formats.paimon.gate.scan import tied_keys
@@ -37,6 +38,7 @@ def version_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: S
         *stray_changes(parent.buckets, candidate.buckets, touched, _is_same),
         *_schema_faults(parent, candidate),
         *_other_indexes(parent, candidate, touched),
+        *changelog_faults(candidate, touched),
     )
 
 
@@ -98,7 +100,7 @@ def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str,
     with naming(candidate.key, "rows as their schema and level promise"):
         return (
             *_tie_faults(storage, base),
-            *listing_faults(storage, {candidate.path(file): file.bytes for file in candidate.files}, source="manifest"),
+            *listing_faults(storage, _sizes(candidate), source="manifest"),
             *_range_faults(candidate),
             *_vector_faults(storage, candidate),
             *(
@@ -109,7 +111,12 @@ def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str,
             ),
             *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
             *(() if has_vectors(candidate.schemas.current) else order_faults(storage, base, candidate)),
+            *(fault for file in candidate.changelog for fault in changelog_file_faults(storage, candidate, file)),
         )
+
+
+def _sizes(bucket: Bucket) -> dict[str, int]:
+    return {bucket.path(file): file.bytes for file in (*bucket.files, *bucket.changelog)}
 
 
 def _tie_faults(storage: Storage, bucket: Bucket) -> Iterator[str]:

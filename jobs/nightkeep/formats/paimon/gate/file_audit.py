@@ -5,7 +5,7 @@ No number of the rewrite is trusted. One row group is in memory at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -29,9 +29,18 @@ from nightkeep.gate.column_range import ColumnRange
 from nightkeep.model.arrow_types import Array, ChunkedArray
 from nightkeep.storage import Storage
 
+RowFaults = Callable[[pa.Table, pa.Table | None, Sequence[str]], Iterator[str]]
+"""Rows of a row group, the last row before it, and the key columns -> faults. Every row has its keys and its kind."""
+
 
 def file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
-    """Faults of `file`: its rows, its key and sequence ranges, its statistics."""
+    """Faults of the data file `file`: its rows, its key and sequence ranges, its statistics."""
+    faults = _shown_faults if has_vectors(bucket.schemas.current) else _row_faults
+    yield from stated_faults(storage, bucket, file, faults)
+
+
+def stated_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile, row_faults: RowFaults) -> Iterator[str]:
+    """Faults of rows, and of what metadata says of them."""
     subject, reader = bucket.path(file), PaimonFileReader(storage, bucket, file)
     if file.rows == 0:
         yield f"{subject}: no rows, expected no file"
@@ -43,11 +52,12 @@ def file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> Itera
     retracts = 0
     for group in range(len(reader.starts) - 1):
         rows = reader.read(columns, [group])
-        yield from (f"{subject}: {fault}" for fault in _row_faults(rows, before, keys))
+        yield from (f"{subject}: {fault}" for fault in row_faults(rows, before, keys))
         seen = {name: held.with_chunk(rows.column(name)) for name, held in seen.items()}
-        before = rows.select(keys).slice(rows.num_rows - 1)
+        before = rows.select([*keys, KIND]).slice(rows.num_rows - 1)
         retracts += int(np.isin(rows.column(KIND).to_numpy(), RETRACT_KINDS).sum())
-    yield from (f"{subject}: {fault}" for fault in _retract_faults(retracts, bucket, file))
+    if file.delete_rows != retracts:
+        yield f"{subject}: deleteRowCount {file.delete_rows}, expected {retracts}: readers go by it"
     low, high = (None if end is None else end.as_py() for end in (seen[SEQUENCE].least, seen[SEQUENCE].greatest))
     if (low, high) != (file.min_sequence, file.max_sequence):
         yield f"{subject}: sequence numbers {low} to {high}, metadata says {file.min_sequence} to {file.max_sequence}"
@@ -55,21 +65,24 @@ def file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> Itera
     yield from _statistic_faults(seen, bucket, file)
 
 
-def _retract_faults(retracts: int, bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
-    if retracts and has_vectors(bucket.schemas.current):
+def _shown_faults(rows: pa.Table, before: pa.Table | None, keys: Sequence[str]) -> Iterator[str]:
+    """Faults of rows that readers show as they are stored."""
+    if bool(pc.any(pc.is_in(rows.column(KIND), pa.array(RETRACT_KINDS, pa.int8()))).as_py()):
         yield "holds retracts, which readers through vectors would show"
-    elif file.delete_rows != retracts:
-        yield f"deleteRowCount {file.delete_rows}, expected {retracts}: readers go by it"
+    yield from _row_faults(rows, before, keys)
 
 
 def _row_faults(rows: pa.Table, before: pa.Table | None, keys: Sequence[str]) -> Iterator[str]:
-    """Faults of rows of a lifted file. `before` is the last key of the previous row group."""
-    for name in keys:
-        if not _same(rows.column(name), rows.column(name.removeprefix(KEY_PREFIX))):
-            yield f"{name} differs from the value column it repeats"
+    yield from key_faults(rows, keys)
     own = rows.select(keys)
-    if not _ascending(own if before is None else pa.concat_tables([before, own]), keys):
+    if not ascending(own if before is None else pa.concat_tables([before.select(keys), own]), keys):
         yield "keys do not ascend strictly"
+
+
+def key_faults(rows: pa.Table, keys: Sequence[str]) -> Iterator[str]:
+    for name in keys:
+        if not same(rows.column(name), rows.column(name.removeprefix(KEY_PREFIX))):
+            yield f"{name} differs from the value column it repeats"
 
 
 def _edge_faults(reader: PaimonFileReader, bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
@@ -86,7 +99,7 @@ def _edge_faults(reader: PaimonFileReader, bucket: Bucket, file: PaimonDataFile)
         yield f"{subject}: keys from {edges[0]} to {edges[1]}, metadata says {stated[0]} to {stated[1]}"
 
 
-def _same(left: ChunkedArray, right: ChunkedArray) -> bool:
+def same(left: ChunkedArray, right: ChunkedArray) -> bool:
     return left.combine_chunks().equals(right.combine_chunks()) or _same_bits(left, right)
 
 
@@ -98,7 +111,7 @@ def _same_bits(left: ChunkedArray, right: ChunkedArray) -> bool:
     return bool(np.array_equal(left.to_numpy().view(kind), right.to_numpy().view(kind)))
 
 
-def _ascending(rows: pa.Table, keys: Sequence[str]) -> bool:
+def ascending(rows: pa.Table, keys: Sequence[str]) -> bool:
     """Whether the rows are sorted by Arrow's order and no two neighbours are equal."""
     undecided = np.ones(max(0, rows.num_rows - 1), np.bool_)
     for name in keys:

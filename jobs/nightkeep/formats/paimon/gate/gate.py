@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from nightkeep.formats.paimon.gate import audit, scan
+from nightkeep.formats.paimon.gate import audit, changes, scan
 from nightkeep.formats.paimon.metadata.schema import has_vectors
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.model import View
@@ -22,6 +22,8 @@ def gate_of(storage: Storage) -> Gate[PaimonSnapshot, Bucket]:
         faults=audit.version_faults,
         shown=shown,
         published=published,
+        changes=Bound(changes.expected, storage),
+        changelog=Bound(changes.told, storage),
     )
 
 

@@ -148,7 +148,7 @@ def sorted_rows(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64
     columns = list(dict.fromkeys([*keys, *order, SEQUENCE, KIND]))
     # Oldest file first, so that of rows with equal sequence numbers the newest file's comes last.
     numbers = sorted(range(len(bucket.files)), key=lambda n: _age(bucket.files[n]), reverse=True)
-    frames = [_frame(storage, bucket, n, columns=columns, marked=vectors) for n in numbers]
+    frames = [live_keys(storage, bucket, n, columns, marked=vectors) for n in numbers]
     if not frames:
         return None
     # Nulls sort first in both directions: a row without a sequence value is older than any row with one.
@@ -176,10 +176,10 @@ def _order(schema: PaimonSchema) -> tuple[list[str], bool]:
     return fields, schema.options.get("sequence.field.sort-order", "ascending").lower() == "descending"
 
 
-def _frame(
-    storage: Storage, bucket: Bucket, number: int, *, columns: Sequence[str], marked: Mapping[str, BitMap64]
+def live_keys(
+    storage: Storage, bucket: Bucket, number: int, columns: Sequence[str], *, marked: Mapping[str, BitMap64]
 ) -> pl.DataFrame:
-    """Key, order and kind columns of one file's live rows, with the file's number and the row's position."""
+    """Columns of the live rows of file `number` of the bucket, comparable, with the file's number and the positions."""
     file = bucket.files[number]
     table = PaimonFileReader(storage, bucket, file).read(columns)
     table = pa.table({name: comparable(table.column(name)) for name in columns})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nightkeep.errors import RefusedTable
+from nightkeep.formats.paimon.metadata.changelog import changelog_features
 from nightkeep.formats.paimon.metadata.merge_engine import merge_features
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, level_formats, option_bool, option_int
 from nightkeep.formats.paimon.metadata.snapshot import MAX_LEVEL
@@ -12,7 +13,7 @@ from nightkeep.formats.paimon.metadata.snapshot import MAX_LEVEL
 _VALUES: dict[str, tuple[frozenset[str], str, str]] = {
     # option: (values we handle, default, advice)
     "changelog-producer": (
-        frozenset({"none", "input"}), "none",
+        frozenset({"none", "input", "lookup"}), "none",
         "compacting without writing that changelog would lose changes for streaming readers",
     ),
     "type": (frozenset({"table"}), "table", "only tables with snapshots can be cared for"),
@@ -59,6 +60,7 @@ def refuse_schema(table: str, schema: PaimonSchema) -> None:
 
 def _schema_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     yield from merge_features(schema)
+    yield from changelog_features(schema)
     yield from _option_features(schema)
     for field in schema.fields:
         if not field.type.is_primitive:

@@ -18,6 +18,9 @@ class PaimonNaming:
     def data(self, extension: str) -> str:
         return f"data-{self._next()}.{extension}"
 
+    def changelog(self, prefix: str, extension: str) -> str:
+        return f"{prefix}{self._next()}.{extension}"
+
     def index(self) -> str:
         return f"index-{self._next()}"
 

@@ -73,6 +73,7 @@ class Bucket:
     """One bucket at one version. Picklable and complete, so that tasks need no other metadata.
 
     `folder` is relative to the table's root. `index_record` is the raw entry of its deletion-vector file, if any.
+    `changelog` are the changelog files that the version's own commit wrote, read for staged versions only.
     """
 
     key: UnitKey
@@ -84,6 +85,7 @@ class Bucket:
     vectors: tuple[VectorRange, ...]
     index_record: Record | None
     schemas: Schemas
+    changelog: tuple[PaimonDataFile, ...] = ()
 
     @property
     def index_file(self) -> str | None:
@@ -113,6 +115,8 @@ class PaimonSnapshot:
     base_manifests: tuple[Record, ...]
     delta_manifests: tuple[Record, ...]
     delta_entries: tuple[Record, ...]
+    changelog_entries: tuple[Record, ...] = ()
+    """Entries of the changelog files that this version's commit wrote. Read for staged versions only."""
 
     @property
     def version(self) -> int:

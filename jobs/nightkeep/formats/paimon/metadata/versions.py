@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.formats.paimon.metadata.changelog_files import with_changelog
 from nightkeep.formats.paimon.metadata.features import refuse_schema
 from nightkeep.formats.paimon.metadata.snapshot import PaimonSnapshot, Schemas, load, read_schemas
 from nightkeep.formats.paimon.metadata.snapshot_files import digest, latest_id, parse_snapshot
@@ -27,8 +28,9 @@ def read_version(
 
 
 def read_staged(table: Address, storage: Storage, candidate: Candidate) -> PaimonSnapshot:
+    """The candidate's snapshot, with the changelog that its commit would publish."""
     raw = parse_snapshot(storage.read(candidate.metadata), subject=candidate.metadata)
-    return _load(table, storage, candidate.metadata, int(str(raw["schemaId"])))
+    return with_changelog(storage, _load(table, storage, candidate.metadata, int(str(raw["schemaId"]))))
 
 
 def _newest(table: Address, storage: Storage, read_as: PaimonSnapshot | None) -> PaimonSnapshot:

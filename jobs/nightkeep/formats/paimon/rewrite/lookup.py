@@ -7,7 +7,7 @@ one by one.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +65,13 @@ def find_replaced(
         gone = np.concatenate([hit.wanted for hit in live]) if live else remaining[:0]
         remaining = np.setdiff1d(remaining, gone, assume_unique=True)
     return tuple(hit for hit in replaced if len(hit.wanted))
+
+
+def find_rows(storage: Storage, bucket: Bucket, files: Sequence[PaimonDataFile], keys: pa.Table) -> tuple[Hits, ...]:
+    """The rows of `files` with one of `keys`, hidden or not. `keys` as in `find_replaced`."""
+    order = _KeyOrder(keys.combine_chunks(), bucket)
+    hits = (_find_in(PaimonFileReader(storage, bucket, file), order, file) for file in files)
+    return tuple(hit for hit in hits if hit is not None and len(hit.wanted))
 
 
 @dataclass(frozen=True, slots=True)

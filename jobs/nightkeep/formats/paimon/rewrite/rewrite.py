@@ -21,16 +21,18 @@ from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import naming
 from nightkeep.formats.paimon.data.columns import KIND, RETRACT_KINDS, SEQUENCE, PaimonFileReader, key_columns
 from nightkeep.formats.paimon.data.sequence import sequence_order
-from nightkeep.formats.paimon.data.write import PaimonFileWriter
+from nightkeep.formats.paimon.data.write import PaimonFileWriter, WrittenPaimonFile
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors, vector_file
 from nightkeep.formats.paimon.metadata.merge_engine import MergeRules, merge_rules
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
+from nightkeep.formats.paimon.rewrite.changelog import Touched, changelog_writer, touched_keys, untouched_above
 from nightkeep.formats.paimon.rewrite.fold import fold
 from nightkeep.formats.paimon.rewrite.gather import WantedRows, gather
 from nightkeep.formats.paimon.rewrite.levels import sorted_runs
 from nightkeep.formats.paimon.rewrite.lookup import Hits, find_replaced
+from nightkeep.formats.paimon.rewrite.overlaps import newer_below
 from nightkeep.formats.paimon.rewrite.sorted_merge import merge_sorted
 from nightkeep.formats.paimon.rewrite.steps import Step, StepKind
 from nightkeep.kernels.bitmap import Width, from_positions, mask
@@ -42,8 +44,6 @@ from nightkeep.storage import Storage
 _SOURCE, _POSITION, _LEVEL = "source", "position", "level"
 _PLACE = [_SOURCE, _POSITION]
 _NO_COST = TaskCost(0.0, 0.0, 0, "")
-_NAMED_KEYS = 5
-"""How many keys a finding shows as text; of the rest it gives the number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def rewrite(storage: Storage, task: UpgradeTask, run: Run) -> Rewrite[BucketEdit
         index, name = vector_file(storage, bucket, work.vectors, gone=work.gone, naming=work.naming)
     edit = BucketEdit(
         bucket.partition_bytes, bucket.key.bucket or 0, bucket.total_buckets,
-        tuple(work.removed), tuple(work.added), index,
+        tuple(work.removed), tuple(work.added), index, tuple(work.changelog),
     )  # fmt: skip
     outputs = [*work.outputs, *([name] if name else [])]
     return Rewrite(
@@ -85,10 +85,14 @@ class _Work:
     def __init__(self, storage: Storage, task: UpgradeTask, naming: PaimonNaming, now_ms: int) -> None:
         self.storage, self.task, self.naming, self.now_ms = storage, task, naming, now_ms
         self.rules = merge_rules(task.bucket.schemas.current)
+        self.teller = changelog_writer(
+            storage, task.bucket, naming, level=task.output_level, now_ms=now_ms, target_bytes=task.target_bytes
+        )
         self.vectors = dict(read_vectors(storage, task.bucket))
         self.gone: set[str] = set()
         self.removed: list[Record] = []
         self.added: list[Record] = []
+        self.changelog: list[Record] = []
         self.outputs: list[str] = []
         self.findings: list[str] = []
         self.rows_written = 0
@@ -110,61 +114,61 @@ class _Work:
     def _upgrade(self, file: PaimonDataFile) -> None:
         if file.level == 0 and self.task.looks_up:
             rows = _keys_of(self.storage, self.task.bucket, (file,), self.vectors)
-            self._mark(rows.select(key_columns(self.task.bucket)), rows.column(SEQUENCE))
+            keys = rows.select(key_columns(self.task.bucket))
+            hits = self._mark(keys, rows.column(SEQUENCE), replaces=True)
+            if self.teller is not None:
+                touched = untouched_above(keys, self.task.bucket.files).with_found(hits)
+                self._tell(self.teller.of_lifted(touched, file))
         self.removed.append(file.record)
         self.added.append(file.record | {"_LEVEL": self.task.output_level})
 
     def _merge(self, files: Sequence[PaimonDataFile]) -> None:
         """Merge overlapping files into new ones on the output level."""
         bucket, sources = self.task.bucket, _oldest_first(files)
-        rows = _keys_of(self.storage, bucket, sources, self.vectors)
+        rows, touched = _keys_of(self.storage, bucket, sources, self.vectors), None
         if self.task.looks_up and any(file.level == 0 for file in files):
-            rows = self._with_replaced(rows, sources)
             sources = _numbered(bucket, sources)
-        self._write(rows, sources)
+            rows, touched = self._with_replaced(rows, sources)
+        written = self._write(rows, sources)
+        if self.teller is not None and touched is not None:
+            self._tell(self.teller.of_written(touched, written))
         self.removed += [file.record for file in files]
         self.gone |= {file.name for file in files}
 
-    def _with_replaced(self, rows: pa.Table, sources: Sequence[PaimonDataFile]) -> pa.Table:
-        """Mark the rows that level-0 rows replace below. With a sequence field, add those old rows as candidates."""
+    def _tell(self, written: Sequence[WrittenPaimonFile]) -> None:
+        self.changelog += [file.record for file in written]
+        self.outputs += [file.path for file in written]
+
+    def _with_replaced(self, rows: pa.Table, sources: Sequence[PaimonDataFile]) -> tuple[pa.Table, Touched | None]:
+        """Mark the rows that level-0 rows replace below. If values are needed, add those old rows as candidates.
+
+        Also the rows that these keys had, if the changelog needs them.
+        """
         bucket, keys = self.task.bucket, key_columns(self.task.bucket)
-        rows = _lowest_level_only(rows, keys)
+        rows, told = _lowest_level_only(rows, keys), None
         fresh = _level0_only(rows, keys)
-        hits = self._mark(fresh.select(keys), fresh.column(SEQUENCE))
+        hits = self._mark(fresh.select(keys), fresh.column(SEQUENCE), replaces=not self.task.values_needed)
+        if self.teller is not None:
+            told = touched_keys(rows, keys, sources, level=_LEVEL, place=(_SOURCE, _POSITION)).with_found(hits)
         if not self.task.values_needed:
-            return rows
-        numbered = {file.name: number for number, file in enumerate(_numbered(bucket, sources))}
+            return rows, told
+        numbered = {file.name: number for number, file in enumerate(sources)}
         old = [_old_rows(self.storage, bucket, hit, source=numbered[hit.file.name]) for hit in hits]
         # Old rows come last: an old row that equals the newest candidate wins (KeyValueBuffer.insertInto).
-        return pa.concat_tables([rows, *old])
+        return pa.concat_tables([rows, *old]), told
 
-    def _mark(self, keys: pa.Table, sequences: ChunkedArray) -> tuple[Hits, ...]:
-        """Delete the rows that `keys` replace, through vectors."""
+    def _mark(self, keys: pa.Table, sequences: ChunkedArray, *, replaces: bool) -> tuple[Hits, ...]:
+        """Delete the rows that `keys` meet, through vectors. `replaces`: whatever their sequence numbers say."""
         hits = find_replaced(self.storage, self.task.bucket, keys, below=self.task.output_level, marked=self.vectors)
         for hit in hits:
             positions = BitMap64(from_positions(hit.positions, Width.BITS_64))
             self.vectors[hit.file.name] = self.vectors.get(hit.file.name, BitMap64()) | positions
             self.rows_marked += len(hit.positions)
-            if not self.task.values_needed:
-                self._find_overlaps(keys, sequences, hit)
+            if replaces:
+                self.findings += newer_below(self.storage, self.task.bucket, keys, sequences, hit)
         return hits
 
-    def _find_overlaps(self, keys: pa.Table, sequences: ChunkedArray, hit: Hits) -> None:
-        """Record replaced rows that are newer than the lifted row: two writers number their rows independently."""
-        lifted = sequences.to_numpy()[hit.wanted]
-        if not len(lifted) or int(lifted.min()) > hit.file.max_sequence:
-            return
-        reader = PaimonFileReader(self.storage, self.task.bucket, hit.file)
-        held = reader.read([SEQUENCE]).column(SEQUENCE).to_numpy()[hit.positions]
-        newer = np.flatnonzero(held >= lifted)
-        if len(newer):
-            named = keys.take(hit.wanted[newer[:_NAMED_KEYS]])
-            self.findings.append(
-                f"overlapping sequence numbers of two writers: {len(newer)} keys of {hit.file.name} are newer "
-                f"than the level-0 rows that replace them, such as {_spelled(named)}"
-            )
-
-    def _write(self, rows: pa.Table, sources: Sequence[PaimonDataFile]) -> None:
+    def _write(self, rows: pa.Table, sources: Sequence[PaimonDataFile]) -> list[WrittenPaimonFile]:
         """New files of what the merge makes of `rows`: of each key its newest row, or all of them folded."""
         writer = PaimonFileWriter(
             self.storage, self.task.bucket, self.naming, level=self.task.output_level, now_ms=self.now_ms
@@ -181,6 +185,7 @@ class _Work:
         self.added += [file.record for file in written]
         self.outputs += [file.path for file in written]
         self.rows_written += sum(file.record["_ROW_COUNT"] for file in written)
+        return written
 
     def _folded(
         self, rows: pa.Table, sources: Sequence[PaimonDataFile], writer: PaimonFileWriter, rules: MergeRules, *,
@@ -289,10 +294,3 @@ def _winners(rows: pa.Table, bucket: Bucket, *, drops_retracts: bool) -> npt.NDA
         return kept
     kinds = rows.column(KIND).take(kept).to_numpy()
     return kept[~np.isin(kinds, RETRACT_KINDS)]
-
-
-def _spelled(keys: pa.Table) -> str:
-    return "; ".join(
-        ", ".join(f"{name.removeprefix('_KEY_')}={keys.column(name)[row]}" for name in keys.column_names)
-        for row in range(keys.num_rows)
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.data.write import wall_clock_ms
+from nightkeep.formats.paimon.metadata.changelog import changelog_rules
 from nightkeep.formats.paimon.metadata.merge_engine import merge_rules, sequence_fields
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
@@ -37,12 +38,15 @@ def lift_level0(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> W
     if not todo:
         return None
     target = request.target_bytes or target_file_bytes(schema)
+    tells = changelog_rules(schema) is not None
+    # A lookup that gives the row before lets it compete as well (LookupChangelogMergeFunctionWrapper.getResult).
+    values_needed = rules.values_needed or tells
     return Work(
         reason=_reason(picked, todo, schema),
         input_files=tuple(file.name for file in picked.files),
         input_bytes=sum(file.bytes for file in picked.files),
-        estimate=_estimate(bucket, picked, todo),
-        tasks=(UpgradeTask(bucket, todo, picked.output_level, target, rules.values_needed),),
+        estimate=_estimate(bucket, picked, todo, tells=tells),
+        tasks=(UpgradeTask(bucket, todo, picked.output_level, target, values_needed),),
         measures=lag((bucket,), request.now_ms),
     )
 
@@ -66,18 +70,24 @@ def _looked_up(schema: PaimonSchema) -> str:
     rules = merge_rules(schema)
     if rules is not None:
         return f"full rows of keys that are met again (merge-engine {rules.engine})"
-    return "full rows of replaced keys (sequence.field)" if sequence_fields(schema) else "key-only lookup"
+    if sequence_fields(schema):
+        return "full rows of replaced keys (sequence.field)"
+    if changelog_rules(schema) is not None:
+        return "full rows of replaced keys (changelog-producer lookup)"
+    return "key-only lookup"
 
 
-def _estimate(bucket: Bucket, pick: CompactionPick, todo: tuple[Step, ...]) -> Estimate:
+def _estimate(bucket: Bucket, pick: CompactionPick, todo: tuple[Step, ...], *, tells: bool) -> Estimate:
+    """`tells`: a changelog is written, of at most two rows for each on level 0."""
     merged = [file for step in todo if step.kind is StepKind.MERGE for file in step.files]
     upgraded = sum(len(step.files) for step in todo if step.kind is StepKind.UPGRADE)
     deeper = sum(file.bytes for file in bucket.files if file.level > pick.output_level)
     level0 = sum(file.level == 0 for file in pick.files)
     hidden = sum(file.rows for file in pick.files if file.level == 0)
+    told = 2 * sum(file.bytes for file in pick.files if file.level == 0) if tells else 0
     return Estimate(
         read_bytes=sum(file.bytes for file in pick.files) + deeper,
-        written_bytes=sum(file.bytes for file in merged),
+        written_bytes=sum(file.bytes for file in merged) + told,
         files_after=len(bucket.files) - len(merged) + bool(merged) if merged else len(bucket.files),
         benefit=f"{hidden:,} rows of {level0} level-0 files become visible to batch readers"
         if level0

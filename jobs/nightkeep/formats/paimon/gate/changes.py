@@ -1,0 +1,135 @@
+"""A bucket before and after a commit -> the changes that a raw reader must be told, and those that its changelog tells.
+
+The rows that both states show of a key decide: nothing is taken from the rewrite's lookup or merge. Keys are joined in
+Polars, rows are read again at their places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from nightkeep.errors import naming
+from nightkeep.formats.paimon.data.columns import KIND, SEQUENCE, PaimonFileReader, key_columns, value_columns
+from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
+from nightkeep.formats.paimon.gate.comparable import comparable
+from nightkeep.formats.paimon.gate.scan import PROMISE, live_keys
+from nightkeep.formats.paimon.metadata.changelog import changelog_rules
+from nightkeep.formats.paimon.metadata.snapshot import Bucket
+from nightkeep.kernels.bitmap import mask
+from nightkeep.kernels.fingerprint import row_hashes
+from nightkeep.storage import Storage
+
+_INSERT, _UPDATE_BEFORE, _UPDATE_AFTER, _DELETE = range(4)
+"""Values of _VALUE_KIND on disk (RowKind.java)."""
+_PLACE = ["file", "position"]
+_AFTER = "_after"
+
+
+def expected(storage: Storage, base: Bucket, candidate: Bucket) -> Iterator[pa.RecordBatch]:
+    """The changes of keys whose level-0 rows the candidate shows: kind, sequence number, every column of the schema.
+
+    A key that neither state shows has none. A key that both show has two, unless the table keeps equal rows silent.
+    None for a table whose compactions tell nothing.
+    """
+    rules = changelog_rules(candidate.schemas.current)
+    lifted = _lifted(base, candidate)
+    if rules is None or not lifted:
+        return
+    with naming(candidate.key, PROMISE):
+        before, after = _seen(storage, base, candidate, lifted)
+        keys = list(key_columns(base))
+        both = before.join(after, on=keys, how="inner", suffix=_AFTER)
+        yield from _as(storage, base, before.join(after, on=keys, how="anti"), kind=_DELETE)
+        yield from _as(storage, candidate, after.join(before, on=keys, how="anti"), kind=_INSERT)
+        old, new = both.select(_PLACE), both.select(pl.col(f"{name}{_AFTER}").alias(name) for name in _PLACE)
+        if rules.silent_if_equal and len(both):
+            columns = rules.compared(candidate.schemas.current)
+            differ = _hashes(storage, base, old, columns) != _hashes(storage, candidate, new, columns)
+            old, new = (side.filter(pl.Series(differ.any(axis=1))) for side in (old, new))
+        yield from _as(storage, base, old, kind=_UPDATE_BEFORE)
+        yield from _as(storage, candidate, new, kind=_UPDATE_AFTER)
+
+
+def told(storage: Storage, candidate: Bucket) -> Iterator[pa.RecordBatch]:
+    """The changes in the candidate's changelog files, in the form of `expected`."""
+    with naming(candidate.key, PROMISE):
+        for file in candidate.changelog:
+            reader = PaimonFileReader(storage, candidate, file)
+            groups = range(len(reader.starts) - 1)
+            for piece in reader.batches([KIND, SEQUENCE, *value_columns(candidate)], groups):
+                yield from piece.to_batches()
+
+
+def _lifted(base: Bucket, candidate: Bucket) -> list[int]:
+    """The numbers of the base's level-0 files that are not on level 0 any more."""
+    waiting = {file.name for file in candidate.files if file.level == 0}
+    return [n for n, file in enumerate(base.files) if file.level == 0 and file.name not in waiting]
+
+
+def _seen(
+    storage: Storage, base: Bucket, candidate: Bucket, lifted: Sequence[int]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Of the keys of lifted files, those that raw readers of each state see, with the places of their rows: the file by
+    its number in the bucket, and the position. A file of both states is read once."""
+    keys, hidden = list(key_columns(base)), read_vectors(storage, base)
+    touched = pl.concat([live_keys(storage, base, n, keys, marked=hidden) for n in lifted]).select(keys).unique()
+    upper = {
+        file.name: (bucket, number)
+        for bucket in (base, candidate)
+        for number, file in enumerate(bucket.files)
+        if file.level > 0
+    }
+    stored = {
+        name: live_keys(storage, bucket, number, keys, marked={}).join(touched, on=keys, how="semi")
+        for name, (bucket, number) in upper.items()
+    }
+    nothing = touched.clear().with_columns(file=pl.lit(0, pl.Int32), position=pl.lit(0, pl.Int64))
+    before, after = (pl.concat([nothing, *_shown(storage, bucket, stored)]) for bucket in (base, candidate))
+    return before, after
+
+
+def _shown(storage: Storage, bucket: Bucket, stored: Mapping[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Rows of `stored` that a raw reader of the bucket sees, file by file."""
+    vectors = read_vectors(storage, bucket)
+    for number, file in enumerate(bucket.files):
+        if file.level > 0:
+            rows = stored[file.name].with_columns(file=pl.lit(number, pl.Int32))
+            marked = vectors.get(file.name)
+            yield rows.filter(pl.Series(~_are_in(marked, rows["position"].to_numpy()))) if marked else rows
+
+
+def _are_in(marked: BitMap64, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    return mask(marked, int(positions.max(initial=0)) + 1)[positions]
+
+
+def _as(storage: Storage, bucket: Bucket, places: pl.DataFrame, *, kind: int) -> Iterator[pa.RecordBatch]:
+    """The rows at `places` as changes of one kind."""
+    columns = [SEQUENCE, *value_columns(bucket)]
+    for number, file in enumerate(bucket.files):
+        at = places.filter(pl.col("file") == number)["position"].sort().to_numpy()
+        for piece in PaimonFileReader(storage, bucket, file).taken(columns, at) if len(at) else ():
+            for batch in piece.to_batches():
+                kinds = pa.array(np.full(batch.num_rows, kind, np.int8))
+                yield pa.RecordBatch.from_arrays([kinds, *batch.columns], names=[KIND, *batch.schema.names])
+
+
+def _hashes(storage: Storage, bucket: Bucket, places: pl.DataFrame, columns: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """Two hashes of each row at `places`, in their order. Every NaN hashes alike."""
+    hashes = np.zeros((len(places), 2), np.uint64)
+    numbered = places.with_row_index("row")
+    for number, file in enumerate(bucket.files):
+        here = numbered.filter(pl.col("file") == number).sort("position")
+        start, at = 0, here["position"].to_numpy()
+        for piece in PaimonFileReader(storage, bucket, file).taken(columns, at) if len(at) else ():
+            compared = pa.table({name: comparable(piece.column(name)) for name in columns}).combine_chunks()
+            for batch in compared.to_batches():
+                rows = here["row"].slice(start, batch.num_rows).to_numpy()
+                hashes[rows] = np.column_stack(row_hashes(batch))
+                start += batch.num_rows
+    return hashes

@@ -1,0 +1,49 @@
+"""A table's options on its changelog -> what is refused by name, and what a compaction then tells."""
+
+import pytest
+from tests.formats.paimon.made_bucket import MadeBucket
+
+from nightkeep.errors import RefusedTable
+from nightkeep.formats.paimon.metadata.changelog import changelog_features, changelog_prefix, changelog_rules
+from nightkeep.formats.paimon.metadata.features import refuse_schema
+
+LOOKUP = {"bucket": "1", "changelog-producer": "lookup", "deletion-vectors.enabled": "true"}
+
+
+@pytest.mark.parametrize(
+    ("options", "feature"),
+    [
+        ({"deletion-vectors.enabled": "false"}, "changelog-producer = lookup without deletion vectors"),
+        ({"changelog-file.format": "avro"}, "changelog-file.format = avro"),
+        ({"changelog-file.format": "ORC"}, "changelog-file.format = ORC"),
+        ({"changelog-file.prefix": "../changes-"}, "changelog-file.prefix = ../changes-"),
+        ({"changelog-file.prefix": ""}, "changelog-file.prefix = "),
+    ],
+)
+def test_what_is_refused_of_a_changelog(options: dict[str, str], feature: str) -> None:
+    with pytest.raises(RefusedTable, match=feature):
+        refuse_schema("shop.orders", MadeBucket({**LOOKUP, **options}).schema)
+
+
+@pytest.mark.parametrize("options", [{}, {"changelog-file.format": "Parquet"}, {"changelog-file.prefix": "c_1-"}])
+def test_what_is_not(options: dict[str, str]) -> None:
+    refuse_schema("shop.orders", MadeBucket({**LOOKUP, **options}).schema)
+
+
+def test_options_of_changelog_files_are_no_matter_without_any() -> None:
+    schema = MadeBucket({"changelog-file.format": "avro", "changelog-producer": "none"}).schema
+    assert list(changelog_features(schema)) == []
+    assert changelog_rules(schema) is None
+
+
+def test_what_a_compaction_tells() -> None:
+    schema = MadeBucket(LOOKUP).schema
+    rules = changelog_rules(schema)
+    assert rules is not None and not rules.silent_if_equal
+    assert rules.compared(schema) == ("k", "v")
+    assert changelog_prefix(schema) == "changelog-"
+    silent = {"changelog-producer.row-deduplicate": "true", "changelog-producer.row-deduplicate-ignore-fields": "v,k "}
+    schema = MadeBucket({**LOOKUP, **silent, "changelog-producer": "LOOKUP"}).schema
+    rules = changelog_rules(schema)
+    assert rules is not None and rules.silent_if_equal
+    assert rules.compared(schema) == ("k",)
