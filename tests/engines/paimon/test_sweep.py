@@ -64,7 +64,7 @@ NOBODY = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("producer", ["none", "input"])
+@pytest.mark.parametrize("producer", ["none", "input", "lookup"])
 def test_planted_orphans_are_those_that_java_finds(
     producer: str, paimon_java: PaimonJava, pypaimon: PyPaimon, tmp_path: Path
 ) -> None:

@@ -8,7 +8,11 @@ from functools import reduce
 from operator import add
 from pathlib import Path
 
+from tests.support.table_storage import storage_of
+
 from nightkeep.formats.paimon.format import PaimonTable, open_table
+from nightkeep.formats.paimon.metadata.changelog_files import with_changelog
+from nightkeep.formats.paimon.metadata.entries import read_list
 from nightkeep.formats.paimon.metadata.snapshot import PaimonSnapshot
 from nightkeep.kernels.fingerprint import fingerprint
 from nightkeep.model import Address, Fingerprint, Operation, View, run_token
@@ -54,11 +58,20 @@ def leftovers(table: Path, before: Mapping[str, bytes]) -> set[str]:
 def _referenced(table: Path) -> Iterator[str]:
     snapshot = opened(table).snapshot()
     yield f"snapshot/snapshot-{snapshot.version}"
-    for key in ("baseManifestList", "deltaManifestList", "indexManifest"):
+    for key in ("baseManifestList", "deltaManifestList", "changelogManifestList", "indexManifest"):
         yield f"manifest/{snapshot.raw.get(key)}"
+    yield from _changelog(opened(table), snapshot)
     yield from (f"manifest/{meta['_FILE_NAME']}" for meta in (*snapshot.base_manifests, *snapshot.delta_manifests))
     yield from (unit.path(file) for unit in snapshot.units for file in unit.files)
     yield from (f"index/{record['_FILE_NAME']}" for record in snapshot.index_records)
+
+
+def _changelog(table: PaimonTable, snapshot: PaimonSnapshot) -> Iterator[str]:
+    storage = storage_of(table)
+    if (name := snapshot.raw.get("changelogManifestList")) is not None:
+        yield from (f"manifest/{meta['_FILE_NAME']}" for meta in read_list(storage, str(name)).records)
+    for unit in with_changelog(storage, snapshot).units:
+        yield from (unit.path(file) for file in unit.changelog)
 
 
 def token(run_id: str) -> str:

@@ -26,6 +26,7 @@ DAYS = ("2026-11-01", "a b=c:%\u00e9")
 KINDS = (
     ("deletion-vectors.bitmap64", "true"),
     ("changelog-producer", "input"),
+    ("changelog-producer", "lookup"),
     ("manifest.merge-min-count", "2"),
     ("num-sorted-run.compaction-trigger", "2"),
     ("target-file-size", "1 kb"),

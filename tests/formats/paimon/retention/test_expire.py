@@ -71,7 +71,7 @@ CASES: Mapping[str, tuple[Mapping[str, str], Prepared]] = {
 
 @pytest.mark.in_turn("producer")
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("producer", ["none", "input"])
+@pytest.mark.parametrize("producer", ["none", "input", "lookup"])
 def test_what_is_left_is_what_java_leaves(case: str, producer: str, paimon_java: PaimonJava, tmp_path: Path) -> None:
     options, prepare = CASES[case]
     ours = busy(paimon_java, tmp_path / "ours", options={**VECTORS, "changelog-producer": producer})
@@ -144,7 +144,7 @@ def test_every_kept_version_has_a_reason(paimon_java: PaimonJava, tmp_path: Path
     }
 
 
-@pytest.mark.parametrize("producer", ["none", "input"])
+@pytest.mark.parametrize("producer", ["none", "input", "lookup"])
 def test_engines_go_on_after_an_expiry(
     producer: str, paimon_java: PaimonJava, pypaimon: PyPaimon, tmp_path: Path
 ) -> None:

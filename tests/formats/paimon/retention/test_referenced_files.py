@@ -81,7 +81,7 @@ def test_random_histories_keep_what_their_versions_read(seed: int, paimon_java: 
     assert _agrees(tmp_path / "table") > 1
 
 
-@pytest.mark.parametrize("producer", ["none", "input"])
+@pytest.mark.parametrize("producer", ["none", "input", "lookup"])
 def test_merged_manifests_tags_and_branches(producer: str, paimon_java: PaimonJava, tmp_path: Path) -> None:
     options = {**VECTORS, "manifest.merge-min-count": "3", "changelog-producer": producer}
     table = busy(paimon_java, tmp_path / "table", options=options)
