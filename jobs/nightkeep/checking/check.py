@@ -60,7 +60,8 @@ PUBLISHED, WHOLE = "published", "whole"
 class _Comparison:
     """Both sides of some units. `rows`: row counts of the candidate by metadata, None if metadata does not state them.
 
-    `misstated`: the number of columns with wrong statistics, for each unit that has any.
+    `misstated`: the number of columns with wrong statistics, for each unit that has any. `untold`: the number of
+    changes that streaming readers are told wrongly or not at all, likewise.
     """
 
     name: str
@@ -69,6 +70,7 @@ class _Comparison:
     units: tuple[UnitKey, ...]
     rows: Mapping[UnitKey, int | None]
     misstated: Mapping[UnitKey, int] = field(default_factory=dict)
+    untold: Mapping[UnitKey, int] = field(default_factory=dict)
 
 
 def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> CheckReport:
@@ -79,8 +81,9 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
     touched = sorted(target.touched | _changed(parent, target))
     chosen = sample(touched, base, target, request.byte_budget)
     published, whole = _comparisons(relation, base, parent, target, chosen)
-    wrong = relation.misstated(target.number, parent.number, chosen)
-    report = _compared(relation, (replace(published, misstated=wrong), whole), _version_row(target), spark)
+    wrong, untold = (tell(target.number, parent.number, chosen) for tell in (relation.misstated, relation.untold))
+    published = replace(published, misstated=wrong, untold=untold)
+    report = _compared(relation, (published, whole), _version_row(target), spark)
     # If the version was removed during the check, its files are missing, and a difference proves nothing.
     gone = gone_meanwhile(relation, target) if report.status is CheckStatus.FAILED else None
     identity = None if target.identity is None else str(target.identity)
@@ -218,6 +221,7 @@ def _fact_row(
         expected_rows=after.content.rows if expected is None else expected,
         unsound=after.unsound,
         misstated=comparison.misstated.get(unit, 0),
+        untold=comparison.untold.get(unit, 0),
     )
 
 
@@ -228,7 +232,7 @@ def _version_row(target: TableVersion) -> FactRow:
     return FactRow(
         unit="table", comparison=f"version {target.number}", base_rows=held, candidate_rows=held, base_hash_a="",
         candidate_hash_a="", base_hash_b="", candidate_hash_b="", missing=0, extra=0, distinct_keys=held,
-        expected_rows=target.rows_stated, unsound=0, misstated=0,
+        expected_rows=target.rows_stated, unsound=0, misstated=0, untold=0,
     )  # fmt: skip
 
 

@@ -112,6 +112,9 @@ class TableView(Protocol):
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         """How many columns have values that contradict their statistics, by unit, in files that are new `since`."""
 
+    def untold(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
+        """How many changes a version tells streaming readers wrongly or not at all, by unit. `since` is its parent."""
+
 
 def replaced(known: Sequence[VersionIdentity], *versions: TableVersion) -> str | None:
     """A message naming a version that differs from the one in `known` with its number; None if there is none."""

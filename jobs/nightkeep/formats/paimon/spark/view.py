@@ -5,7 +5,7 @@ Shares metadata and the vector codec with the other rooms, but no code that rewr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import and_
 
@@ -14,6 +14,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nightkeep.errors import MissingFile, RefusedTable
+from nightkeep.formats.paimon.metadata.changelog import changelog_rules
+from nightkeep.formats.paimon.metadata.changelog_files import with_changelog
 from nightkeep.formats.paimon.metadata.features import refuse_schema
 from nightkeep.formats.paimon.metadata.merge_engine import MergeRules, merge_rules
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors
@@ -26,6 +28,7 @@ from nightkeep.formats.paimon.metadata.snapshot import (
     read_schemas,
 )
 from nightkeep.formats.paimon.metadata.snapshot_files import digest, snapshot_ids
+from nightkeep.formats.paimon.spark.changelog_check import Sides, untold
 from nightkeep.formats.paimon.spark.data_files import (
     LIVE_KINDS,
     PaimonStoredFile,
@@ -94,8 +97,12 @@ class PaimonView:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        fine = [field.name for field in self.table.fields if is_finer_than_spark(field.type)]
-        return (f"nanoseconds of {', '.join(fine)} are not compared, as Spark has none",) if fine else ()
+        fine = ", ".join(self._fine)
+        return (f"nanoseconds of {fine} are not compared, as Spark has none",) if fine else ()
+
+    @property
+    def _fine(self) -> list[str]:
+        return [field.name for field in self.table.fields if is_finer_than_spark(field.type)]
 
     def latest(self) -> int:
         ids = snapshot_ids(self._storage)
@@ -173,6 +180,31 @@ class PaimonView:
             return {}
         stored = stored_rows(self._spark, self._storage, self._schemas, files)
         return {units[place]: count for place, count in misstated(stored, self._schemas, files).items()}
+
+    def untold(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
+        before, after = self._snapshots[since], with_changelog(self._storage, self._snapshots[version])
+        rules = changelog_rules(self._schemas.by_id[int(str(after.raw["schemaId"]))])
+        if rules is None or (rules.silent_if_equal and self._fine):
+            return {}
+        held = [(place, before.buckets[key]) for place, key in enumerate(units) if key in before.buckets]
+        now = [(place, after.buckets[key]) for place, key in enumerate(units) if key in after.buckets]
+        waiting = {(place, file.name) for place, bucket in now for file in bucket.files if file.level == 0}
+        sides = Sides(
+            self._stored((p, b, file) for p, b in now for file in b.changelog),
+            self._stored((p, b, f) for p, b in held for f in b.files if f.level == 0 and (p, f.name) not in waiting),
+            *(self._stored((p, b, f) for p, b in side for f in b.files if f.level > 0) for side in (held, now)),
+        )
+        silent = rules.compared(self.table) if rules.silent_if_equal else None
+        counts = untold(sides, self.schema, keys=self._stored_keys(), silent=silent)
+        return {units[place]: count for place, count in counts.items()}
+
+    def _stored(self, chosen: Iterable[tuple[int, Bucket, PaimonDataFile]]) -> DataFrame | None:
+        """Live stored rows of files, each with the index of its bucket. None without files."""
+        files = [PaimonStoredFile(number, *location) for number, location in enumerate(chosen)]
+        if not files:
+            return None
+        rows = stored_rows(self._spark, self._storage, self._schemas, files)
+        return without_deleted(self._spark, self._storage, rows, files)
 
     def _state(self, unit: Bucket) -> UnitState:
         is_raw = self.published is View.RAW

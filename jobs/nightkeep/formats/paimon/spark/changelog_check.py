@@ -1,0 +1,85 @@
+"""Rows that readers saw before and see after a commit, and its changelog -> the number of wrong changes. By Spark.
+
+The third implementation, beside those of the rewrite and of the gate: an outer join of both sides by key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from nightkeep.formats.paimon.spark.data_files import LIVE_KINDS
+from nightkeep.spark.view import column, comparable
+
+_INSERT, _UPDATE_BEFORE, _UPDATE_AFTER, _DELETE = range(4)
+"""Values of _VALUE_KIND on disk (RowKind.java)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Live stored rows of a commit's units, from stored_rows: its changelog, the level-0 rows that it lifted, and what
+    raw readers saw before it and see after it. None where there is no file."""
+
+    told: DataFrame | None
+    lifted: DataFrame | None
+    before: DataFrame | None
+    after: DataFrame | None
+
+
+def untold(
+    sides: Sides, schema: T.StructType, *, keys: Sequence[str], silent: Sequence[str] | None
+) -> Mapping[int, int]:
+    """The number of changes that are missing, or that should not be there, by index of the unit.
+
+    `keys` are the stored keys. Of a table that keeps equal rows `silent`, these are the columns that are compared.
+    """
+    by = ["unit", *keys]
+    frames = [sides.told, sides.lifted, sides.before, sides.after]
+    some = next((frame for frame in frames if frame is not None), None)
+    if some is None:
+        return {}
+    told, lifted, before, after = (some.where(F.expr("false")) if frame is None else frame for frame in frames)
+    touched = lifted.select(*by).distinct()
+    old, new = (
+        side.where(F.col("kind").isin(*LIVE_KINDS))
+        .join(touched, on=by, how="left_semi")
+        .select(*by, _row(schema).alias(name))
+        for side, name in ((before, "old"), (after, "new"))
+    )
+    expected = old.join(new, on=by, how="full_outer").select(*by, F.explode(_changes(schema, silent)).alias("change"))
+    found_changes = told.select(*by, _change(F.col("kind"), _row(schema)).alias("change"))
+    counted = expected.withColumn("count", F.lit(1)).union(found_changes.withColumn("count", F.lit(-1)))
+    wrong = counted.groupBy(*by, "change").agg(F.sum("count").alias("count")).where(F.col("count") != 0)
+    found = wrong.groupBy("unit").agg(F.sum(F.abs("count")).alias("count")).toArrow()
+    units, counts = (found.column(name).to_numpy() for name in ("unit", "count"))
+    return {int(unit): int(count) for unit, count in zip(units, counts, strict=True)}
+
+
+def _row(schema: T.StructType) -> Column:
+    values = [comparable(F.col(column(i)), field.dataType).alias(column(i)) for i, field in enumerate(schema)]
+    return F.struct(F.col("sequence"), *values)
+
+
+def _change(kind: Column, row: Column) -> Column:
+    return F.struct(kind.cast("int").alias("kind"), row.alias("row"))
+
+
+def _changes(schema: T.StructType, silent: Sequence[str] | None) -> Column:
+    old, new = F.col("old"), F.col("new")
+    both = old.isNotNull() & new.isNotNull()
+    if silent is not None:
+        names = [column(schema.names.index(name)) for name in silent]
+        both = both & ~reduce(and_, (old[name].eqNullSafe(new[name]) for name in names), F.expr("true"))
+    each = [
+        F.when(old.isNull(), _change(F.lit(_INSERT), new)),
+        F.when(new.isNull(), _change(F.lit(_DELETE), old)),
+        F.when(both, _change(F.lit(_UPDATE_BEFORE), old)),
+        F.when(both, _change(F.lit(_UPDATE_AFTER), new)),
+    ]
+    return F.array_compact(F.array(*each))
