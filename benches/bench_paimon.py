@@ -36,6 +36,7 @@ COLUMNS = (
 )
 ENGINES = {
     "deduplicate": {},
+    "changelog": {"changelog-producer": "lookup"},
     "partial-update": {"merge-engine": "partial-update", "ignore-delete": "true"},
     "sequence-groups": {
         "merge-engine": "partial-update",
@@ -49,7 +50,8 @@ ENGINES = {
         "fields.updated_at.ignore-retract": "true",
     },
 }
-"""Options of a table by its merge engine; columns without a function keep the last value that is not null."""
+"""Options of a table by its merge engine, deduplicate by default; columns without a function keep the last value that
+is not null."""
 MERGED = Scan(options={"deletion-vectors.merge-on-read": "true"})
 TIMEOUT = 1800.0
 
@@ -122,7 +124,7 @@ def measure(size: Size, folder: Path, *, verify: str) -> None:
             shutil.copytree(folder / "made", folder / name)
         theirs = java.compact(folder / "theirs", size.compaction, timeout=TIMEOUT)
         warm = java.compact(folder / "theirs again", size.compaction, timeout=TIMEOUT)
-        wanted = java.read_digest(folder / "theirs", timeout=TIMEOUT)
+        wanted = shown(java, folder / "theirs")
     # As in a run: the table is opened first, so the session's warm workers know its format.
     open_table(Address("paimon", str(folder / "ours"), "ours"))
     started = time.perf_counter()
@@ -132,14 +134,20 @@ def measure(size: Size, folder: Path, *, verify: str) -> None:
         ours = nightkeep(folder / "ours", engine, size, verify)
         again = nightkeep(folder / "ours again", engine, size, verify)
     with PaimonJava(memory="10g", timeout=TIMEOUT, java_options=()) as java:
-        found = java.read_digest(folder / "ours", timeout=TIMEOUT)
+        found = shown(java, folder / "ours")
     show(
         size,
         (theirs, warm),
         (ours, again),
         session=session,
-        same=(wanted.rows, wanted.digest) == (found.rows, found.digest),
+        same=wanted == found,
     )
+
+
+def shown(java: PaimonJava, table: Path) -> tuple[int, str, int | None]:
+    """What Java reads of a table: rows, their digest, and the changes that the last commit tells."""
+    rows, snapshot = java.read_digest(table, timeout=TIMEOUT), java.snapshot(table) or {}
+    return rows.rows, rows.digest, snapshot.get("changelogRecordCount")
 
 
 def show(
