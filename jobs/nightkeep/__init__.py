@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from nightkeep.api.advice import advise
     from nightkeep.api.checks import check, diff
     from nightkeep.api.files import expire, restore, sweep
+    from nightkeep.api.reading import read, read_plan
     from nightkeep.api.runs import delete, plan, run, sql
     from nightkeep.api.stored import explain, history, release, report
 
@@ -27,6 +28,8 @@ __all__ = [
     "explain",
     "history",
     "plan",
+    "read",
+    "read_plan",
     "release",
     "report",
     "restore",
@@ -44,6 +47,8 @@ _MODULES: Final = {
     "explain": "stored",
     "history": "stored",
     "plan": "runs",
+    "read": "reading",
+    "read_plan": "reading",
     "release": "stored",
     "report": "stored",
     "restore": "files",

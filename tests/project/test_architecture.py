@@ -27,7 +27,7 @@ EDGES = {
     "protocol": "errors kernels model storage",
     "policy": "errors model",
     "reports": "errors model redaction",
-    "sql_text": "errors model policy",
+    "sql_text": "errors kernels model policy",
     "kernels": "model",
     "encodings": "errors kernels limits model",
     "clustering": "errors kernels model protocol reports sql_text storage",
@@ -35,11 +35,13 @@ EDGES = {
     "formats": "clustering encodings errors gate kernels limits model protocol redaction spark sql_text storage",
     "spark": "errors formats model reports storage tasks",
     "stages": "errors kernels model protocol sql_text tasks",
+    "reading": "errors kernels model protocol sql_text",
     "running": "errors formats model policy protocol reports sql_text stages tasks",
     "checking": "errors formats model policy reports spark",
     "retention": "errors formats model policy protocol reports running spark storage",
     "groups": "checking errors formats limits model policy redaction reports retention running spark",
-    "api": "clustering errors formats groups model policy redaction reports retention running spark sql_text tasks",
+    "api": "clustering errors formats groups model policy protocol reading redaction reports retention running spark "
+    "sql_text tasks",
     "commands": "api errors formats groups model policy redaction reports retention",
     "__main__": "commands",
 }
@@ -53,9 +55,10 @@ FORMAT_EDGES = {
     "catalog": "metadata",
     "commit": "catalog data metadata",
     "gate": "data deletes metadata",
+    "reading": "catalog data deletes gate metadata",
     "spark": "catalog deletes metadata",
     "retention": "catalog deletes metadata",
-    "format": "catalog commit gate metadata retention rewrite",
+    "format": "catalog commit gate metadata reading retention rewrite",
     "upsert": "catalog commit data deletes metadata",
 }
 

@@ -36,7 +36,7 @@ class ParquetRows:
             self._parquet, _ = open_parquet(source)
         except (pa.ArrowException, OSError, ValueError) as failure:
             raise CorruptMetadata(subject, "a Parquet file", reason_of(failure)) from failure
-        footer = self._parquet.metadata
+        self.footer = footer = self._parquet.metadata
         sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
         self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         self.fields: list[ArrowField] = list(self._parquet.schema_arrow)

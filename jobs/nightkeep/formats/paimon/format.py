@@ -12,6 +12,7 @@ from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import digest
 from nightkeep.formats.paimon.metadata.versions import read_staged, read_version
+from nightkeep.formats.paimon.reading.reading import reading_of
 from nightkeep.formats.paimon.retention.retained_files import retained_files
 from nightkeep.formats.paimon.retention.table_files import never_written
 from nightkeep.formats.paimon.rewrite.compact import (
@@ -58,6 +59,7 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
         staged=Bound(Bound(read_staged, address), storage),
         rewrite=Bound(rewrite, storage),
         gate=gate_of(storage),
+        reading=reading_of(address, storage),
         commits=commits_of(address, storage),
         layout_metrics=layout_metrics,
         retention=of_any_format(retained_files(address, storage)),

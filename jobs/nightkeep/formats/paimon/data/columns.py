@@ -91,6 +91,10 @@ class PaimonFileReader:
             yield self._logical(columns, pa.Table.from_batches([batch]))
         self._require_rows(groups, rows)
 
+    def column(self, name: str) -> FileColumn:
+        """How this file holds a column, by its current name."""
+        return self._column(name)
+
     def stored_name(self, name: str) -> str:
         """This file's name of a column that every file has."""
         return self._column(name).stored or name

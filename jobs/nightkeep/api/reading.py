@@ -1,0 +1,64 @@
+"""nightkeep.read and read_plan: a table and options -> its rows as Arrow batches, or the plan of reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from nightkeep.api.place import find_place
+from nightkeep.errors import RefusedTable
+from nightkeep.formats import open_table
+from nightkeep.model import Address
+from nightkeep.reading.plan import Planned, plan_read
+from nightkeep.reading.report import ReadPlan
+from nightkeep.reading.request import request_of
+from nightkeep.reading.splits import read_split
+
+if TYPE_CHECKING:
+    from nightkeep.protocol import Unit
+    from nightkeep.protocol.reading import OpenReading
+
+
+def read(
+    table: str, *, columns: Sequence[str] | str | None = None, where: str | None = None, version: int | None = None,
+    tag: str | None = None, view: str | None = None, policy: str | Path | None = None,
+) -> pa.RecordBatchReader:  # fmt: skip
+    """The rows of a table, in no order, as batches of Arrow. Without `version` and `tag`, of the newest version.
+
+    `columns` are all by default. `where` is a condition in Spark SQL. Without `view` ("raw", "merge-on-read",
+    "read-optimized"), the rows are those that the engine's own batch read shows. Raises UsageError for what the table
+    does not have, and RefusedTable; while batches are read, EvidenceError for files that are not as metadata says.
+    """
+    address = find_place(policy, None).policy.effective(table).address
+    planned = plan_read(
+        address.name, address.format, reading_of(address), request_of(columns, where, version, tag, view)
+    )
+    return pa.RecordBatchReader.from_batches(planned.shown.schema, _batches(planned))
+
+
+def read_plan(
+    table: str, *, columns: Sequence[str] | str | None = None, where: str | None = None, version: int | None = None,
+    tag: str | None = None, view: str | None = None, policy: str | Path | None = None,
+) -> ReadPlan:  # fmt: skip
+    """What `read` with these options reads, and what it leaves out and why. Reads metadata and footers."""
+    address = find_place(policy, None).policy.effective(table).address
+    request = request_of(columns, where, version, tag, view)
+    return plan_read(address.name, address.format, reading_of(address), request, footers=True).plan
+
+
+def reading_of(address: Address) -> OpenReading:
+    """The functions that read the table's rows. Raises RefusedTable for a format without them."""
+    opened = open_table(address)
+    if opened.reading is None:
+        raise RefusedTable(
+            address.name, f"{address.format} tables are not read", "delta, iceberg and paimon tables are"
+        )
+    return opened.reading
+
+
+def _batches(planned: Planned[Unit]) -> Iterator[pa.RecordBatch]:
+    for split in planned.splits:
+        yield from read_split(planned.files, split, planned.shown)

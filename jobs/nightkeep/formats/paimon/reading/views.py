@@ -1,0 +1,138 @@
+"""Snapshot and view -> what is read: files one by one where no rows of theirs are merged, else overlapping files
+together.
+
+Follows MergeTreeSplitGenerator and IntervalPartition of Paimon 2.0.0. Level-0 files are always merged: a writer that
+does not count its deletes (pypaimon 2.1.0) would show them as rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from nightkeep.errors import RefusedTable
+from nightkeep.formats.paimon.metadata.binary_row import SortKey, sort_key
+from nightkeep.formats.paimon.metadata.merge_engine import sequence_fields
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool, option_int
+from nightkeep.formats.paimon.metadata.snapshot import VECTORS_INDEX, Bucket, PaimonDataFile, PaimonSnapshot, Schemas
+from nightkeep.protocol.reading import FileSection, ReadFile, ReadView
+
+
+def default_view(snapshot: PaimonSnapshot) -> ReadView:
+    """What Paimon's own batch read shows (CoreOptions.batchScanSkipLevel0)."""
+    schema = snapshot.schema
+    merges_vectors = option_bool(schema, "deletion-vectors.merge-on-read")
+    if not schema.primary_keys or (_is_unique_above_level0(schema) and not merges_vectors):
+        return ReadView.RAW
+    return ReadView.MERGE_ON_READ
+
+
+def sections(snapshot: PaimonSnapshot, view: ReadView) -> Sequence[FileSection[Bucket]]:
+    """Raises RefusedTable for the raw view of a table whose levels may repeat keys."""
+    schema = snapshot.schema
+    if view is ReadView.RAW and schema.primary_keys and not _is_unique_above_level0(schema):
+        feature = "the raw view of a table with primary keys and without deletion vectors is not handled"
+        raise RefusedTable(snapshot.table.name, feature, f"use view {ReadView.MERGE_ON_READ} or none")
+    _refuse_several_vector_files(snapshot)
+    return tuple(section for bucket in snapshot.units for section in _sections(bucket, view) if section.files)
+
+
+def narrowed(bucket: Bucket, names: Collection[str]) -> Bucket:
+    """The bucket with only these files, their vectors and their schemas."""
+    files = tuple(file for file in bucket.files if file.name in names)
+    used = {file.schema_id for file in files} | {bucket.schemas.current.id}
+    by_id = {number: schema for number, schema in bucket.schemas.by_id.items() if number in used}
+    index = bucket.index_record
+    return replace(
+        bucket,
+        files=files,
+        vectors=tuple(vector for vector in bucket.vectors if vector.data_file in names),
+        index_record=None if index is None else {**index, "_DELETIONS_VECTORS_RANGES": []},
+        schemas=Schemas(bucket.schemas.current, by_id),
+    )
+
+
+def _is_unique_above_level0(schema: PaimonSchema) -> bool:
+    first_row = schema.options.get("merge-engine", "").lower() == "first-row"
+    return first_row or option_bool(schema, "deletion-vectors.enabled")
+
+
+def _refuse_several_vector_files(snapshot: PaimonSnapshot) -> None:
+    places = [
+        (record["_PARTITION"], record["_BUCKET"])
+        for record in snapshot.index_records
+        if record["_INDEX_TYPE"] == VECTORS_INDEX
+    ]
+    if len(set(places)) != len(places):
+        feature = "several files of deletion vectors in one bucket are not read"
+        raise RefusedTable(snapshot.table.name, feature, "read it with its engine")
+
+
+def _sections(bucket: Bucket, view: ReadView) -> Iterator[FileSection[Bucket]]:
+    schema = bucket.schemas.current
+    if not schema.primary_keys:
+        yield _section(bucket, bucket.files)
+        return
+    files = _seen(bucket, view)
+    levels = {file.level for file in files}
+    unique = 0 not in levels and (len(levels) == 1 or _is_unique_above_level0(schema))
+    if unique and not any(file.deletes_unknown_or_some for file in files):
+        yield _section(bucket, files)
+        return
+    alone: list[PaimonDataFile] = []
+    for group in _overlapping(files, schema):
+        if len(group) == 1 and group[0].level > 0 and not group[0].deletes_unknown_or_some:
+            alone += group
+        else:
+            yield _section(bucket, group, merges=True)
+    yield _section(bucket, alone)
+
+
+def _seen(bucket: Bucket, view: ReadView) -> Sequence[PaimonDataFile]:
+    match view:
+        case ReadView.MERGE_ON_READ:
+            return bucket.files
+        case ReadView.RAW:
+            return [file for file in bucket.files if file.level > 0]
+        case ReadView.READ_OPTIMIZED:
+            top = _top_level(bucket.schemas.current)
+            return [file for file in bucket.files if file.level == top]
+
+
+def _top_level(schema: PaimonSchema) -> int:
+    """CoreOptions.numLevels less one: what the system table `$ro` reads (ReadOptimizedTable.java)."""
+    return option_int(schema, "num-levels", option_int(schema, "num-sorted-run.compaction-trigger", 5) + 1) - 1
+
+
+def _overlapping(files: Sequence[PaimonDataFile], schema: PaimonSchema) -> Iterator[list[PaimonDataFile]]:
+    """Groups of files whose key ranges overlap, directly or through others of the group, by key."""
+    types = [field.type for field in schema.select(schema.trimmed_keys)]
+    ranges = sorted(
+        ((sort_key(file.min_key, types), sort_key(file.max_key, types), file) for file in files),
+        key=lambda each: (each[0], each[2].name),
+    )
+    group: list[PaimonDataFile] = []
+    reached: SortKey = ()
+    for low, high, file in ranges:
+        if group and low > reached:
+            yield group
+            group = []
+        reached = max(reached, high) if group else high
+        group.append(file)
+    if group:
+        yield group
+
+
+def _section(bucket: Bucket, files: Sequence[PaimonDataFile], *, merges: bool = False) -> FileSection[Bucket]:
+    schema = bucket.schemas.current
+    decisive = frozenset({*schema.primary_keys, *schema.partition_keys}) if merges else frozenset()
+    unit = narrowed(bucket, {file.name for file in files})
+    return FileSection(unit, tuple(ReadFile(file.name, file.bytes, file.rows) for file in unit.files), merges, decisive)
+
+
+def needed_columns(schema: PaimonSchema, columns: Collection[str]) -> PaimonSchema:
+    """The schema with only the columns that a merge needs to compute `columns`."""
+    groups = any(key.startswith("fields.") and key.endswith(".sequence-group") for key in schema.options)
+    kept = {*columns, *schema.primary_keys, *schema.partition_keys, *sequence_fields(schema)}
+    fields = schema.fields if groups else tuple(field for field in schema.fields if field.name in kept)
+    return replace(schema, fields=fields)

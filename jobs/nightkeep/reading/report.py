@@ -1,0 +1,87 @@
+"""The plan of a read, for people: which files it reads, and what it leaves out and why. str() is a text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from nightkeep.protocol.reading import ReadView
+from nightkeep.sql_text.rows.parse import shortened
+
+
+class Why(StrEnum):
+    """What can be left out, in the order in which it is, and by what."""
+
+    PARTITIONS = "partitions"
+    BUCKETS = "buckets"
+    FILES = "files"
+    ROW_GROUPS = "row_groups"
+    SPLITS = "splits"
+
+    @property
+    def reason(self) -> str:
+        return _REASONS[self]
+
+
+_REASONS = {
+    Why.PARTITIONS: "by partition values",
+    Why.BUCKETS: "by the hash of the key",
+    Why.FILES: "by statistics of files",
+    Why.ROW_GROUPS: "by statistics of row groups",
+    Why.SPLITS: "as nothing in them is left",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """`left_out` of `of` things were left out. Of files, those of partitions and buckets that are left."""
+
+    what: Why
+    of: int
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """What a read reads. `bytes` are of whole row groups. `merged_files` are of rows that are merged by key.
+
+    `footers`: whether footers were read, so that row groups of all files are counted.
+    """
+
+    table: str
+    format: str
+    version: int
+    view: ReadView
+    columns: tuple[str, ...]
+    where: str | None
+    splits: int
+    files: int
+    bytes: int
+    merged_files: int
+    left_out: tuple[LeftOut, ...]
+    footers: bool
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "table": self.table, "format": self.format, "version": self.version, "view": str(self.view),
+            "columns": list(self.columns), "where": self.where,
+            "splits": self.splits, "files": self.files, "bytes": self.bytes, "merged_files": self.merged_files,
+            "left_out": {
+                str(each.what): {"of": each.of, "left_out": each.left_out, "why": each.what.reason}
+                for each in self.left_out
+            },
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        head = f"{self.table}: {self.view} read of version {self.version}, {len(self.columns)} columns"
+        where = "" if self.where is None else f", where {shortened(self.where)}"
+        lines = [f"{head}{where}", f"  reads {self.files} files in {self.splits} splits, {self.bytes:,} bytes"]
+        if self.merged_files:
+            merged = f"  {self.merged_files} files are merged by key"
+            lines.append(f"{merged}: values of other columns leave out none of them" if self.where else merged)
+        lines += [
+            f"  {each.left_out} of {each.of} {each.what.replace('_', ' ')} left out {each.what.reason}"
+            for each in self.left_out
+            if each.left_out
+        ]
+        return "\n".join(lines)

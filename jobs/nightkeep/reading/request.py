@@ -1,0 +1,56 @@
+"""Options of a read -> a checked request. Unknown columns, views and versions are refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from nightkeep.errors import UsageError
+from nightkeep.protocol.reading import ReadView
+from nightkeep.reading.splits import ShownRows
+from nightkeep.sql_text.rows.parse import rows_where
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """What to read of a table. `columns` None means all; `where` is a condition in Spark SQL.
+
+    `version` and `tag` exclude each other; without both, the newest version. `view` None is the engine's own.
+    """
+
+    columns: tuple[str, ...] | None = None
+    where: str | None = None
+    version: int | None = None
+    tag: str | None = None
+    view: ReadView | None = None
+
+    def __post_init__(self) -> None:
+        if self.version is not None and self.tag is not None:
+            raise UsageError(f"version and tag: expected one of the two, found {self.version} and {self.tag!r}")
+
+
+def request_of(
+    columns: Sequence[str] | str | None, where: str | None, version: int | None, tag: str | None, view: str | None
+) -> ReadRequest:
+    """Raises UsageError for a view that does not exist, and for version and tag together."""
+    names = columns.split(",") if isinstance(columns, str) else columns
+    chosen = None if names is None else tuple(name.strip() for name in names)
+    try:
+        seen = None if view is None else ReadView(view)
+    except ValueError:
+        raise UsageError(f"view: expected one of {', '.join(ReadView)}, found {view!r}") from None
+    return ReadRequest(chosen, where, version, tag, seen)
+
+
+def shown_rows(request: ReadRequest, columns: pa.Schema) -> ShownRows:
+    """The columns and the condition, checked against the version's `columns`. Raises UsageError."""
+    where = None if request.where is None else rows_where(request.where, columns)
+    if request.columns is None:
+        return ShownRows(columns, where)
+    unknown = [name for name in request.columns if columns.get_field_index(name) < 0]
+    if unknown or not request.columns or len(set(request.columns)) != len(request.columns):
+        expected = f"some of {', '.join(columns.names)}, each once"
+        raise UsageError(f"columns: expected {expected}, found {', '.join(request.columns) or 'none'}")
+    return ShownRows(pa.schema([columns.field(name) for name in request.columns]), where)
