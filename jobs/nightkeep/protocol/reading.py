@@ -71,6 +71,11 @@ class FileSection(Generic[U]):
     decisive: frozenset[str] = frozenset()
 
 
+def no_merge(unit: object, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Of a format whose files are read one by one."""
+    return iter(())
+
+
 @dataclass(frozen=True, slots=True)
 class FileReads(Generic[U]):
     """Functions that read the files of a unit, on any machine. They pickle, as splits are read by tasks."""
@@ -84,10 +89,10 @@ class FileReads(Generic[U]):
     """The data file of this name."""
     hidden: Callable[[U], Mapping[str, BitMap64]]
     """Positions of deleted rows by file name, of all files of the unit."""
-    merged: Callable[[U, Sequence[str]], Iterator[pa.RecordBatch]]
-    """The rows that a merge of all files of the unit shows, of these columns. Only for sections that merge."""
     narrowed: Callable[[U, Collection[str]], U]
     """The unit with only the files of these names."""
+    merged: Callable[[U, Sequence[str]], Iterator[pa.RecordBatch]] = no_merge
+    """The rows that a merge of all files of the unit shows, of these columns. Only for sections that merge."""
 
 
 class FindsVersion(Protocol[S]):

@@ -15,10 +15,10 @@ import numpy as np
 from nightkeep.protocol.reading import FileReads, FileSection, OpenReading, Path, ReadFile, ReadView
 from nightkeep.protocol.work import Snapshot, U, Unit
 from nightkeep.reading.report import LeftOut, ReadPlan, Why
-from nightkeep.reading.request import ReadRequest, shown_rows
+from nightkeep.reading.request import ReadRequest, passing, shown_rows
 from nightkeep.reading.splits import FileRange, Flags, ReadPart, ReadSplit, ShownRows, matching_groups
-from nightkeep.sql_text.rows.condition import Test, columns_of
-from nightkeep.sql_text.rows.pruning import can_be_true, wanted_values
+from nightkeep.sql_text.rows.condition import Test
+from nightkeep.sql_text.rows.pruning import can_be_true, paths_of, wanted_values
 
 SPLIT_BYTES: Final = 128 << 20
 """About as much as a split reads: spark.sql.files.maxPartitionBytes."""
@@ -49,15 +49,17 @@ class _Tally:
 
 
 def plan_read(
-    table: str, format: str, reading: OpenReading, request: ReadRequest, *, footers: bool = False
-) -> Planned[Unit]:
+    table: str, format: str, reading: OpenReading, request: ReadRequest, *, also: Sequence[Test] = (),
+    footers: bool = False,
+) -> Planned[Unit]:  # fmt: skip
     """Plan a read of a version. Reads metadata only, and footers of files that are larger than a split.
 
-    `footers`: read those of all files that are left, so that the plan can say which row groups are left out. Without
-    it, these are found when the split is read. Raises UsageError for what the table does not have, and RefusedTable.
+    `also`: tests that rows must pass besides the request's condition. `footers`: read those of all files that are left,
+    so that the plan can say which row groups are left out. Without it, these are found when the split is read. Raises
+    UsageError for what the table does not have, and RefusedTable.
     """
     snapshot = reading.snapshot(request.version, request.tag)
-    shown = shown_rows(request, reading.columns(snapshot))
+    shown = passing(shown_rows(request, reading.columns(snapshot)), also)
     view = request.view or reading.default_view(snapshot)
     return planned(table, format, reading, snapshot, view, request=request, shown=shown, footers=footers)
 
@@ -96,7 +98,7 @@ class _Picking:
     def __init__(self, reading: OpenReading, where: Test | None, tally: _Tally, *, footers: bool) -> None:
         self._reading, self._files, self._where = reading, reading.files, where
         self._tally, self._footers = tally, footers
-        self._paths: frozenset[Path] = frozenset() if where is None else _paths(where)
+        self._paths: frozenset[Path] = frozenset() if where is None else paths_of(where)
 
     def of(self, sections: Sequence[FileSection[Unit]]) -> list[FileSection[Unit]]:
         """The sections of partitions and buckets that may hold matching rows."""
@@ -160,10 +162,6 @@ class _Picking:
             for at in range(0, len(groups), most)
             if (some := groups[at : at + most])
         ]
-
-
-def _paths(where: Test) -> frozenset[Path]:
-    return frozenset((name,) for name in columns_of(where))
 
 
 def _batches(files: Sequence[ReadFile]) -> Iterator[list[ReadFile]]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 
 from nightkeep.errors import UsageError
 from nightkeep.protocol.reading import ReadView
 from nightkeep.reading.splits import ShownRows
+from nightkeep.sql_text.rows.condition import And, Test
 from nightkeep.sql_text.rows.parse import rows_where
 
 
@@ -54,3 +56,9 @@ def shown_rows(request: ReadRequest, columns: pa.Schema) -> ShownRows:
         expected = f"some of {', '.join(columns.names)}, each once"
         raise UsageError(f"columns: expected {expected}, found {', '.join(request.columns) or 'none'}")
     return ShownRows(pa.schema([columns.field(name) for name in request.columns]), where)
+
+
+def passing(shown: ShownRows, tests: Sequence[Test]) -> ShownRows:
+    """Those of the rows that pass the tests too."""
+    conditions = [*([] if shown.where is None else [shown.where]), *tests]
+    return ShownRows(shown.schema, reduce(And, conditions) if conditions else None)

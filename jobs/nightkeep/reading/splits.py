@@ -17,7 +17,7 @@ from nightkeep.protocol.reading import FileReads, RowFile
 from nightkeep.protocol.work import U
 from nightkeep.sql_text.rows.arrow_condition import is_true
 from nightkeep.sql_text.rows.condition import Test, columns_of
-from nightkeep.sql_text.rows.pruning import can_be_true
+from nightkeep.sql_text.rows.pruning import can_be_true, paths_of
 
 Flags = npt.NDArray[np.bool_]
 _PROMISE = "rows as their schema promises"
@@ -105,8 +105,8 @@ def matching_groups(opened: RowFile, where: Test | None) -> Sequence[int]:
     count = len(opened.groups)
     if where is None or not count:
         return range(count)
-    paths = {(name,) for name in columns_of(where)}
-    return [int(group) for group in np.flatnonzero(can_be_true(where, opened.spans(paths), count))]
+    spans = opened.spans(paths_of(where))
+    return [int(group) for group in np.flatnonzero(can_be_true(where, spans, count))]
 
 
 class _FileRows:

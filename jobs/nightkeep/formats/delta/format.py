@@ -14,6 +14,7 @@ from nightkeep.formats.delta.metadata.naming import LOG
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.metadata.versions import read_staged, read_version
+from nightkeep.formats.delta.reading.reading import reading_of
 from nightkeep.formats.delta.retention.retained_files import retained_files
 from nightkeep.formats.delta.rewrite.cluster_columns import require_columns
 from nightkeep.formats.delta.rewrite.cluster_plan import cluster_files
@@ -54,6 +55,7 @@ def table_of(address: Address, storage: Storage) -> DeltaTable:
         staged=Bound(Bound(read_staged, address), storage),
         rewrite=Bound(rewrite, storage),
         gate=gate_of(storage),
+        reading=reading_of(address, storage),
         commits=commits_of(address, storage),
         wide=wide_writes(storage),
         row_changes=RowChanges({Operation.DELETE: delete}, columns, Bound(matching_rows, storage)),

@@ -11,6 +11,7 @@ from nightkeep.formats.iceberg.gate.gate import gate_of
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit, outline
 from nightkeep.formats.iceberg.metadata.versions import digest, read_staged, read_version
+from nightkeep.formats.iceberg.reading.reading import reading_of
 from nightkeep.formats.iceberg.retention.retained_files import retained_files
 from nightkeep.formats.iceberg.rewrite.cluster_columns import require_columns
 from nightkeep.formats.iceberg.rewrite.cluster_plan import cluster_files
@@ -60,6 +61,7 @@ def table_of(address: Address, handle: TableHandle) -> IcebergTable:
         staged=Bound(Bound(read_staged, address), handle),
         rewrite=Bound(rewrite, storage),
         gate=gate_of(storage),
+        reading=reading_of(address, handle),
         commits=commits_of(address, handle),
         wide=wide_writes(storage),
         layout=layout_reading(storage),

@@ -37,6 +37,21 @@ FEW_KEYS: Final = 1_000
 """Keys of an IN list that are compared with the bounds of each part; of longer lists, the least and the greatest."""
 
 
+def paths_of(test: Test) -> frozenset[Path]:
+    """The columns, and fields of structs, whose bounds matter to the test."""
+    match test:
+        case Compare(_, left, right):
+            return frozenset(side.path for side in (left, right) if isinstance(side, ColumnRef))
+        case Among(columns, _):
+            return frozenset(column.path for column in columns)
+        case IsNull(column) | Like(column, _):
+            return frozenset({column.path})
+        case Not(inner):
+            return paths_of(inner)
+        case And(left, right) | Or(left, right):
+            return paths_of(left) | paths_of(right)
+
+
 def can_be_true(test: Test, spans: Mapping[Path, ColumnSpans], parts: int) -> Flags:
     """For each of `parts` parts, False only if no row of it passes the test. Columns without spans are unknown."""
     return _possible(test, spans, parts)[0]

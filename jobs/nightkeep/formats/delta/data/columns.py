@@ -13,6 +13,7 @@ from typing import Final, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from nightkeep.encodings.parquet_rows import BATCH_ROWS, ParquetRows, leaf_bounds, only, sample
@@ -78,6 +79,24 @@ class DeltaFileReader:
     def taken(self, names: Sequence[str] | None, positions: BitMap64) -> Iterator[pa.Table]:
         """The rows at `positions`, in file order, in pieces. Row groups without such rows are not read."""
         yield from only(self._pieces(self._columns(names), groups=self._parquet.holding(positions)), positions)
+
+    def pieces(self, names: Sequence[str], groups: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
+        """The rows of row groups in file order, each piece with the position of its first row."""
+        return self._pieces(self._columns(names), groups=groups)
+
+    @property
+    def footer(self) -> pq.FileMetaData:
+        return self._parquet.footer
+
+    def type_of(self, name: str) -> pa.DataType:
+        return self._column(name).type
+
+    def leaf_of(self, name: str) -> tuple[int, pa.DataType] | None:
+        """The index and the type of the Parquet column that stores a column; None if none does, or several do."""
+        held = self._column(name).held
+        if held is None or pa.types.is_nested(self._parquet.fields[held].type):
+            return None
+        return self._leaves[held], self._parquet.fields[held].type
 
     def sampled(self, names: Sequence[str] | None, rows: int, seed: int) -> pa.Table:
         """A uniform random sample of `rows` rows, or all rows if the file has no more."""

@@ -13,6 +13,7 @@ from typing import Final, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyiceberg.types import LongType, NestedField
 from pyroaring import BitMap64
 
@@ -108,6 +109,21 @@ class IcebergFileReader:
     def taken(self, names: Sequence[str] | None, positions: BitMap64) -> Iterator[pa.Table]:
         """The rows at `positions`, in file order, in several tables; row groups without a position are not read."""
         yield from only(self._pieces(self._columns(names), groups=self._parquet.holding(positions)), positions)
+
+    def pieces(self, names: Sequence[str], groups: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
+        """The rows of row groups in file order, each piece with the position of its first row."""
+        return self._pieces(self._columns(names), groups=groups)
+
+    @property
+    def footer(self) -> pq.FileMetaData:
+        return self._parquet.footer
+
+    def leaf_of(self, name: str) -> tuple[int, pa.DataType] | None:
+        """The index and the type of the Parquet column that stores a column; None if none does, or several do."""
+        column = self._column(name)
+        if column.places is None or len(column.places) > 1 or pa.types.is_nested(column.held):
+            return None
+        return column.leaves.start, column.held
 
     def sampled(self, names: Sequence[str] | None, rows: int, seed: int) -> pa.Table:
         """A uniform random sample of `rows` rows, or all rows if the file has fewer."""

@@ -56,11 +56,11 @@ class _PaimonRows:
         footer, held = self._reader.parquet.metadata, self._reader.parquet.schema_arrow
         leaves = {footer.schema.column(number).path: number for number in range(footer.num_columns)}
         spans: dict[Path, ColumnSpans] = {}
-        for path in paths:
+        for path in (path for path in paths if len(path) == 1):
             column = self._reader.column(path[0])
             if column.stored is None:
                 spans[path] = null_spans(column.logical, self.groups)
-            elif column.stored in leaves and len(path) == 1:
+            elif column.stored in leaves:
                 own = held.field(column.stored).type
                 spans[path] = group_spans(footer, leaves[column.stored], own, column.logical)
         return spans

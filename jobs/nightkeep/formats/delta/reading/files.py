@@ -1,0 +1,101 @@
+"""A partition's files -> their bounds, their deleted rows and their rows, as readers see them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from nightkeep.encodings.parquet_statistics import group_spans
+from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.formats.delta.data.bounds import every_bounds
+from nightkeep.formats.delta.data.columns import DeltaFileReader
+from nightkeep.formats.delta.deletes.vectors import read_vector
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
+from nightkeep.kernels.spans import ColumnSpans, constant_spans
+from nightkeep.protocol.reading import FileSection, Path, ReadFile, ReadView, RowFile
+from nightkeep.storage import Storage
+
+
+def default_view(snapshot: DeltaSnapshot) -> ReadView:
+    return ReadView.RAW
+
+
+def sections(snapshot: DeltaSnapshot, view: ReadView) -> Sequence[FileSection[DeltaUnit]]:
+    """All files. Nothing is ever merged, so that the first two views are one. Raises RefusedTable for the third."""
+    if view is ReadView.READ_OPTIMIZED:
+        feature = f"view {view} is not handled: files of Delta tables have no levels"
+        raise RefusedTable(snapshot.table.name, feature, f"use view {ReadView.RAW} or none")
+    return [
+        FileSection(unit, tuple(ReadFile(file.name, file.bytes, file.rows) for file in unit.files))
+        for unit in snapshot.units
+        if unit.files
+    ]
+
+
+def narrowed(unit: DeltaUnit, names: Collection[str]) -> DeltaUnit:
+    return replace(unit, files=tuple(file for file in unit.files if file.name in names))
+
+
+def columns(snapshot: DeltaSnapshot) -> pa.Schema:
+    return pa.schema([(field.name, field.type) for field in snapshot.schema.fields])
+
+
+def partition_spans(unit: DeltaUnit, paths: Collection[Path]) -> Mapping[Path, ColumnSpans]:
+    return _constants(unit, paths, 1)
+
+
+def file_spans(unit: DeltaUnit, paths: Collection[Path]) -> Mapping[Path, ColumnSpans]:
+    """Bounds by the statistics of the log. Those of floats are left out: some writers ignore NaN, and delta-spark
+    rounds bounds of widened floats."""
+    found = every_bounds(unit.schema, unit.files, list(paths))
+    of_values = {
+        path: ColumnSpans(one.lows, one.highs, one.nulls, one.rows)
+        for path, one in found.items()
+        if not pa.types.is_floating(one.lows.type)
+    }
+    return {**of_values, **_constants(unit, paths, len(unit.files))}
+
+
+def _constants(unit: DeltaUnit, paths: Collection[Path], parts: int) -> Mapping[Path, ColumnSpans]:
+    return {
+        (name,): constant_spans(value, unit.schema.field(name).type, parts)
+        for name, value in unit.partition.items()
+        if (name,) in paths
+    }
+
+
+def hidden(storage: Storage, unit: DeltaUnit) -> Mapping[str, BitMap64]:
+    return {file.name: read_vector(storage, file) for file in unit.files if file.vector is not None}
+
+
+def open_file(storage: Storage, unit: DeltaUnit, name: str) -> RowFile:
+    """Raises CorruptMetadata if a footer and the log differ on the row count."""
+    (file,) = (file for file in unit.files if file.name == name)
+    reader = DeltaFileReader(storage, unit, file)
+    if file.rows is not None and file.rows != reader.rows:
+        raise CorruptMetadata(file.path, f"{file.rows} rows as the log says", f"{reader.rows} in its footer")
+    return _DeltaRows(reader)
+
+
+class _DeltaRows:
+    """RowFile of a data file."""
+
+    def __init__(self, reader: DeltaFileReader) -> None:
+        self._reader, self.subject = reader, reader.subject
+        footer = reader.footer
+        self.groups = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+
+    def spans(self, paths: Collection[Path]) -> Mapping[Path, ColumnSpans]:
+        """Of flat columns that the file stores; those of the partition are known before it is opened."""
+        leaves = {path: self._reader.leaf_of(path[0]) for path in paths if len(path) == 1}
+        return {
+            path: group_spans(self._reader.footer, *leaf, self._reader.type_of(path[0]))
+            for path, leaf in leaves.items()
+            if leaf is not None
+        }
+
+    def pieces(self, columns: Sequence[str], groups: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
+        return self._reader.pieces(columns, groups)
