@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from nightkeep.api.advice import advise
     from nightkeep.api.checks import check, diff
+    from nightkeep.api.data_source import DataSource
     from nightkeep.api.files import expire, restore, sweep
     from nightkeep.api.reading import read, read_plan
     from nightkeep.api.runs import delete, plan, run, sql
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "DataSource",
     "__version__",
     "advise",
     "check",
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 _MODULES: Final = {
+    "DataSource": "data_source",
     "advise": "advice",
     "check": "checks",
     "delete": "runs",

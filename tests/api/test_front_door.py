@@ -76,7 +76,7 @@ def door(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
 
 def test_what_the_package_offers_is_known() -> None:
-    assert sorted(nightkeep.__all__) == ["__version__", *NAMES]
+    assert sorted(nightkeep.__all__) == ["DataSource", "__version__", *NAMES]
     assert {getattr(nightkeep, name).__name__ for name in NAMES} == set(NAMES)
     assert set(nightkeep.__all__) <= set(dir(nightkeep))
     with pytest.raises(AttributeError, match="no attribute 'compact'"):
