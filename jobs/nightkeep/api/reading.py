@@ -12,9 +12,10 @@ from nightkeep.api.place import find_place
 from nightkeep.errors import RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.model import Address
+from nightkeep.reading.changes import plan_diff
 from nightkeep.reading.plan import Planned, plan_read
 from nightkeep.reading.report import ReadPlan
-from nightkeep.reading.request import request_of
+from nightkeep.reading.request import request_of, start_of
 from nightkeep.reading.splits import read_split
 
 if TYPE_CHECKING:
@@ -24,18 +25,24 @@ if TYPE_CHECKING:
 
 def read(
     table: str, *, columns: Sequence[str] | str | None = None, where: str | None = None, version: int | None = None,
-    tag: str | None = None, view: str | None = None, policy: str | Path | None = None,
+    tag: str | None = None, view: str | None = None, incremental: str | None = None, since: int | None = None,
+    policy: str | Path | None = None,
 ) -> pa.RecordBatchReader:  # fmt: skip
     """The rows of a table, in no order, as batches of Arrow. Without `version` and `tag`, of the newest version.
 
     `columns` are all by default. `where` is a condition in Spark SQL. Without `view` ("raw", "merge-on-read",
-    "read-optimized"), the rows are those that the engine's own batch read shows. Raises UsageError for what the table
-    does not have, and RefusedTable; while batches are read, EvidenceError for files that are not as metadata says.
+    "read-optimized"), the rows are those that the engine's own batch read shows. `incremental="diff"` shows the rows
+    whose presence changed since the version `since`, with a first column `_change_type` of INSERT and DELETE. Raises
+    UsageError for what the table does not have, and RefusedTable; while batches are read, EvidenceError for files that
+    are not as metadata says.
     """
     address = find_place(policy, None).policy.effective(table).address
-    planned = plan_read(
-        address.name, address.format, reading_of(address), request_of(columns, where, version, tag, view)
-    )
+    request, reading = request_of(columns, where, version, tag, view), reading_of(address)
+    start = start_of(address.name, incremental, since)
+    if start is not None:
+        changes = plan_diff(address.name, address.format, reading, request, start)
+        return pa.RecordBatchReader.from_batches(changes.schema, changes.batches())
+    planned = plan_read(address.name, address.format, reading, request)
     return pa.RecordBatchReader.from_batches(planned.shown.schema, _batches(planned))
 
 

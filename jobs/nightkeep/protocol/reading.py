@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Generic, Protocol
@@ -122,6 +122,8 @@ class TableReading(Generic[S, U]):
     sections: Callable[[S, ReadView], Sequence[FileSection[U]]]
     """What a reader with this view reads. Raises RefusedTable for a view that the table does not have."""
     files: FileReads[U]
+    content: Callable[[U], Hashable]
+    """The unit's files with all deletes that may be of them. Units of one key and equal content have the same rows."""
     may_hold: Callable[[U, Mapping[str, Sequence[object]]], bool] = any_bucket
     """Whether the unit's bucket can hold a row with one of the wanted values in each of these columns."""
 

@@ -61,15 +61,18 @@ def plan_read(
     snapshot = reading.snapshot(request.version, request.tag)
     shown = passing(shown_rows(request, reading.columns(snapshot)), also)
     view = request.view or reading.default_view(snapshot)
-    return planned(table, format, reading, snapshot, view, request=request, shown=shown, footers=footers)
+    sections = reading.sections(snapshot, view)
+    return planned(
+        table, format, reading, snapshot, view, request=request, shown=shown, sections=sections, footers=footers
+    )
 
 
 def planned(
     table: str, format: str, reading: OpenReading, snapshot: Snapshot, view: ReadView, *, request: ReadRequest,
-    shown: ShownRows, footers: bool,
+    shown: ShownRows, sections: Sequence[FileSection[Unit]], footers: bool = False,
 ) -> Planned[Unit]:  # fmt: skip
-    """The plan for one snapshot and one view."""
-    sections, tally = reading.sections(snapshot, view), _Tally()
+    """The plan for these sections of one snapshot in one view."""
+    tally = _Tally()
     picking = _Picking(reading, shown.where, tally, footers=footers)
     parts = [part for section in picking.of(sections) for part in picking.parts(section)]
     splits = tuple(_packed(parts))

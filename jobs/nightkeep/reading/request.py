@@ -8,7 +8,7 @@ from functools import reduce
 
 import pyarrow as pa
 
-from nightkeep.errors import UsageError
+from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.protocol.reading import ReadView
 from nightkeep.reading.splits import ShownRows
 from nightkeep.sql_text.rows.condition import And, Test
@@ -44,6 +44,20 @@ def request_of(
     except ValueError:
         raise UsageError(f"view: expected one of {', '.join(ReadView)}, found {view!r}") from None
     return ReadRequest(chosen, where, version, tag, seen)
+
+
+def start_of(table: str, incremental: str | None, since: int | None) -> int | None:
+    """The version that an incremental read starts after; None for a read of one version.
+
+    Raises UsageError for one option without the other, and RefusedTable for a changelog."""
+    if incremental == "changelog":
+        raise RefusedTable(table, "incremental = changelog is not handled", "use incremental = diff")
+    if incremental not in (None, "diff"):
+        raise UsageError(f"incremental: expected diff, found {incremental!r}")
+    if (incremental is None) != (since is None):
+        missing, given = ("since", "incremental") if since is None else ("incremental", "since")
+        raise UsageError(f"{missing}: expected it with {given}, found none")
+    return since
 
 
 def shown_rows(request: ReadRequest, columns: pa.Schema) -> ShownRows:

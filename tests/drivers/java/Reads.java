@@ -121,9 +121,12 @@ final class Reads {
         }
     }
 
+    /** Splits of the difference between two snapshots are counted, and are neither raw nor of data files alone. */
     private static ObjectNode describe(ObjectNode result, List<Split> splits) {
-        long raw = splits.stream().filter(split -> ((DataSplit) split).rawConvertible()).count();
-        long files = splits.stream().mapToLong(split -> ((DataSplit) split).dataFiles().size()).sum();
+        List<DataSplit> plain =
+                splits.stream().filter(DataSplit.class::isInstance).map(DataSplit.class::cast).toList();
+        long raw = plain.stream().filter(DataSplit::rawConvertible).count();
+        long files = plain.stream().mapToLong(split -> split.dataFiles().size()).sum();
         return result.put("splits", splits.size()).put("raw_splits", raw).put("files", files);
     }
 }

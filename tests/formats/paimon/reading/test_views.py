@@ -44,7 +44,10 @@ def rows(
     reading = cast(OpenReading, reading_of(TABLE, made.storage))
     snapshot = snapshot_of(made.bucket())
     shown = shown_rows(request, reading.columns(snapshot))
-    plan = planned("made", "paimon", reading, snapshot, view, request=request, shown=shown, footers=footers)
+    plan = planned(
+        "made", "paimon", reading, snapshot, view, request=request, shown=shown, footers=footers,
+        sections=reading.sections(snapshot, view),
+    )  # fmt: skip
     again = pickle.loads(pickle.dumps((plan.splits, plan.shown)))
     found = [
         row for split in again[0] for batch in read_split(plan.files, split, again[1]) for row in batch.to_pylist()

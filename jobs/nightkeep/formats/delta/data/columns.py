@@ -13,7 +13,6 @@ from typing import Final, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from nightkeep.encodings.parquet_rows import BATCH_ROWS, ParquetRows, leaf_bounds, only, sample
@@ -65,7 +64,7 @@ class DeltaFileReader:
         self._parquet = ParquetRows(storage.open(file.name), subject=file.path)
         self._find = finder(self._schema.mapping)
         self._leaves = leaf_bounds(self._parquet.fields)
-        self.rows = self._parquet.rows
+        self.rows, self.footer = self._parquet.rows, self._parquet.footer
 
     def read(self, names: Sequence[str] | None = None) -> pa.Table:
         """The columns of all rows, in file order."""
@@ -84,19 +83,13 @@ class DeltaFileReader:
         """The rows of row groups in file order, each piece with the position of its first row."""
         return self._pieces(self._columns(names), groups=groups)
 
-    @property
-    def footer(self) -> pq.FileMetaData:
-        return self._parquet.footer
-
-    def type_of(self, name: str) -> pa.DataType:
-        return self._column(name).type
-
-    def leaf_of(self, name: str) -> tuple[int, pa.DataType] | None:
-        """The index and the type of the Parquet column that stores a column; None if none does, or several do."""
-        held = self._column(name).held
-        if held is None or pa.types.is_nested(self._parquet.fields[held].type):
+    def leaf_of(self, name: str) -> tuple[int, pa.DataType, pa.DataType] | None:
+        """The index of the Parquet column that stores a column, its type there, and its type here; None if no Parquet
+        column does, or several do."""
+        column = self._column(name)
+        if column.held is None or pa.types.is_nested(self._parquet.fields[column.held].type):
             return None
-        return self._leaves[held], self._parquet.fields[held].type
+        return self._leaves[column.held], self._parquet.fields[column.held].type, column.type
 
     def sampled(self, names: Sequence[str] | None, rows: int, seed: int) -> pa.Table:
         """A uniform random sample of `rows` rows, or all rows if the file has no more."""

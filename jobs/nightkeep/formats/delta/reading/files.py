@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -37,6 +37,11 @@ def sections(snapshot: DeltaSnapshot, view: ReadView) -> Sequence[FileSection[De
 
 def narrowed(unit: DeltaUnit, names: Collection[str]) -> DeltaUnit:
     return replace(unit, files=tuple(file for file in unit.files if file.name in names))
+
+
+def content(unit: DeltaUnit) -> Hashable:
+    """The files with their vectors."""
+    return frozenset((file.identity, file.bytes) for file in unit.files)
 
 
 def columns(snapshot: DeltaSnapshot) -> pa.Schema:
@@ -91,11 +96,7 @@ class _DeltaRows:
     def spans(self, paths: Collection[Path]) -> Mapping[Path, ColumnSpans]:
         """Of flat columns that the file stores; those of the partition are known before it is opened."""
         leaves = {path: self._reader.leaf_of(path[0]) for path in paths if len(path) == 1}
-        return {
-            path: group_spans(self._reader.footer, *leaf, self._reader.type_of(path[0]))
-            for path, leaf in leaves.items()
-            if leaf is not None
-        }
+        return {path: group_spans(self._reader.footer, *leaf) for path, leaf in leaves.items() if leaf is not None}
 
     def pieces(self, columns: Sequence[str], groups: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
         return self._reader.pieces(columns, groups)

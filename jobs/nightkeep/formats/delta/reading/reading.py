@@ -23,4 +23,5 @@ def reading_of(address: Address, storage: Storage) -> TableReading[DeltaSnapshot
             hidden=Bound(files.hidden, storage),
             narrowed=files.narrowed,
         ),
+        content=files.content,
     )

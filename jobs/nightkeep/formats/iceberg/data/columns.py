@@ -13,7 +13,6 @@ from typing import Final, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyiceberg.types import LongType, NestedField
 from pyroaring import BitMap64
 
@@ -81,7 +80,7 @@ class IcebergFileReader:
         self._by_name = {field.name: field for field in schema.current.fields}
         self._columns_held = self._columns_of_file()
         self._constants = _identities(schema, file)
-        self.rows = self._parquet.rows
+        self.rows, self.footer = self._parquet.rows, self._parquet.footer
 
     def read(self, names: Sequence[str] | None = None) -> pa.Table:
         """The columns of all rows, in file order."""
@@ -114,16 +113,13 @@ class IcebergFileReader:
         """The rows of row groups in file order, each piece with the position of its first row."""
         return self._pieces(self._columns(names), groups=groups)
 
-    @property
-    def footer(self) -> pq.FileMetaData:
-        return self._parquet.footer
-
-    def leaf_of(self, name: str) -> tuple[int, pa.DataType] | None:
-        """The index and the type of the Parquet column that stores a column; None if none does, or several do."""
+    def leaf_of(self, name: str) -> tuple[int, pa.DataType, pa.DataType] | None:
+        """The index of the Parquet column that stores a column, its type there, and its type here; None if no Parquet
+        column does, or several do."""
         column = self._column(name)
         if column.places is None or len(column.places) > 1 or pa.types.is_nested(column.held):
             return None
-        return column.leaves.start, column.held
+        return column.leaves.start, column.held, arrow_type(column.field.field_type)
 
     def sampled(self, names: Sequence[str] | None, rows: int, seed: int) -> pa.Table:
         """A uniform random sample of `rows` rows, or all rows if the file has fewer."""

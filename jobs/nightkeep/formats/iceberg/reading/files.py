@@ -5,7 +5,7 @@ Which rows all kinds of deletes leave is computed by the gate's own code: what i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -59,6 +59,12 @@ def narrowed(unit: IcebergUnit, names: Collection[str]) -> IcebergUnit:
     paths = {file.path for file in files}
     positional = tuple(file for file in unit.positional if file.referenced is None or file.referenced in paths)
     return replace(unit, files=files, positional=positional)
+
+
+def content(unit: IcebergUnit) -> Hashable:
+    """The files with their sequence numbers, and all deletes in their scope."""
+    every = (*unit.files, *unit.positional, *unit.equality)
+    return frozenset((file.identity, file.bytes, file.sequence_number) for file in every)
 
 
 def columns(snapshot: IcebergSnapshot) -> pa.Schema:
@@ -130,26 +136,21 @@ def open_file(storage: Storage, unit: IcebergUnit, name: str) -> RowFile:
     reader = IcebergFileReader(storage, unit.schema, file)
     if file.rows != reader.rows:
         raise CorruptMetadata(file.path, f"{file.rows} rows as its manifest says", f"{reader.rows} in its footer")
-    return _IcebergRows(reader, unit)
+    return _IcebergRows(reader)
 
 
 class _IcebergRows:
     """RowFile of a data file."""
 
-    def __init__(self, reader: IcebergFileReader, unit: IcebergUnit) -> None:
+    def __init__(self, reader: IcebergFileReader) -> None:
         self._reader, self.subject = reader, reader.subject
-        self._types = {field.name: field.field_type for field in unit.schema.current.fields}
         footer = reader.footer
         self.groups = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
 
     def spans(self, paths: Collection[Path]) -> Mapping[Path, ColumnSpans]:
         """Of flat columns that the file stores."""
         leaves_held = {path: self._reader.leaf_of(path[0]) for path in paths if len(path) == 1}
-        return {
-            path: group_spans(self._reader.footer, *leaf, arrow_type(self._types[path[0]]))
-            for path, leaf in leaves_held.items()
-            if leaf is not None
-        }
+        return {path: group_spans(self._reader.footer, *leaf) for path, leaf in leaves_held.items() if leaf is not None}
 
     def pieces(self, columns: Sequence[str], groups: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
         return self._reader.pieces(columns, groups)

@@ -23,4 +23,5 @@ def reading_of(address: Address, handle: TableHandle) -> TableReading[IcebergSna
             hidden=Bound(files.hidden, handle.storage),
             narrowed=files.narrowed,
         ),
+        content=files.content,
     )

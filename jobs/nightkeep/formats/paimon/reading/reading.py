@@ -26,6 +26,7 @@ def reading_of(address: Address, storage: Storage) -> TableReading[PaimonSnapsho
             merged=Bound(files.merged, storage),
             narrowed=views.narrowed,
         ),
+        content=views.content,
         may_hold=buckets.may_hold,
     )
 

@@ -7,7 +7,7 @@ does not count its deletes (pypaimon 2.1.0) would show them as rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 
 from nightkeep.errors import RefusedTable
@@ -50,6 +50,12 @@ def narrowed(bucket: Bucket, names: Collection[str]) -> Bucket:
         index_record=None if index is None else {**index, "_DELETIONS_VECTORS_RANGES": []},
         schemas=Schemas(bucket.schemas.current, by_id),
     )
+
+
+def content(bucket: Bucket) -> Hashable:
+    """The files with their levels, and the places of their vectors: a vector file is written once."""
+    files = frozenset((file.name, file.level, file.bytes) for file in bucket.files)
+    return (files, bucket.index_file, bucket.vectors) if bucket.vectors else (files, None, ())
 
 
 def _is_unique_above_level0(schema: PaimonSchema) -> bool:
