@@ -11,7 +11,7 @@ export GX_ANALYTICS_ENABLED := false
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lock tables nightly weekly test test-extended test-quick docs-test coverage lint soak bench-paimon bench-delta bench-iceberg bench-sweep bench-kernels samples wheel clean
+.PHONY: help environment lock tables nightly weekly test test-extended test-quick docs-test coverage lint soak bench-paimon bench-delta bench-iceberg bench-sweep bench-reader bench-kernels samples wheel clean
 
 help:
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 16
@@ -124,6 +124,9 @@ bench-iceberg: environment  ## conversion of deletes against iceberg-spark, upse
 
 bench-sweep: environment  ## orphan files against iceberg-spark, side by side; a million files with BENCH=--memory
 	PYTHONPATH=. $(BIN)/python benches/bench_sweep.py $(BENCH)
+
+bench-reader: environment  ## rows of Paimon tables against pyarrow, pypaimon and Spark (BENCH="--rows 4")
+	PYTHONPATH=. $(BIN)/python benches/bench_reader.py $(BENCH)
 
 bench-kernels: environment  ## rows per second of each kernel
 	PYTHONPATH=. $(BIN)/python -m tests.kernels.bench_kernels
