@@ -24,6 +24,7 @@ from nightkeep.reading.splits import read_split
 from nightkeep.sql_text.rows.arrow_condition import is_true
 
 VECTORS = {"deletion-vectors.enabled": "true"}
+PLAIN = {"deletion-vectors.enabled": "false"}
 TABLE = Address("paimon", "memory", "made")
 CONDITIONS = (
     "k = 3", "k > 4 AND v IS NOT NULL", "v = 'b'", "v <> 'a' OR k < 2", "v IS NULL", "k IN (1, 7)", "NOT k < 5",
@@ -110,7 +111,7 @@ def test_deleted_positions_beyond_a_file_are_named() -> None:
 
 
 def test_overlapping_files_are_merged_and_others_are_not() -> None:
-    made = MadeBucket()
+    made = MadeBucket(dict(PLAIN))
     made.add(5, [Row(1, "a"), Row(5, "a")])
     made.add(5, [Row(10, "a"), Row(15, "a")])
     made.add(4, [Row(3, "b", 1), Row(7, "b", 1)])
@@ -133,7 +134,7 @@ def test_files_with_deletes_above_level_0_are_merged() -> None:
 
 def test_a_file_is_left_out_of_a_merge_by_its_keys_only() -> None:
     """The newest row of key 5 has another value: leaving it out would show the old row."""
-    made = MadeBucket()
+    made = MadeBucket(dict(PLAIN))
     made.add(5, [Row(1, "a"), Row(5, "a")])
     made.add(0, [Row(5, "z", 9)])
     assert rows(made, ReadView.MERGE_ON_READ, "v = 'a'") == [{"k": 1, "v": "a"}]
@@ -141,7 +142,7 @@ def test_a_file_is_left_out_of_a_merge_by_its_keys_only() -> None:
 
 
 def test_the_raw_view_of_levels_that_repeat_keys_is_refused() -> None:
-    made = MadeBucket()
+    made = MadeBucket(dict(PLAIN))
     made.add(5, [Row(1, "a")])
     with pytest.raises(RefusedTable, match="raw view of a table with primary keys and without deletion vectors"):
         sections(snapshot_of(made.bucket()), ReadView.RAW)

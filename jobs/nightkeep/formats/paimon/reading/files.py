@@ -17,7 +17,7 @@ from nightkeep.formats.paimon.data.columns import PaimonFileReader
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
 from nightkeep.formats.paimon.gate import scan
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
-from nightkeep.formats.paimon.reading.views import needed_columns
+from nightkeep.formats.paimon.reading.views import merging_schema
 from nightkeep.kernels.spans import ColumnSpans, null_spans
 from nightkeep.model import View
 from nightkeep.protocol.reading import Path, RowFile
@@ -36,7 +36,7 @@ def hidden(storage: Storage, bucket: Bucket) -> Mapping[str, BitMap64]:
 
 def merged(storage: Storage, bucket: Bucket, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The rows that a merge of all files shows, of these columns: first whole stored rows, then merged ones."""
-    schemas = replace(bucket.schemas, current=needed_columns(bucket.schemas.current, columns))
+    schemas = replace(bucket.schemas, current=merging_schema(bucket.schemas.current, columns))
     narrow = replace(bucket, schemas=schemas)
     kept = scan.survivors(storage, narrow, View.MERGED)
     for rows in (scan.rows(storage, narrow, kept), scan.merged(storage, narrow, View.MERGED)):

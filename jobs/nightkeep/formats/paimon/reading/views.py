@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.binary_row import SortKey, sort_key
 from nightkeep.formats.paimon.metadata.merge_engine import sequence_fields
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool, option_int
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors, option_bool, option_int
 from nightkeep.formats.paimon.metadata.snapshot import VECTORS_INDEX, Bucket, PaimonDataFile, PaimonSnapshot, Schemas
 from nightkeep.protocol.reading import FileSection, ReadFile, ReadView
 
@@ -60,7 +61,7 @@ def content(bucket: Bucket) -> Hashable:
 
 def _is_unique_above_level0(schema: PaimonSchema) -> bool:
     first_row = schema.options.get("merge-engine", "").lower() == "first-row"
-    return first_row or option_bool(schema, "deletion-vectors.enabled")
+    return first_row or has_vectors(schema)
 
 
 def _refuse_several_vector_files(snapshot: PaimonSnapshot) -> None:
@@ -136,9 +137,14 @@ def _section(bucket: Bucket, files: Sequence[PaimonDataFile], *, merges: bool = 
     return FileSection(unit, tuple(ReadFile(file.name, file.bytes, file.rows) for file in unit.files), merges, decisive)
 
 
-def needed_columns(schema: PaimonSchema, columns: Collection[str]) -> PaimonSchema:
-    """The schema with only the columns that a merge needs to compute `columns`."""
+def merging_schema(schema: PaimonSchema, columns: Collection[str]) -> PaimonSchema:
+    """The schema by which a reader merges rows to show `columns`: with only the columns that this needs.
+
+    A reader merges plainly, with vectors as without: a key whose only row is a retract has no row. A compaction with
+    vectors merges such a row as well, and may make a row of it (LookupMergeFunction.java).
+    """
     groups = any(key.startswith("fields.") and key.endswith(".sequence-group") for key in schema.options)
     kept = {*columns, *schema.primary_keys, *schema.partition_keys, *sequence_fields(schema)}
     fields = schema.fields if groups else tuple(field for field in schema.fields if field.name in kept)
-    return replace(schema, fields=fields)
+    options = {key: value for key, value in schema.options.items() if key != "deletion-vectors.enabled"}
+    return replace(schema, fields=fields, options=MappingProxyType(options))
