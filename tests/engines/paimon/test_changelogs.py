@@ -81,6 +81,20 @@ def test_a_reader_that_follows_sees_the_same_as_from_java(name: str, paimon_java
         assert applied({}, seen[ours], [0]) == read(paimon_java, ours)
 
 
+def test_each_commit_of_a_run_tells_its_own_buckets(paimon_java: PaimonJava, tmp_path: Path) -> None:
+    table = created(paimon_java, tmp_path / "t", {})
+    assert upgrade(table, commit_size="1B").outcome is Outcome.VERIFIED
+    held = read(paimon_java, table)
+    write(paimon_java, table, 1)
+    document = upgrade(table, commit_size="1B")
+    assert (document.outcome, document.committed_version) == (Outcome.VERIFIED, 6)
+    told = [paimon_java.changelog(table, snapshot=number) for number in (5, 6)]
+    assert sorted(file.bucket for files in told for file in files) == [0, 1]
+    changes = paimon_java.changes(table, since=5)
+    assert changes.next == 7
+    assert applied(held, changes.rows, [0]) == read(paimon_java, table)
+
+
 @pytest.mark.parametrize("batches", [1, 2])
 def test_rows_that_are_older_than_what_they_meet(batches: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     """Two writers have numbered on their own. Of a merge the newer row stays, and both engines tell so. A file that
