@@ -79,6 +79,14 @@ class PaimonJava(Engine):
         specs = {"partitions": [dict(spec) for spec in partitions]} if partitions else {}
         return self._snapshot_id("truncate", table, specs)
 
+    def delete_positions(self, table: Table, positions: Mapping[str, Sequence[int]], *, user: str | None = None) -> int:
+        """Hides rows of a table without keys, {data file: ordinals}, in deletion vectors, as Spark's DELETE does."""
+        return self._snapshot_id("delete_positions", table, _positions(positions, user))
+
+    def prepare_delete(self, table: Table, positions: Mapping[str, Sequence[int]], *, user: str | None = None) -> str:
+        """Writes the vectors and commits nothing: the handle goes to commit_prepared."""
+        return str(self._dict("prepare_delete", table, _positions(positions, user))["handle"])
+
     def compact(self, table: Table, compaction: Compaction | None = None, *, timeout: float | None = None) -> Compacted:
         fields = given(compaction or Compaction())
         return Compacted(**self._dict("compact", table, fields, timeout))
@@ -217,6 +225,11 @@ class PaimonJava(Engine):
 
     def _snapshot_id(self, verb: str, table: Table, fields: Mapping[str, Any], timeout: float | None = None) -> int:
         return int(self._dict(verb, table, fields, timeout)["snapshot"])
+
+
+def _positions(positions: Mapping[str, Sequence[int]], user: str | None) -> dict[str, Any]:
+    fields = {"positions": {name: list(ordinals) for name, ordinals in positions.items()}}
+    return fields if user is None else {**fields, "user": user}
 
 
 def _at(table: Table, snapshot: int | None) -> dict[str, Any]:

@@ -747,7 +747,7 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         full                      false                               built-in
         target_size               64MB      /etc/care/tables.yaml:8   pattern shop.*
         min_file_size             -                                   built-in
-        max_deleted_ratio         0.05                                built-in
+        max_deleted_ratio         -                                   built-in
         clustering                -                                   built-in
         commit_size               10GB                                built-in
         task_memory               3GB       /etc/care/tables.yaml:12  pattern shop.ord*

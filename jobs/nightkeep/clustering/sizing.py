@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nightkeep.clustering.clustered_files import SizedFile
-from nightkeep.clustering.tuning import BATCH_BYTES, DECODED, LEAST_BATCH_ROWS, MOST_BATCH_ROWS
+from nightkeep.clustering.tuning import BATCH_BYTES, DECODED, LEAST_BATCH_ROWS, MAX_DELETED_RATIO, MOST_BATCH_ROWS
 from nightkeep.model import Request
 
 
@@ -25,12 +25,14 @@ class Sizes:
 
     @classmethod
     def of(
-        cls, request: Request, target: int, *, small_share: float, large_share: float | None = None, fewest: int = 2
-    ) -> Sizes:
-        """The limits of the request, else these shares of the target."""
+        cls, request: Request, target: int, *, small_share: float, large_share: float | None = None, fewest: int = 2,
+        max_deleted_ratio: float = MAX_DELETED_RATIO,
+    ) -> Sizes:  # fmt: skip
+        """The limits of the request, else these shares of the target and this ratio."""
         small = request.min_bytes if request.min_bytes is not None else int(target * small_share)
         large = None if large_share is None else int(target * large_share)
-        return cls(target, small, request.max_deleted_ratio, large, fewest)
+        ratio = max_deleted_ratio if request.max_deleted_ratio is None else request.max_deleted_ratio
+        return cls(target, small, ratio, large, fewest)
 
     def is_worn(self, file: SizedFile) -> bool:
         """Whether enough rows are deleted to rewrite the file; always if the number of deleted rows is unknown."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+MAX_DELETED_RATIO: Final = 0.05
+"""A file with a larger share of deleted rows is rewritten, so that readers do not read them again and again."""
 SPLIT_SHARE: Final = 1.5
 """A file that is rewritten anyway is split above this share of the target, where two halves are nearer to it."""
 

@@ -45,7 +45,7 @@ class Request:
 
     `where`: a filter on partition columns; it selects units and never changes rows.
     `min_bytes`: a smaller file counts as small; None: half the target.
-    `max_deleted_ratio`: a file with a larger share of deleted rows is rewritten.
+    `max_deleted_ratio`: a file with a larger share of deleted rows is rewritten; None: the format decides.
     `task_bytes`: how much one task may hold in memory.
     `wide_bytes`: more bytes of files go through Spark's exchange; None: the format decides.
     `rows`: a condition on the rows to delete.
@@ -60,7 +60,7 @@ class Request:
     writers: Writers = Writers.UNKNOWN
     clustering: Clustering | None = None
     min_bytes: int | None = None
-    max_deleted_ratio: float = 0.05
+    max_deleted_ratio: float | None = None
     task_bytes: int = 2 << 30
     wide_bytes: int | None = None
     rows: str | None = None

@@ -178,8 +178,10 @@ class Settings(_Block):
         default=None,
         description="A file below this is small. null: half the target size, three quarters of it for Iceberg.",
     )
-    max_deleted_ratio: Annotated[StrictFloat, Field(ge=0, le=1)] = Field(
-        default=0.05, description="A file with a larger share of its rows deleted is rewritten."
+    max_deleted_ratio: Annotated[StrictFloat, Field(ge=0, le=1)] | None = Field(
+        default=None,
+        description="A file with a larger share of its rows deleted is rewritten. null: 0.05, for Paimon what the "
+        "table's own options say.",
     )
     clustering: ClusterBy | None = Field(
         default=None,

@@ -21,6 +21,7 @@ from nightkeep.errors import MissingFile
 from nightkeep.spark.view import column, listed_path, spelling, spelt
 
 ROW_BITS: Final = 40
+_KEPT: Final = "nightkeep-kept"
 BROADCAST_POSITIONS: Final = 1 << 22
 """Up to this many positions are sent to every executor (16 bytes each, 64 MiB). With more, the rows are shuffled."""
 
@@ -64,6 +65,14 @@ def no_rows(spark: SparkSession, schema: T.StructType, payload: Mapping[str, Col
     empty = spark.createDataFrame([], T.StructType([T.StructField("unit", T.IntegerType()), *fields]))
     values = [value.alias(name) for name, value in payload.items()]
     return empty.select("unit", F.expr("true").alias("sound"), *values)
+
+
+def without_true(rows: DataFrame, table: Sequence[Column], condition: str) -> DataFrame:
+    """The rows for which a condition is not true. `table` are the table's own columns, under the names that the
+    condition has for them; `rows` may have other names, which may clash with those."""
+    kept = F.struct(*(rows[name] for name in rows.columns)).alias(_KEPT)
+    is_true = F.coalesce(F.expr(condition), F.lit(False))  # noqa: FBT003
+    return rows.select(kept, *table).where(~is_true).select(f"`{_KEPT}`.*")
 
 
 def decoded_positions(

@@ -49,7 +49,26 @@ final class Compactions {
     }
 
     static JsonNode prepare(JsonNode request) throws Exception {
-        Prepared prepared = run(request);
+        return keep(run(request));
+    }
+
+    static ObjectNode keep(FileStoreTable table, String user, List<CommitMessage> messages) {
+        return keep(of(table, user, messages));
+    }
+
+    static JsonNode commitNow(FileStoreTable table, String user, List<CommitMessage> messages) throws Exception {
+        Prepared prepared = of(table, user, messages);
+        commit(prepared);
+        return prepared.report;
+    }
+
+    private static Prepared of(FileStoreTable table, String user, List<CommitMessage> messages) {
+        ObjectNode report = PaimonDriver.JSON.createObjectNode().put("user", user).put("threads", 1);
+        report.put("prepare_seconds", 0.0).put("cpu_seconds", 0.0).set("units", units(table, messages));
+        return new Prepared(table, user, messages, report);
+    }
+
+    private static ObjectNode keep(Prepared prepared) {
         String handle = UUID.randomUUID().toString();
         PREPARED.put(handle, prepared);
         return prepared.report.put("handle", handle);
@@ -89,6 +108,9 @@ final class Compactions {
     private static Prepared run(JsonNode request) throws Exception {
         FileStoreTable table = Tables.openWithOptions(request).copy(Map.of("write-only", "false"));
         String user = request.path("user").asText(UUID.randomUUID().toString());
+        if (Appends.isOne(table)) {
+            return of(table, user, Appends.compact(table, user));
+        }
         List<BucketEntry> buckets = buckets(table, request);
         int threads = Math.max(1, Math.min(request.path("threads").asInt(1), buckets.size()));
         long cpu = cpuNanos();

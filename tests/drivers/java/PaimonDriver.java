@@ -76,6 +76,8 @@ public final class PaimonDriver {
         verbs.put("write", Writes::write);
         verbs.put("write_random", RandomWrites::write);
         verbs.put("truncate", Writes::truncate);
+        verbs.put("delete_positions", Appends::delete);
+        verbs.put("prepare_delete", Appends::prepareDelete);
         verbs.put("compact", Compactions::compact);
         verbs.put("prepare_compact", Compactions::prepare);
         verbs.put("commit_prepared", Compactions::commitPrepared);

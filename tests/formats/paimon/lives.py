@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import Compaction, Layout, Writer
+from tests.formats.paimon.appended import operate
 from tests.formats.paimon.breaking import breaking
 from tests.formats.paimon.contents import opened
 from tests.formats.paimon.keeping import COLUMNS, rows
@@ -18,7 +19,7 @@ from tests.retention.lives import OWN, Life
 from tests.support.faulty_store import Fuse
 
 from nightkeep.formats.paimon.metadata.avro import read_container
-from nightkeep.model import Outcome
+from nightkeep.model import Operation, Outcome
 from nightkeep.protocol.table_files import OpenFiles
 
 DAYS = ("2026-11-01", "a b=c:%\u00e9")
@@ -48,6 +49,7 @@ class PaimonLife(Life):
         options |= {"snapshot.time-retained": chance.choice(("0 ms", "1 h")), "snapshot.num-retained.max": "100"}
         if not keyed:
             options.pop("changelog-producer", None)
+            options |= {"compaction.min.file-num": "2"}
         else:
             options |= {"deletion-vectors.enabled": "true", "write-only": "true"}
         self.keyed = keyed
@@ -70,7 +72,7 @@ class PaimonLife(Life):
 
     def care(self, run_id: str) -> Outcome:
         if not self.keyed:
-            return Outcome.UNCHANGED
+            return operate(self.folder, Operation.OPTIMIZE, run_id=run_id).outcome
         return upgrade(self.folder, run_id=run_id, full=self.random.random() < 0.3).outcome
 
     def versions(self) -> Sequence[Version]:

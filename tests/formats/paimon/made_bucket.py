@@ -107,12 +107,11 @@ class MadeBucket:
         return name
 
     def bucket(self) -> Bucket:
-        index = self._index() if self.hidden else None
+        index = (self._index(),) if self.hidden else ()
         files = sorted(self.files, key=lambda file: (file.level, file.min_key, file.name))
         schemas = Schemas(self.schema, {0: self.schema})
-        return Bucket(
-            UnitKey("", 0), {}, encode_row((), ()), FOLDER, 1, tuple(files), vector_ranges(index), index, schemas
-        )
+        ranges = tuple(where for record in index for where in vector_ranges(record))
+        return Bucket(UnitKey("", 0), {}, encode_row((), ()), FOLDER, 1, tuple(files), ranges, index, schemas)
 
     def _index(self) -> Record:
         vectors = [(name, BitMap(marked)) for name, marked in sorted(self.hidden.items())]

@@ -95,7 +95,7 @@ class Staged:
         found = dict(read_vectors(storage_of(opened(self.table)), bucket))
         yield found
         data, ranges = encode_vectors(sorted(found.items()), vector_kind(bucket))
-        (self.table / "index" / str(bucket.index_file)).write_bytes(data)
+        (self.table / "index" / bucket.index_files[0]).write_bytes(data)
         items = [{"f0": r.data_file, "f1": r.offset, "f2": r.length, "_CARDINALITY": r.cardinality} for r in ranges]
         with self.index_entry(bucket) as record:
             record |= {"_FILE_SIZE": len(data), "_ROW_COUNT": len(ranges), "_DELETIONS_VECTORS_RANGES": items}
@@ -103,7 +103,7 @@ class Staged:
     @contextmanager
     def index_entry(self, bucket: Bucket) -> Iterator[Record]:
         with self.edited(self.document["indexManifest"]) as records:
-            yield next(record for record in records if record["_FILE_NAME"] == bucket.index_file)
+            yield next(record for record in records if record["_FILE_NAME"] in bucket.index_files)
 
     def records(self, name: str) -> tuple[Record, ...]:
         return read_container((self.table / "manifest" / name).read_bytes(), subject=name).records
@@ -262,7 +262,7 @@ def lose_a_file_of_another_bucket(staged: Staged) -> None:
 def lose_the_vectors_of_another_bucket(staged: Staged) -> None:
     other = next(b for b in staged.others if b.vectors)
     with staged.edited(staged.document["indexManifest"]) as records:
-        records[:] = [record for record in records if record["_FILE_NAME"] != other.index_file]
+        records[:] = [record for record in records if record["_FILE_NAME"] not in other.index_files]
 
 
 def cut_a_file(staged: Staged) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nightkeep.clustering.wide_task import wide_writes
 from nightkeep.formats.paimon.commit.commits import commits_of
 from nightkeep.formats.paimon.commit.writers import refuse_compacting_writers, refuse_unconditional_writers
 from nightkeep.formats.paimon.gate import history
@@ -15,14 +16,15 @@ from nightkeep.formats.paimon.metadata.versions import read_staged, read_version
 from nightkeep.formats.paimon.reading.reading import reading_of
 from nightkeep.formats.paimon.retention.retained_files import retained_files
 from nightkeep.formats.paimon.retention.table_files import never_written
-from nightkeep.formats.paimon.rewrite.compact import (
-    compact_levels,
-    refuse_keyless,
-    refuse_other_compactions,
-    refuse_vectors,
-)
-from nightkeep.formats.paimon.rewrite.lag import layout_metrics, waiting_rows
-from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask, rewrite
+from nightkeep.formats.paimon.rewrite.append import optimize
+from nightkeep.formats.paimon.rewrite.append.cluster_columns import require_columns
+from nightkeep.formats.paimon.rewrite.append.cluster_plan import cluster_files
+from nightkeep.formats.paimon.rewrite.append.delete import delete_rows, refuse_deletes
+from nightkeep.formats.paimon.rewrite.append.layout import layout_reading
+from nightkeep.formats.paimon.rewrite.compact import compact_levels, refuse_other_compactions, refuse_vectors
+from nightkeep.formats.paimon.rewrite.lag import waiting_rows
+from nightkeep.formats.paimon.rewrite.table_kinds import in_keyed, in_keyless, layout_metrics, of_keyed, of_keyless
+from nightkeep.formats.paimon.rewrite.tasks import PaimonTask, columns, matching_rows, rewrite
 from nightkeep.formats.paimon.rewrite.upgrade import (
     file_indexes_go,
     lift_level0,
@@ -31,11 +33,12 @@ from nightkeep.formats.paimon.rewrite.upgrade import (
     refuse_without_vectors,
 )
 from nightkeep.model import Address, Operation
-from nightkeep.protocol import Bound, OperationRules, Table
+from nightkeep.protocol import Bound, OperationRules, RowChanges, Table
 from nightkeep.protocol.table_files import of_any_format
 from nightkeep.storage import Storage, open_storage
 
-PaimonTable = Table[PaimonSnapshot, Bucket, UpgradeTask, BucketEdit]
+PaimonRules = OperationRules[PaimonSnapshot, Bucket, PaimonTask]
+PaimonTable = Table[PaimonSnapshot, Bucket, PaimonTask, BucketEdit]
 
 
 def open_table(address: Address) -> PaimonTable:
@@ -46,13 +49,19 @@ def open_table(address: Address) -> PaimonTable:
 def table_of(address: Address, storage: Storage) -> PaimonTable:
     writers = (Bound(refuse_compacting_writers, storage), Bound(refuse_unconditional_writers, storage))
     upgrades = (refuse_append_table, refuse_without_vectors, refuse_modified_vectors, *writers)
-    compactions = (refuse_keyless, refuse_vectors, refuse_other_compactions, *writers)
+    upgrade: PaimonRules = OperationRules(upgrades, (lift_level0,), (file_indexes_go, waiting_rows))
+    optimizes: PaimonRules = OperationRules(
+        (
+            Bound(of_keyed, refuse_vectors), Bound(of_keyed, refuse_other_compactions),
+            Bound(of_keyless, optimize.refuse_unhandled), Bound(of_keyless, require_columns), *writers,
+        ),
+        (Bound(in_keyed, compact_levels), Bound(in_keyless, cluster_files), Bound(in_keyless, optimize.pack_files)),
+        (file_indexes_go,),
+    )  # fmt: skip
+    delete: PaimonRules = OperationRules((refuse_deletes, *writers), (delete_rows,))
     return Table(
         address=address,
-        operations={
-            Operation.UPGRADE: OperationRules(upgrades, (lift_level0,), (file_indexes_go, waiting_rows)),
-            Operation.OPTIMIZE: OperationRules(compactions, (compact_levels,), (file_indexes_go,)),
-        },
+        operations={Operation.UPGRADE: upgrade, Operation.OPTIMIZE: optimizes},
         snapshot=Bound(Bound(read_version, address), storage),
         units=units,
         digest=Bound(digest, storage),
@@ -61,6 +70,9 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
         gate=gate_of(storage),
         reading=reading_of(address, storage),
         commits=commits_of(address, storage),
+        wide=wide_writes(storage),
+        row_changes=RowChanges({Operation.DELETE: delete}, columns, Bound(matching_rows, storage)),
+        layout=layout_reading(storage),
         layout_metrics=layout_metrics,
         retention=of_any_format(retained_files(address, storage)),
         never_written=Bound(Bound(never_written, address), storage),

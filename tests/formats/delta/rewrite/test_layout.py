@@ -125,11 +125,11 @@ def test_the_command_advises_as_json(tmp_path: Path, capsys: pytest.CaptureFixtu
     }
 
 
-def test_a_format_that_is_not_clustered_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_that_is_not_clustered_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["advise", f"paimon:{SAMPLES.parents[1] / 'paimon' / 'shop.db' / 'orders'}"])
     assert ended.value.code == 3
-    assert "paimon tables are not clustered" in capsys.readouterr().err
+    assert "rows of a table with a primary key are sorted by it" in capsys.readouterr().err
 
 
 def test_clustering_is_a_value_that_a_run_takes(lake: Lake) -> None:

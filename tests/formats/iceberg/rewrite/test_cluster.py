@@ -14,10 +14,10 @@ from tests.formats.iceberg import runs
 from tests.formats.iceberg.optimized_lake import OptimizedLake, by, request
 
 from nightkeep.clustering.advise import advise
+from nightkeep.clustering.layout_names import clustered_mark, cube_of, packed_mark, run_of
 from nightkeep.commands.app import main
 from nightkeep.errors import UsageError
 from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
-from nightkeep.formats.iceberg.rewrite.layout_tags import clustered_mark, cube_of, packed_mark, run_of
 from nightkeep.model import Curve, Outcome, Run, UnitKey
 from nightkeep.sql_text.queries import read_queries
 

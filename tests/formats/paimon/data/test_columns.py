@@ -23,7 +23,7 @@ SCHEMA = PaimonSchema(
     ("id",),
     {},
 )
-BUCKET = Bucket(UnitKey("", 0), {}, b"", "bucket-0", 1, (), (), None, Schemas(SCHEMA, {0: SCHEMA}))
+BUCKET = Bucket(UnitKey("", 0), {}, b"", "bucket-0", 1, (), (), (), Schemas(SCHEMA, {0: SCHEMA}))
 
 
 def reader(folder: Path, *times: datetime) -> PaimonFileReader:

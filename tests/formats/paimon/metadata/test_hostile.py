@@ -69,7 +69,7 @@ def parts(table: Path) -> dict[str, str]:
         "delta manifest list": f"manifest/{snapshot.raw['deltaManifestList']}",
         "manifest": f"manifest/{snapshot.delta_manifests[0]['_FILE_NAME']}",
         "index manifest": f"manifest/{snapshot.raw['indexManifest']}",
-        "vectors": f"index/{bucket.index_file}",
+        "vectors": f"index/{bucket.index_files[0]}",
         "level-0 file": bucket.path(next(file for file in bucket.files if file.level == 0)),
         "top file": bucket.path(next(file for file in bucket.files if file.level == 5)),
     }

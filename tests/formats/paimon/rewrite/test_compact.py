@@ -15,7 +15,6 @@ from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot, S
 from nightkeep.formats.paimon.metadata.types import parse_type
 from nightkeep.formats.paimon.rewrite.compact import (
     compact_levels,
-    refuse_keyless,
     refuse_other_compactions,
     refuse_vectors,
 )
@@ -129,11 +128,8 @@ def test_what_it_is_said_to_cost(ledger: PaimonSnapshot) -> None:
 
 
 def test_tables_are_refused_by_name(ledger: PaimonSnapshot) -> None:
-    for refuse in (refuse_keyless, refuse_vectors, refuse_other_compactions):
+    for refuse in (refuse_vectors, refuse_other_compactions):
         refuse(ledger, OPTIMIZE)
-    keyless = replace(ledger, schemas=replace(ledger.schemas, current=replace(ledger.schema, primary_keys=())))
-    with pytest.raises(RefusedTable, match="a table without primary key is not compacted yet"):
-        refuse_keyless(keyless, OPTIMIZE)
     with pytest.raises(RefusedTable, match=r"option deletion-vectors\.enabled = true"):
         refuse_vectors(with_options(ledger, {"deletion-vectors.enabled": "true"}), OPTIMIZE)
     for options, named in [
@@ -150,6 +146,6 @@ def test_tables_are_refused_by_name(ledger: PaimonSnapshot) -> None:
 
 def test_vectors_that_readers_no_longer_apply_are_refused() -> None:
     orders = opened(SAMPLES / "orders").snapshot()
-    assert any(unit.index_record for unit in orders.units)
+    assert any(unit.index_records for unit in orders.units)
     with pytest.raises(RefusedTable, match=r"has deletion vectors, and option deletion-vectors\.enabled is not true"):
         refuse_vectors(with_options(orders, {"deletion-vectors.enabled": "false"}), OPTIMIZE)

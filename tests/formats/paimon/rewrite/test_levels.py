@@ -87,7 +87,7 @@ class Case:
         schema = PaimonSchema(0, (PaimonField(0, "k", KEY_TYPE),), (), ("k",), self.options)
         rules = CompactionRules.of(schema, now_ms=NOON_MS)
         schemas = Schemas(schema, {0: schema})
-        bucket = Bucket(UnitKey("", 0), {}, b"", "bucket-0", 1, tuple(self.files), tuple(self.vectors), None, schemas)
+        bucket = Bucket(UnitKey("", 0), {}, b"", "bucket-0", 1, tuple(self.files), tuple(self.vectors), (), schemas)
         found = pick_full(bucket, rules) if self.full else pick(bucket, rules, now_ms=NOON_MS)
         if found is None:
             return None, (), True

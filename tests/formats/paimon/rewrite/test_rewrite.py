@@ -48,8 +48,10 @@ def after(task: UpgradeTask, done: Rewrite) -> Bucket:
     gone = {record["_FILE_NAME"] for record in edit.removed}
     kept = [file for file in task.bucket.files if file.name not in gone]
     files = [*kept, *(data_file(record, [INT]) for record in edit.added)]
-    index = task.bucket.index_record if edit.index_record is None else edit.index_record
-    return replace(task.bucket, files=tuple(files), vectors=vector_ranges(index), index_record=index)
+    if edit.index_record is None:
+        return replace(task.bucket, files=tuple(files))
+    index = edit.index_record
+    return replace(task.bucket, files=tuple(files), vectors=vector_ranges(index), index_records=(index,))
 
 
 def shown(made: MadeBucket, bucket: Bucket) -> Counter[tuple[int, str | None]]:

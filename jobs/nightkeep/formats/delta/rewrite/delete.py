@@ -8,17 +8,11 @@ without live rows is only removed. This is what delta-spark's DELETE writes for 
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from nightkeep.clustering.sizing import is_gone
@@ -31,15 +25,15 @@ from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit, Vector
 from nightkeep.model import Estimate, Intent, Request, Run
-from nightkeep.model.arrow_types import Array, Column
+from nightkeep.model.arrow_types import Array
 from nightkeep.protocol import Work
 from nightkeep.sql_text.rows.arrow_condition import is_true
-from nightkeep.sql_text.rows.condition import Among, And, ColumnRef, Compare, Comparison, Or, Test, Value, columns_of
+from nightkeep.sql_text.rows.bounds_condition import may_hold
+from nightkeep.sql_text.rows.condition import ColumnRef, Test, columns_of
 from nightkeep.sql_text.rows.parse import rows_where, shortened
 from nightkeep.storage import Storage
 
 BATCH_ROWS = 1 << 16
-Flags: TypeAlias = npt.NDArray[np.bool_] | np.bool_
 _JSON = json.JSONDecoder()
 
 
@@ -173,63 +167,7 @@ def arrow_schema(schema: DeltaSchema) -> pa.Schema:
 
 def _may_match(test: Test, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> list[bool]:
     """For each file, False if its partition or bounds rule out a match, else True."""
-    return [bool(one) for one in np.ones(len(files), np.bool_) & _may(test, unit, files)]
-
-
-def _may(test: Test, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> Flags:
-    match test:
-        case And(left, right):
-            return _may(left, unit, files) & _may(right, unit, files)
-        case Or(left, right):
-            return _may(left, unit, files) | _may(right, unit, files)
-        case Compare():
-            return _bounded(test, unit, files)
-        case Among(columns, keys):
-            spans = [_spans(column, unit, files) for column in columns]
-            ranges = zip(spans, keys.columns, strict=True)
-            return reduce(and_, (_holds_one(span, column_keys) for span, column_keys in ranges))
-    return np.ones(len(files), np.bool_)
-
-
-def _holds_one(span: tuple[Array, Array] | None, keys: Column) -> Flags:
-    """For each file, whether any of the keys lies within its bounds. Unknown bounds count as a match."""
-    if span is None:
-        return np.True_
-    lows, highs, numbers = (_numbers(values) for values in (*span, keys))
-    candidates = sorted({key for key in numbers.to_pylist() if key is not None})
-    places = [None if low is None else bisect_left(candidates, low) for low in lows.to_pylist()]
-    nearest = [candidates[at] if at is not None and at < len(candidates) else None for at in places]
-    beyond = np.array([at == len(candidates) for at in places], np.bool_)
-    within: Array = pc.less_equal(pa.array(nearest, numbers.type), highs)
-    return ~beyond & _unless_false(within)
-
-
-def _unless_false(flags: Array) -> npt.NDArray[np.bool_]:
-    """The flags, with true for null."""
-    return np.asarray(flags.fill_null(True))  # noqa: FBT003
-
-
-def _numbers(values: Column) -> Column:
-    """Dates and times as integers: bounds may be outside Python's calendar."""
-    return values.cast(f"int{values.type.bit_width}") if pa.types.is_temporal(values.type) else values
-
-
-def _bounded(test: Compare, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> Flags:
-    column = test.left if isinstance(test.left, ColumnRef) else test.right
-    value = test.right if isinstance(test.left, ColumnRef) else test.left
-    if not isinstance(column, ColumnRef) or not isinstance(value, Value) or value.value is None or not files:
-        return np.True_
-    span = _spans(column, unit, files)
-    if span is None:
-        return np.True_
-    lows, highs = span
-    literal = pa.scalar(value.value, value.type)
-    above: Array = pc.less_equal(lows, literal)
-    below: Array = pc.greater_equal(highs, literal)
-    needs = {Comparison.EQUAL: (above, below), Comparison.SAME: (above, below)}
-    ordered = (above,) if column is test.left else (below,)
-    checks = needs.get(test.order, () if test.order is Comparison.DIFFERENT else ordered)
-    return reduce(and_, map(_unless_false, checks), np.ones(len(files), np.bool_))
+    return may_hold(test, len(files), lambda column: _spans(column, unit, files))
 
 
 def _spans(column: ColumnRef, unit: DeltaUnit, files: Sequence[DeltaDataFile]) -> tuple[Array, Array] | None:

@@ -16,13 +16,12 @@ from pyspark.sql import types as T
 from nightkeep.formats.delta.metadata.actions import text_map
 from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
 from nightkeep.formats.delta.spark.schema import DeltaColumns, is_nested, quoted
-from nightkeep.spark.stored_files import ROW_BITS, StoredFile, listed_paths, packed
+from nightkeep.spark.stored_files import ROW_BITS, StoredFile, listed_paths, packed, without_true
 from nightkeep.spark.view import column, location
 from nightkeep.storage import Storage
 
 ROW_ID, COMMIT_VERSION = "_metadata.row_id", "_metadata.row_commit_version"
 """delta-spark's names of the two columns of row tracking."""
-_KEPT = "nightkeep-kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +64,8 @@ class DeltaStoredRows:
         """The frame without rows for which a condition on the table's own columns is true."""
         if condition is None:
             return self.frame
-        kept = F.struct(*(self.frame[name] for name in self.frame.columns)).alias(_KEPT)
         table = [self.value(f).cast(f.dataType).alias(f.name) for f in self.columns.table.fields]
-        is_true = F.coalesce(F.expr(condition), F.lit(False))  # noqa: FBT003
-        return self.frame.select(kept, *table).where(~is_true).select(f"`{_KEPT}`.*")
+        return without_true(self.frame, table, condition)
 
     def compared(self, basis: Compared) -> list[Column]:
         """Every column of `basis` as column(i), whatever its name or type in this version."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nightkeep.clustering.layout_names import cube_of
 from nightkeep.clustering.picking import UnitFiles, cluster_work
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.rewrite.cluster_columns import chosen_leaves, resolved
 from nightkeep.formats.iceberg.rewrite.file_bounds import file_bounds
 from nightkeep.formats.iceberg.rewrite.inputs import IcebergCluster, IcebergInputs, IcebergPack, mark_of
-from nightkeep.formats.iceberg.rewrite.layout_tags import cube_of
 from nightkeep.formats.iceberg.rewrite.placed_files import placed_files
 from nightkeep.formats.iceberg.rewrite.sizing import sizes_of
 from nightkeep.model import Request

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from nightkeep.clustering.even_files import CountingStorage
+from nightkeep.clustering.layout_names import clustered_mark, packed_mark
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
 from nightkeep.formats.iceberg.data.write import IcebergFileWriter, WrittenIcebergFile
 from nightkeep.formats.iceberg.metadata.locations import root_of
@@ -18,7 +19,6 @@ from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, Iceberg
 from nightkeep.formats.iceberg.rewrite.cluster_columns import chosen_leaves
 from nightkeep.formats.iceberg.rewrite.delete_matching import probes
 from nightkeep.formats.iceberg.rewrite.hidden_rows import INDEX_BYTES
-from nightkeep.formats.iceberg.rewrite.layout_tags import clustered_mark, packed_mark
 from nightkeep.formats.iceberg.rewrite.live_rows import IcebergLiveRows
 from nightkeep.formats.iceberg.rewrite.placed_files import PlacedFile
 from nightkeep.model import Clustering, Intent, Request, Run, UnitKey

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nightkeep.clustering.layout_names import packed_mark, run_of
 from nightkeep.clustering.packing import is_settled, packing, packing_work
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.metadata.table_metadata import objects
 from nightkeep.formats.iceberg.rewrite.inputs import IcebergInputs, IcebergPack, measuring
-from nightkeep.formats.iceberg.rewrite.layout_tags import packed_mark, run_of
 from nightkeep.formats.iceberg.rewrite.persist_plan import refuse_persisting
 from nightkeep.formats.iceberg.rewrite.placed_files import PlacedFile, placed_files
 from nightkeep.formats.iceberg.rewrite.sizing import sizes_of

@@ -1,7 +1,7 @@
 """Bucket edits -> a complete staged snapshot -> a visible one. Checks what others commit in between.
 
-C/operation/FileStoreCommitImpl.tryCommitOnce for a COMPACT commit. The conflict check is stricter than
-ConflictDetection: Java accepts two compactions of one bucket that together lose deletes.
+C/operation/FileStoreCommitImpl.tryCommitOnce for a COMPACT commit. Of a table with keys the conflict check is stricter
+than ConflictDetection: Java accepts two compactions of one bucket that together lose deletes.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from dataclasses import replace
 from nightkeep.encodings.avro_container import Record
 from nightkeep.encodings.documents import parse_object
 from nightkeep.errors import MissingFile
+from nightkeep.formats.paimon.commit.append_conflicts import append_conflict
 from nightkeep.formats.paimon.commit.changelog import write_changelog
+from nightkeep.formats.paimon.commit.index_manifest import index_records
 from nightkeep.formats.paimon.metadata.entries import ADD, DELETE, read_list
 from nightkeep.formats.paimon.metadata.manifests import ManifestWriter
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema
-from nightkeep.formats.paimon.metadata.snapshot import VECTORS_INDEX, Bucket, PaimonSnapshot
+from nightkeep.formats.paimon.metadata.snapshot import DELETED_ROWS, Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import digest, newest_first, parse_snapshot, snapshot_ids
-from nightkeep.model import Candidate, Rewrite, Run, UnitKey, VersionIdentity, digest_of
+from nightkeep.model import Candidate, Operation, Rewrite, Run, UnitKey, VersionIdentity, digest_of
 from nightkeep.model.run_names import commit_user, horizon_ms
 from nightkeep.storage import Storage, require_exclusive_create
 from nightkeep.storage.times import not_ahead
@@ -45,12 +47,12 @@ def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite[B
     naming, edits = PaimonNaming(run), [rewrite.edit for rewrite in rewrites]
     writer = ManifestWriter(storage, parent, naming)
     entries = [entry for edit in edits for entry in _entries(edit)]
-    manifest = writer.manifest(entries)
     base = writer.manifest_list([*parent.base_manifests, *parent.delta_manifests])
-    delta = writer.manifest_list([manifest])
-    index = writer.index_manifest(_index_records(parent, edits)) if _index_changes(edits) else None
+    delta = writer.manifest_list([writer.manifest(entries)] if entries else [])
+    records = index_records(parent, edits)
+    index = None if records is None else writer.index_manifest(records)
     now_ms = not_ahead(run.now_ms, storage, f"manifest/{base.name}")
-    raw = _snapshot_json(storage, parent, entries, run=replace(run, now_ms=now_ms)) | {
+    raw = _snapshot_json(storage, parent, entries, edits=edits, run=replace(run, now_ms=now_ms)) | {
         "baseManifestList": base.name, "baseManifestListSize": base.bytes,
         "deltaManifestList": delta.name, "deltaManifestListSize": delta.bytes,
         **write_changelog(writer, edits),
@@ -66,7 +68,7 @@ def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite[B
         parent=parent.identity,
         metadata=name,
         staged=(*outputs, *writer.written, name),
-        units=tuple(rewrite.key for rewrite in rewrites),
+        units=tuple(dict.fromkeys(rewrite.key for rewrite in rewrites if not rewrite.edit.is_empty)),
     )
 
 
@@ -157,12 +159,17 @@ def committed(storage: Storage, run: Run) -> tuple[int, ...]:
 def conflicts(
     planned: PaimonSnapshot, head: PaimonSnapshot, rewrites: Sequence[Rewrite[BucketEdit]]
 ) -> tuple[tuple[UnitKey, str], ...]:
-    """Units whose bucket changed since the plan, other than by more level-0 files."""
+    """Units whose bucket changed since the plan, other than by more level-0 files. Of a table without keys: units of
+    which a file changed that an edit names."""
     schema = _schema_conflict(planned.schema, head.schema)
     if schema:
-        return tuple((rewrite.key, schema) for rewrite in rewrites)
-    reasons = ((r.key, _bucket_conflict(planned, head, r)) for r in rewrites)
-    return tuple((key, reason) for key, reason in reasons if reason)
+        return tuple((key, schema) for key in dict.fromkeys(rewrite.key for rewrite in rewrites))
+    reasons: dict[UnitKey, str] = {}
+    for rewrite in rewrites:
+        reason = _bucket_conflict(planned, head, rewrite)
+        if reason:
+            reasons.setdefault(rewrite.key, reason)
+    return tuple(reasons.items())
 
 
 def _schema_conflict(planned: PaimonSchema, head: PaimonSchema) -> str | None:
@@ -183,18 +190,24 @@ def _schema_conflict(planned: PaimonSchema, head: PaimonSchema) -> str | None:
 
 def _bucket_conflict(planned: PaimonSnapshot, head: PaimonSnapshot, rewrite: Rewrite[BucketEdit]) -> str | None:
     before, after = planned.buckets[rewrite.key], head.buckets.get(rewrite.key)
+    if not planned.schema.primary_keys:
+        return append_conflict(before, after, rewrite.edit)
     if after is None:
         return "the bucket is gone"
     if before.total_buckets != after.total_buckets:
         return f"the table was rescaled from {before.total_buckets} to {after.total_buckets} buckets"
-    if before.index_file != after.index_file:
-        return f"its deletion vectors moved from {before.index_file} to {after.index_file}"
+    if before.index_files != after.index_files:
+        return f"its deletion vectors moved from {_named(before.index_files)} to {_named(after.index_files)}"
     if _places(before, lifted=True) != _places(after, lifted=True):
         return "files above level 0 changed"
     missing = _places(before, lifted=False) - _places(after, lifted=False)
     if missing:
         return f"level-0 files are gone: {', '.join(name for name, _ in sorted(missing))}"
     return None
+
+
+def _named(files: Sequence[str]) -> str:
+    return ", ".join(files) or "no file"
 
 
 def _places(bucket: Bucket, *, lifted: bool) -> set[tuple[str, int]]:
@@ -207,23 +220,8 @@ def _entries(edit: BucketEdit) -> Iterable[Record]:
     yield from edit.entries(ADD, edit.added)
 
 
-def _index_changes(edits: Sequence[BucketEdit]) -> bool:
-    return any(edit.index_record is not None for edit in edits)
-
-
-def _index_records(parent: PaimonSnapshot, edits: Sequence[BucketEdit]) -> list[Record]:
-    """The whole index manifest, with our buckets' new vector entries in place of the old ones."""
-    fresh = {(e.partition_bytes, e.bucket): e.index_record for e in edits if e.index_record is not None}
-    kept = [
-        record
-        for record in parent.index_records
-        if record["_INDEX_TYPE"] != VECTORS_INDEX or (record["_PARTITION"], record["_BUCKET"]) not in fresh
-    ]
-    return [*kept, *fresh.values()]
-
-
 def _snapshot_json(
-    storage: Storage, parent: PaimonSnapshot, entries: Sequence[Record], *, run: Run
+    storage: Storage, parent: PaimonSnapshot, entries: Sequence[Record], *, edits: Sequence[BucketEdit], run: Run
 ) -> dict[str, object]:
     counts = {ADD: 0, DELETE: 0}
     for entry in entries:
@@ -237,7 +235,16 @@ def _snapshot_json(
         "totalRecordCount": int(str(parent.raw["totalRecordCount"])) + delta, "deltaRecordCount": delta,
     }  # fmt: skip
     raw |= _carried_statistics(storage, parent) | _sequence_property(parent, entries)
-    return raw
+    return raw | _deletes(edits)
+
+
+def _deletes(edits: Sequence[BucketEdit]) -> dict[str, object]:
+    """What a commit that deletes rows says of it. Java commits such as OVERWRITE, for its readers of changes."""
+    conditions = {edit.intent.where for edit in edits if edit.intent.operation is Operation.DELETE}
+    if not conditions:
+        return {}
+    (condition,) = conditions
+    return {"commitKind": "OVERWRITE", "operation": "DELETE", "properties": {DELETED_ROWS: condition}}
 
 
 def _carried_statistics(storage: Storage, parent: PaimonSnapshot) -> dict[str, object]:

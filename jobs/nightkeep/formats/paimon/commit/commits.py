@@ -25,7 +25,7 @@ def commits_of(table: Address, storage: Storage) -> Commits[PaimonSnapshot, Buck
 
 
 def committed(table: Address, storage: Storage, run: Run) -> tuple[Committed, ...]:
-    return tuple(_committed(table, storage, version) for version in commit.committed(storage, run))
+    return tuple(_committed(table, storage, run, version) for version in commit.committed(storage, run))
 
 
 def rollback(table: Address, version: int) -> str:
@@ -33,9 +33,11 @@ def rollback(table: Address, version: int) -> str:
     return f"CALL sys.rollback(table => '{table.name}', version => '{version}')"
 
 
-def _committed(table: Address, storage: Storage, version: int) -> Committed:
+def _committed(table: Address, storage: Storage, run: Run, version: int) -> Committed:
     ours = read_version(table, storage, version)
-    places = {(entry["_PARTITION"], entry["_BUCKET"]) for entry in ours.delta_entries}
+    # Vector files alone may have changed. Names of ours have the run's token.
+    fresh = (r for r in ours.index_records if run.token in str(r["_FILE_NAME"]).split("-"))
+    places = {(entry["_PARTITION"], entry["_BUCKET"]) for entry in (*ours.delta_entries, *fresh)}
     mine = (u.key for u in ours.units if (u.partition_bytes, u.key.bucket) in places)
     parent, why = commit.parent_of(storage, ours)
     return Committed(ours.identity, version - 1, tuple(mine), parent=parent, undermined=why)

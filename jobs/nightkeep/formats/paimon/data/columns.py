@@ -75,11 +75,13 @@ class PaimonFileReader:
         self._require_rows(wanted, table.num_rows)
         return self._logical(columns, table)
 
-    def batches(self, names: Sequence[str], groups: Sequence[int]) -> Iterator[pa.Table]:
-        """As `read`, in file order, at most BATCH_ROWS rows at a time."""
+    def batches(
+        self, names: Sequence[str], groups: Sequence[int], *, batch_rows: int | None = None
+    ) -> Iterator[pa.Table]:
+        """As `read`, in file order, at most `batch_rows` rows at a time, BATCH_ROWS by default."""
         columns = [self._column(name) for name in names]
         pending = self.parquet.iter_batches(
-            BATCH_ROWS, row_groups=list(groups), columns=self._stored(columns), use_threads=False
+            batch_rows or BATCH_ROWS, row_groups=list(groups), columns=self._stored(columns), use_threads=False
         )
         rows = 0
         while True:

@@ -62,7 +62,10 @@ def _spanning(left: ColumnStats, right: ColumnStats) -> ColumnStats:
 
 
 class PaimonFileStats:
-    """Collects the statistics of one file's _FILE record. Every chunk is added once, in file order."""
+    """Collects the statistics of one file's _FILE record. Every chunk is added once, in file order.
+
+    Rows of a table without keys have no sequence numbers: the writer counts them.
+    """
 
     def __init__(self, schema: PaimonSchema, mode: str) -> None:
         """`mode` is that of columns without a mode of their own."""
@@ -77,6 +80,11 @@ class PaimonFileStats:
     def add(self, chunk: pa.Table) -> None:
         for name, seen in self._seen.items():
             self._seen[name] = seen.with_chunk(chunk.column(name))
+        if self._schema.trimmed_keys:
+            self._add_keys(chunk)
+        self.rows += chunk.num_rows
+
+    def _add_keys(self, chunk: pa.Table) -> None:
         sequences = pc.min_max(chunk.column(SEQUENCE))
         low, high = sequences["min"].as_py(), sequences["max"].as_py()
         if self.rows == 0:
@@ -84,7 +92,6 @@ class PaimonFileStats:
             self.min_sequence, self.max_sequence = low, high
         self.last_key = self._key(chunk, chunk.num_rows - 1)
         self.min_sequence, self.max_sequence = min(self.min_sequence, low), max(self.max_sequence, high)
-        self.rows += chunk.num_rows
         self.retracts += int(np.isin(chunk.column(KIND).to_numpy(), RETRACT_KINDS).sum())
 
     def keys(self) -> Record:

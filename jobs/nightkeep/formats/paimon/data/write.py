@@ -83,7 +83,10 @@ class PaimonFileWriter:
                     stats.add(chunk)
                     chunk = next(more, None) if sink.tell() < target_bytes else None
             size = sink.tell()
-        return WrittenPaimonFile(path, self._record(name, size, stats))
+        source = FILE_SOURCE_COMPACT if self._purpose is FilePurpose.ROWS else FILE_SOURCE_APPEND
+        schema, level, now_ms = self._bucket.schemas.current, self._level, self._now_ms
+        record = file_record(name, size, stats, schema, level=level, now_ms=now_ms, source=source)
+        return WrittenPaimonFile(path, record)
 
     def _name(self) -> str:
         if self._purpose is FilePurpose.ROWS:
@@ -107,24 +110,26 @@ class PaimonFileWriter:
             **SETTINGS,
         }
 
-    def _record(self, name: str, size: int, stats: PaimonFileStats) -> Record:
-        schema = self._bucket.schemas.current
-        key_types = [field.type for field in schema.select(schema.trimmed_keys)]
-        value_stats, value_columns_kept = stats.values()
-        return {
-            "_FILE_NAME": name, "_FILE_SIZE": size, "_ROW_COUNT": stats.rows,
-            "_MIN_KEY": encode_row(stats.first_key, key_types),
-            "_MAX_KEY": encode_row(stats.last_key, key_types),
-            "_KEY_STATS": stats.keys(),
-            "_VALUE_STATS": value_stats,
-            "_MIN_SEQUENCE_NUMBER": stats.min_sequence, "_MAX_SEQUENCE_NUMBER": stats.max_sequence,
-            "_SCHEMA_ID": schema.id, "_LEVEL": self._level, "_EXTRA_FILES": [],
-            "_CREATION_TIME": wall_clock_ms(self._now_ms), "_DELETE_ROW_COUNT": stats.retracts,
-            "_EMBEDDED_FILE_INDEX": None,
-            "_FILE_SOURCE": FILE_SOURCE_COMPACT if self._purpose is FilePurpose.ROWS else FILE_SOURCE_APPEND,
-            "_VALUE_STATS_COLS": value_columns_kept, "_EXTERNAL_PATH": None,
-            "_FIRST_ROW_ID": None, "_WRITE_COLS": None,
-        }  # fmt: skip
+
+def file_record(
+    name: str, size: int, stats: PaimonFileStats, schema: PaimonSchema, *, level: int, now_ms: int, source: int
+) -> Record:
+    """The raw _FILE record of a new file (C/io/DataFileMeta.java)."""
+    key_types = [field.type for field in schema.select(schema.trimmed_keys)]
+    value_stats, value_columns_kept = stats.values()
+    return {
+        "_FILE_NAME": name, "_FILE_SIZE": size, "_ROW_COUNT": stats.rows,
+        "_MIN_KEY": encode_row(stats.first_key, key_types),
+        "_MAX_KEY": encode_row(stats.last_key, key_types),
+        "_KEY_STATS": stats.keys(),
+        "_VALUE_STATS": value_stats,
+        "_MIN_SEQUENCE_NUMBER": stats.min_sequence, "_MAX_SEQUENCE_NUMBER": stats.max_sequence,
+        "_SCHEMA_ID": schema.id, "_LEVEL": level, "_EXTRA_FILES": [],
+        "_CREATION_TIME": wall_clock_ms(now_ms), "_DELETE_ROW_COUNT": stats.retracts,
+        "_EMBEDDED_FILE_INDEX": None, "_FILE_SOURCE": source,
+        "_VALUE_STATS_COLS": value_columns_kept, "_EXTERNAL_PATH": None,
+        "_FIRST_ROW_ID": None, "_WRITE_COLS": None,
+    }  # fmt: skip
 
 
 def wall_clock_ms(now_ms: int) -> int:

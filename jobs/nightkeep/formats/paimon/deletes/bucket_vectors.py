@@ -1,12 +1,13 @@
 """A bucket's deletion vectors: index file bytes <-> positions by data file.
 
-A primary-key bucket has exactly one vector file. It is rewritten whole when any vector changes
-(BucketedDvMaintainer.java). Readers take the last file that the index manifest names for the bucket.
+A bucket of a table with keys has exactly one vector file. It is rewritten whole when any vector changes
+(BucketedDvMaintainer.java). Readers take the last file that the index manifest names for the bucket. A table without
+keys may have several in a partition, of different data files (append_vectors.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 
 from pyroaring import BitMap64
 
@@ -16,6 +17,7 @@ from nightkeep.formats.paimon.metadata.entries import ADD
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.schema import option_bool
 from nightkeep.formats.paimon.metadata.snapshot import VECTORS_INDEX, Bucket
+from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange, vector_ranges
 from nightkeep.kernels.bitmap import Width, from_positions, positions
 from nightkeep.storage import Storage
 
@@ -24,11 +26,19 @@ _WIDTH = {BitmapKind.BITMAP32: Width.BITS_32, BitmapKind.BITMAP64: Width.BITS_64
 
 def read_vectors(storage: Storage, bucket: Bucket) -> Mapping[str, BitMap64]:
     """Deleted positions by data file name, also for files that no longer exist."""
-    if not bucket.vectors or bucket.index_file is None:
+    vectors: dict[str, BitMap64] = {}
+    for record in bucket.index_records:
+        vectors |= decoded(storage, bucket, str(record["_FILE_NAME"]), vector_ranges(record))
+    return vectors
+
+
+def decoded(storage: Storage, bucket: Bucket, name: str, ranges: Sequence[VectorRange]) -> Mapping[str, BitMap64]:
+    """Deleted positions by data file name, of these ranges of one vector file."""
+    if not ranges:
         return {}
-    name = index_path(bucket, bucket.index_file)
-    data = storage.read(name)
-    return {vector.data_file: BitMap64(decode_vector(data, vector, subject=name)) for vector in bucket.vectors}
+    path = index_path(bucket, name)
+    data = storage.read(path)
+    return {vector.data_file: BitMap64(decode_vector(data, vector, subject=path)) for vector in ranges}
 
 
 def vector_file(
@@ -44,8 +54,15 @@ def vector_file(
     if vectors == before and before.keys() <= live:
         return None, None
     kept = [(name, bitmap) for name, bitmap in sorted(vectors.items()) if name in live and bitmap]
+    return write_vectors(storage, bucket, kept, naming=naming)
+
+
+def write_vectors(
+    storage: Storage, bucket: Bucket, vectors: Sequence[tuple[str, BitMap64]], *, naming: PaimonNaming
+) -> tuple[Record, str]:
+    """Write one vector file of these vectors by data file: its raw index entry, and its path."""
     kind = vector_kind(bucket)
-    stored = [(name, from_positions(positions(bitmap), _WIDTH[kind])) for name, bitmap in kept]
+    stored = [(name, from_positions(positions(bitmap), _WIDTH[kind])) for name, bitmap in vectors]
     data, ranges = encode_vectors(stored, kind)
     name = naming.index()
     path = index_path(bucket, name)

@@ -79,14 +79,14 @@ def _is_same(before: Bucket | None, after: Bucket | None) -> bool:
 
 def _identity(bucket: Bucket | None) -> tuple[object, ...]:
     if bucket is None:
-        return (None, [])
-    return (bucket.index_file, [file.record for file in bucket.files])
+        return ((), [])
+    return (bucket.index_files, [file.record for file in bucket.files])
 
 
 def _other_indexes(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
     """Changed index entries. All but the touched buckets' vectors must be there unchanged."""
-    ours = {candidate.buckets[key].index_file for key in touched}
-    ours |= {parent.buckets[key].index_file for key in touched if key in parent.buckets}
+    sides = (side.buckets[key] for side in (parent, candidate) for key in touched if key in side.buckets)
+    ours = {name for bucket in sides for name in bucket.index_files}
     before = [r for r in parent.index_records if r["_FILE_NAME"] not in ours]
     after = [r for r in candidate.index_records if r["_FILE_NAME"] not in ours]
     if sorted(map(repr, before)) != sorted(map(repr, after)):
@@ -107,7 +107,7 @@ def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str,
                 fault
                 for file in candidate.files
                 if file.name in base_files
-                for fault in _kept_faults(base_files[file.name], file)
+                for fault in kept_faults(base_files[file.name], file)
             ),
             *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
             *(() if has_vectors(candidate.schemas.current) else order_faults(storage, base, candidate)),
@@ -130,7 +130,7 @@ def _tie_faults(storage: Storage, bucket: Bucket) -> Iterator[str]:
         yield f"overlapping sequence numbers of two writers: {len(keys)} keys have two newest rows, such as {named}"
 
 
-def _kept_faults(before: PaimonDataFile, after: PaimonDataFile) -> Iterator[str]:
+def kept_faults(before: PaimonDataFile, after: PaimonDataFile) -> Iterator[str]:
     """Faults of a kept file. An upgrade may change only its level."""
     changed = [key for key in before.record.keys() | after.record.keys() if key != "_LEVEL"]
     changed = [key for key in changed if before.record.get(key) != after.record.get(key)]
@@ -162,8 +162,8 @@ def _vector_faults(storage: Storage, bucket: Bucket) -> Iterator[str]:
             yield f"deletion vector of {name}, which is not a file of the bucket"
         elif vector and vector.max() >= rows[name]:
             yield f"deletion vector of {name}: position {vector.max()} of {rows[name]} rows"
-    if bucket.index_record is not None:
-        name = index_path(bucket, str(bucket.index_record["_FILE_NAME"]))
-        size, stated = len(storage.read(name)), bucket.index_record["_FILE_SIZE"]
+    for record in bucket.index_records:
+        name = index_path(bucket, str(record["_FILE_NAME"]))
+        size, stated = len(storage.read(name)), record["_FILE_SIZE"]
         if size != stated:
             yield f"{name}: index manifest says {stated} bytes, the file has {size}"

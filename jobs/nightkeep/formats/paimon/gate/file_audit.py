@@ -62,7 +62,7 @@ def stated_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile, row_fa
     if (low, high) != (file.min_sequence, file.max_sequence):
         yield f"{subject}: sequence numbers {low} to {high}, metadata says {file.min_sequence} to {file.max_sequence}"
     yield from _edge_faults(reader, bucket, file)
-    yield from _statistic_faults(seen, bucket, file)
+    yield from statistic_faults(seen, bucket, file)
 
 
 def _shown_faults(rows: pa.Table, before: pa.Table | None, keys: Sequence[str]) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _flags(array: Array) -> np.ndarray:
     return flags
 
 
-def _statistic_faults(seen: Mapping[str, ColumnRange], bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
+def statistic_faults(seen: Mapping[str, ColumnRange], bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
     """Wrong statistics. Readers skip files by them: null counts must be exact, and bounds must cover all values."""
     schema = bucket.schemas.current
     listed = file.record["_VALUE_STATS_COLS"]

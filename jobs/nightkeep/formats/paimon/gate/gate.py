@@ -1,25 +1,30 @@
-"""Storage -> the scan and the audits of Paimon tables, as the gate calls them."""
+"""Storage -> the scan and the audits of Paimon tables, as the gate calls them.
+
+Tables with and without keys differ in all of it. A unit's schema tells which it is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
-from nightkeep.formats.paimon.gate import audit, changes, scan
+import pyarrow as pa
+
+from nightkeep.formats.paimon.gate import append_audit, append_scan, audit, changes, scan
 from nightkeep.formats.paimon.metadata.schema import has_vectors
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
-from nightkeep.model import View
-from nightkeep.protocol import Bound, Gate
+from nightkeep.model import UnitKey, View
+from nightkeep.protocol import Bound, Gate, Positions
 from nightkeep.storage import Storage
 
 
 def gate_of(storage: Storage) -> Gate[PaimonSnapshot, Bucket]:
     return Gate(
-        survivors=Bound(scan.survivors, storage),
+        survivors=Bound(survivors, storage),
         rows=Bound(scan.rows, storage),
-        merged=Bound(scan.merged, storage),
+        merged=Bound(merged, storage),
         pieces=pieces,
-        unit_faults=Bound(audit.unit_faults, storage),
-        faults=audit.version_faults,
+        unit_faults=Bound(unit_faults, storage),
+        faults=faults,
         shown=shown,
         published=published,
         changes=Bound(changes.expected, storage),
@@ -27,9 +32,30 @@ def gate_of(storage: Storage) -> Gate[PaimonSnapshot, Bucket]:
     )
 
 
+def survivors(storage: Storage, bucket: Bucket, view: View) -> Positions:
+    return scan.survivors(storage, bucket, view) if _has_keys(bucket) else append_scan.survivors(storage, bucket, view)
+
+
+def merged(storage: Storage, bucket: Bucket, view: View) -> Iterator[pa.RecordBatch]:
+    return scan.merged(storage, bucket, view) if _has_keys(bucket) else iter(())
+
+
 def pieces(base: Bucket, candidate: Bucket) -> Sequence[tuple[Bucket, Bucket]]:
-    """One pair: merging needs every file of its bucket."""
-    return ((base, candidate),)
+    """With keys one pair: merging needs every file of its bucket."""
+    return ((base, candidate),) if _has_keys(base) else append_scan.pieces(base, candidate)
+
+
+def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str, ...]:
+    if _has_keys(candidate):
+        return audit.unit_faults(storage, base, candidate)
+    return append_audit.unit_faults(storage, base, candidate)
+
+
+def faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
+    found = audit.version_faults(parent, candidate, touched)
+    if candidate.schema.primary_keys:
+        return found
+    return (*found, *append_audit.vector_file_faults(parent, candidate, touched))
 
 
 def published(unit: Bucket) -> View:
@@ -38,7 +64,13 @@ def published(unit: Bucket) -> View:
 
 
 def shown(unit: Bucket) -> frozenset[Hashable]:
-    """The files that readers see, and their vectors, which are in one file."""
+    """With keys one piece: the files that readers see, and their vectors, which are in one file."""
+    if not _has_keys(unit):
+        return append_scan.shown(unit)
     merges = published(unit) is View.MERGED
     files = ((file.name, file.level, file.bytes) for file in unit.files if merges or file.level > 0)
-    return frozenset([*files, (unit.index_file, unit.vectors)])
+    return frozenset([*files, (unit.index_files, unit.vectors)])
+
+
+def _has_keys(bucket: Bucket) -> bool:
+    return bool(bucket.schemas.current.primary_keys)

@@ -49,11 +49,16 @@ class _Past:
 
 
 def watch(storage: Storage, head: PaimonSnapshot, since: Seen | None, *, now_ms: int) -> Watch | None:
-    """Findings on commits after `since`, or of the last week. Stops at the first snapshot that cannot be read."""
+    """Findings on commits after `since`, or of the last week. Stops at the first snapshot that cannot be read.
+
+    None are on a table without keys: of those, Java's committer compares the vectors of files.
+    """
     commits = _commits(storage, head.version)
     newest = next(commits, None)
     if newest is None:
         return None
+    if not head.schema.primary_keys:
+        return Watch(newest.seen, ())
     units = {(unit.partition_bytes, int(unit.key.bucket or 0)): unit for unit in head.units}
     past = _Past(storage, units, {place: {file.name for file in unit.files} for place, unit in units.items()})
     # Our clock may be ahead of all writers' clocks.

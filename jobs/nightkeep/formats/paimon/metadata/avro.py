@@ -30,6 +30,9 @@ from nightkeep.errors import kind_of
 from nightkeep.formats.paimon.metadata.manifest_types import RecordKind, require_types
 from nightkeep.model import digest_of
 
+FILE_NAME: Final = "nightkeep.file"
+"""The entry of a header that has the file's name. Readers ignore it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Container:
@@ -83,17 +86,20 @@ def _parsed(text: bytes, kind: RecordKind | None) -> tuple[Schema, Schema]:
     return schema, _items(schema)
 
 
-def write_container(records: Iterable[Record], schema: Schema, codec: str = "zstandard") -> bytes:
-    """Encode `records` under `schema`, which the header carries unchanged.
+def write_container(
+    records: Iterable[Record], schema: Schema, codec: str = "zstandard", *, name: str | None = None
+) -> bytes:
+    """Encode `records` under `schema`, which the header carries unchanged, beside the file's `name` if it is given.
 
     `codec` is an Avro codec name or a value of Paimon's `manifest.compression` (zstd, none). Equal arguments give equal
     bytes. A field that a record lacks takes the schema's default. Raises ValueError for an unknown codec, a missing
     field without a default, and a field that the schema lacks, because its data would be lost silently.
     """
-    name = _CODEC_NAMES.get(codec.lower(), codec.lower())
-    if name not in _CODECS:
+    packing = _CODEC_NAMES.get(codec.lower(), codec.lower())
+    if packing not in _CODECS:
         raise ValueError(f"Avro codec: expected one of {', '.join(_CODECS)}, found {codec}")
-    return container_bytes(records, _items(schema), _CODECS[name], AvroHeader(schema, {}))
+    metadata = {} if name is None else {FILE_NAME: name.encode()}
+    return container_bytes(records, _items(schema), _CODECS[packing], AvroHeader(schema, metadata))
 
 
 def _zstd(content: bytes) -> bytes:

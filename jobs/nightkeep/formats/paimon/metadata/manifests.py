@@ -111,7 +111,8 @@ class ManifestWriter:
     def _put(self, name: str, records: Sequence[Record], schema: Schema) -> int:
         path = f"manifest/{name}"
         with decoding(path, "records that the schemas of the table's own manifests can hold"):
-            data = write_container(records, schema, self._codec)
+            # Files without records would be equal, and look as if one had been copied over the other.
+            data = write_container(records, schema, self._codec, name=name)
         self._storage.put(path, data)
         self.written.append(path)
         return len(data)

@@ -11,12 +11,14 @@ from nightkeep.model.run_names import file_stem
 class PaimonNaming:
     """Fresh names for one attempt at one unit; no two calls give the same name."""
 
-    def __init__(self, run: Run, key: UnitKey | None = None) -> None:
+    def __init__(self, run: Run, key: UnitKey | None = None, *, mark: str | None = None) -> None:
+        """`mark` ends the names of data files and says how they were written (clustering.layout_names)."""
         self._stem = file_stem(run, key)
+        self._end = f"-{mark}" if mark else ""
         self._numbers = count()
 
     def data(self, extension: str) -> str:
-        return f"data-{self._next()}.{extension}"
+        return f"data-{self._next()}{self._end}.{extension}"
 
     def changelog(self, prefix: str, extension: str) -> str:
         return f"{prefix}{self._next()}.{extension}"

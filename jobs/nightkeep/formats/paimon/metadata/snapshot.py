@@ -22,7 +22,7 @@ from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool, 
 from nightkeep.formats.paimon.metadata.snapshot_files import numbered, parse_snapshot
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.metadata.values import Value
-from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange, vector_ranges
+from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange, require_one_each, vector_ranges
 from nightkeep.model import Address, FileSizes, UnitKey, VersionIdentity, digest_of
 from nightkeep.storage import Storage
 
@@ -30,6 +30,8 @@ MAX_LEVEL = 1 << 10
 """Limit on levels against hostile metadata: far above any real table, and still cheap."""
 EPOCH = date(1970, 1, 1)
 VECTORS_INDEX = "DELETION_VECTORS"
+DELETED_ROWS = "nightkeep.deleted-rows"
+"""The property of a snapshot that has the condition on the rows that its commit deletes."""
 
 Place = tuple[bytes, int]
 """A bucket's place: its partition as BinaryRow bytes, and its bucket number."""
@@ -72,8 +74,9 @@ class Schemas:
 class Bucket:
     """One bucket at one version. Picklable and complete, so that tasks need no other metadata.
 
-    `folder` is relative to the table's root. `index_record` is the raw entry of its deletion-vector file, if any.
-    `changelog` are the changelog files that the version's own commit wrote, read for staged versions only.
+    `folder` is relative to the table's root. `index_records` are the raw entries of its deletion-vector files: at most
+    one in a table with keys. `vectors` are the ranges in all of them. `changelog` are the changelog files that the
+    version's own commit wrote, read for staged versions only.
     """
 
     key: UnitKey
@@ -83,13 +86,13 @@ class Bucket:
     total_buckets: int
     files: tuple[PaimonDataFile, ...]
     vectors: tuple[VectorRange, ...]
-    index_record: Record | None
+    index_records: tuple[Record, ...]
     schemas: Schemas
     changelog: tuple[PaimonDataFile, ...] = ()
 
     @property
-    def index_file(self) -> str | None:
-        return None if self.index_record is None else str(self.index_record["_FILE_NAME"])
+    def index_files(self) -> tuple[str, ...]:
+        return tuple(str(record["_FILE_NAME"]) for record in self.index_records)
 
     def path(self, file: PaimonDataFile) -> str:
         return f"{self.folder}/{file.name}"
@@ -133,6 +136,13 @@ class PaimonSnapshot:
     @cached_property
     def buckets(self) -> Mapping[UnitKey, Bucket]:
         return {unit.key: unit for unit in self.units}
+
+    @property
+    def deletes(self) -> str | None:
+        """The condition on the rows that our own commit deletes; None of any other commit."""
+        properties = self.raw.get("properties")
+        condition = properties.get(DELETED_ROWS) if isinstance(properties, Mapping) else None
+        return condition if isinstance(condition, str) and self.raw["commitKind"] == "OVERWRITE" else None
 
     @property
     def changes_rows(self) -> bool:
@@ -197,12 +207,13 @@ def _buckets(
         entries.setdefault((record["_PARTITION"], record["_BUCKET"]), []).append(record)
     vectors = _vector_files(index, unique=bool(schemas.current.primary_keys))
     for place in sorted(entries.keys() | vectors.keys()):
-        yield _bucket(place, entries.get(place, []), vectors.get(place), schemas=schemas)
+        yield _bucket(place, entries.get(place, []), vectors.get(place, ()), schemas=schemas)
 
 
-def _vector_files(index: Sequence[Record], *, unique: bool) -> Mapping[Place, Record]:
-    """The vector file of each bucket. Raises for two in a bucket with keys: readers differ on which one applies."""
-    records: dict[Place, Record] = {}
+def _vector_files(index: Sequence[Record], *, unique: bool) -> Mapping[Place, tuple[Record, ...]]:
+    """The vector files of each bucket. Raises for two in a bucket with keys, and for two vectors of one data file:
+    readers differ on which one applies."""
+    records: dict[Place, tuple[Record, ...]] = {}
     for record in index:
         place = (record["_PARTITION"], record["_BUCKET"])
         if record["_INDEX_TYPE"] != VECTORS_INDEX:
@@ -210,7 +221,9 @@ def _vector_files(index: Sequence[Record], *, unique: bool) -> Mapping[Place, Re
         if record["_KIND"] != ADD or (unique and place in records):
             raise CorruptMetadata(f"index entry {record['_FILE_NAME']}", "one vector file per bucket, added", "another")
         _require_inside(record)
-        records[place] = record
+        records[place] = (*records.get(place, ()), record)
+    for files in records.values() if not unique else ():
+        require_one_each(files)
     return records
 
 
@@ -220,7 +233,7 @@ def _require_inside(record: Record) -> None:
         raise RefusedTable(str(record["_FILE_NAME"]), "a file outside the table's folder is not handled", advice)
 
 
-def _bucket(place: Place, records: Sequence[Record], index: Record | None, *, schemas: Schemas) -> Bucket:
+def _bucket(place: Place, records: Sequence[Record], index: tuple[Record, ...], *, schemas: Schemas) -> Bucket:
     schema = schemas.current
     partition_bytes, bucket = place
     columns = schema.select(schema.partition_keys)
@@ -240,8 +253,8 @@ def _bucket(place: Place, records: Sequence[Record], index: Record | None, *, sc
         folder="/".join(filter(None, (prefix, partition.rstrip("/"), f"bucket-{bucket}"))),
         total_buckets=int(str(records[0]["_TOTAL_BUCKETS"])) if records else -1,
         files=tuple(sorted(files, key=lambda f: (f.level, sort_key(f.min_key, key_types), f.name))),
-        vectors=vector_ranges(index),
-        index_record=index,
+        vectors=tuple(where for record in index for where in vector_ranges(record)),
+        index_records=index,
         schemas=schemas,
     )
 

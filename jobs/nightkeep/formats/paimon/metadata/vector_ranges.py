@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nightkeep.encodings.avro_container import Record
+from nightkeep.errors import CorruptMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +29,11 @@ def vector_ranges(index: Record | None) -> tuple[VectorRange, ...]:
         return ()
     items = index.get("_DELETIONS_VECTORS_RANGES") or []
     return tuple(VectorRange(item["f0"], item["f1"], item["f2"], item.get("_CARDINALITY")) for item in items)
+
+
+def require_one_each(files: Iterable[Record]) -> None:
+    """Raises CorruptMetadata for a data file with vectors in two of these files, or twice in one."""
+    counts = Counter(where.data_file for record in files for where in vector_ranges(record))
+    for name, count in counts.items():
+        if count > 1:
+            raise CorruptMetadata(f"index entries of {name}", "one deletion vector of a data file", str(count))

@@ -11,6 +11,7 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.binary_row import SortKey, sort_key
 from nightkeep.formats.paimon.metadata.merge_engine import sequence_fields
@@ -43,12 +44,11 @@ def narrowed(bucket: Bucket, names: Collection[str]) -> Bucket:
     files = tuple(file for file in bucket.files if file.name in names)
     used = {file.schema_id for file in files} | {bucket.schemas.current.id}
     by_id = {number: schema for number, schema in bucket.schemas.by_id.items() if number in used}
-    index = bucket.index_record
     return replace(
         bucket,
         files=files,
         vectors=tuple(vector for vector in bucket.vectors if vector.data_file in names),
-        index_record=None if index is None else {**index, "_DELETIONS_VECTORS_RANGES": []},
+        index_records=tuple(_narrowed(record, names) for record in bucket.index_records),
         schemas=Schemas(bucket.schemas.current, by_id),
     )
 
@@ -56,7 +56,13 @@ def narrowed(bucket: Bucket, names: Collection[str]) -> Bucket:
 def content(bucket: Bucket) -> Hashable:
     """The files with their levels, and the places of their vectors: a vector file is written once."""
     files = frozenset((file.name, file.level, file.bytes) for file in bucket.files)
-    return (files, bucket.index_file, bucket.vectors) if bucket.vectors else (files, None, ())
+    return (files, bucket.index_files, bucket.vectors) if bucket.vectors else (files, (), ())
+
+
+def _narrowed(record: Record, names: Collection[str]) -> Record:
+    """The entry of a vector file with only the vectors of these files."""
+    ranges = record.get("_DELETIONS_VECTORS_RANGES") or []
+    return {**record, "_DELETIONS_VECTORS_RANGES": [item for item in ranges if item["f0"] in names]}
 
 
 def _is_unique_above_level0(schema: PaimonSchema) -> bool:

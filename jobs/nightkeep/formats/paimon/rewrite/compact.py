@@ -165,19 +165,12 @@ def _estimate(bucket: Bucket, picked: CompactionPick, todo: Sequence[Step]) -> E
     )
 
 
-def refuse_keyless(snapshot: PaimonSnapshot, request: Request) -> None:
-    """Raises RefusedTable for a table without primary key: it has no levels."""
-    if not snapshot.schema.primary_keys:
-        advice = "use the engine's own compaction"
-        raise _refused(snapshot, "a table without primary key is not compacted yet", advice)
-
-
 def refuse_vectors(snapshot: PaimonSnapshot, request: Request) -> None:
     """Raises RefusedTable for a table with vectors, and for one that had vectors which readers no longer apply."""
     if has_vectors(snapshot.schema):
         advice = "batch readers of such a table skip level 0; use upgrade, which marks replaced rows"
         raise _refused(snapshot, "option deletion-vectors.enabled = true", advice)
-    left = next((unit for unit in snapshot.units if unit.index_record is not None), None)
+    left = next((unit for unit in snapshot.units if unit.index_records), None)
     if left is not None:
         feature = f"{left.key} has deletion vectors, and option deletion-vectors.enabled is not true"
         raise _refused(snapshot, feature, "compact the table once with the engine that switched them off")

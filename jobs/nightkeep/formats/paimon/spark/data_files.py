@@ -57,13 +57,39 @@ def is_finer_than_spark(kind: PaimonType) -> bool:
     return kind.root in _TIMESTAMPS and (kind.precision or 0) >= _NANOSECOND_PRECISION
 
 
+def times_alike(rows: DataFrame, schema: PaimonSchema) -> DataFrame:
+    """The rows of `stored_rows` with times before 1970 made equal in columns of nanoseconds.
+
+    Java stores them as INT96 with negative nanoseconds of the day. Spark divides those towards zero, so that it shows
+    another microsecond than for the same time in an INT64.
+    """
+    epoch = F.to_timestamp_ntz(F.lit("1970-01-01 00:00:00"))
+    columns = {
+        column(i): F.when(F.col(column(i)) >= epoch.cast(spark_type(field.type)), F.col(column(i))).when(
+            F.col(column(i)).isNotNull(), epoch.cast(spark_type(field.type))
+        )
+        for i, field in enumerate(schema.fields)
+        if is_finer_than_spark(field.type)
+    }
+    return rows.withColumns(columns) if columns else rows
+
+
+def uncompared(schema: PaimonSchema) -> tuple[str, ...]:
+    """Sentences on what Spark cannot compare exactly."""
+    fine = [field.name for field in schema.fields if is_finer_than_spark(field.type)]
+    if not fine:
+        return ()
+    return (f"nanoseconds of {', '.join(fine)}, and times of it before 1970, are not compared, as Spark reads neither",)
+
+
 def stored_rows(
     spark: SparkSession, storage: Storage, schemas: Schemas, files: Sequence[PaimonStoredFile]
 ) -> DataFrame:
     """Every stored row of `files`, rows hidden by vectors included.
 
     Columns: `unit`, `level`, `newest` (the file's highest sequence number), `position` (file and row as one long),
-    `k0`.. (stored keys, comparable), `sequence`, `kind`, and the schema's columns as `column(i)`.
+    `k0`.. (stored keys, comparable), `sequence`, `kind`, and the schema's columns as `column(i)`. Sequence and kind are
+    null in a table without keys.
     """
     fine = {f.name for f in schemas.current.fields if is_finer_than_spark(f.type)}
     groups: defaultdict[tuple[int, frozenset[str]], list[PaimonStoredFile]] = defaultdict(list)

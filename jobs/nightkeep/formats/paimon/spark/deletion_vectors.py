@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from nightkeep.formats.paimon.deletes.vectors import decode_vector
 from nightkeep.formats.paimon.metadata.schema import option_bool
-from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange
+from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange, vector_ranges
 from nightkeep.formats.paimon.spark.data_files import PaimonStoredFile
 from nightkeep.spark.stored_files import BROADCAST_POSITIONS, broadcast_few, decoded_positions
 from nightkeep.storage import Storage
@@ -22,7 +22,7 @@ from nightkeep.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class _IndexFile:
-    """A bucket's vector file: its bytes, and its needed vectors, each with its data file's number."""
+    """A vector file: its bytes, and its needed vectors, each with its data file's number."""
 
     subject: str
     data: bytes
@@ -36,7 +36,7 @@ def without_deleted(
     by_unit: defaultdict[int, list[PaimonStoredFile]] = defaultdict(list)
     for file in files:
         by_unit[file.unit].append(file)
-    indexes = [index for held in by_unit.values() if (index := _index_file(storage, held))]
+    indexes = [index for held in by_unit.values() for index in _index_files(storage, held)]
     if not indexes:
         return rows
     counts = [vector.cardinality for index in indexes for _, vector in index.vectors]
@@ -46,16 +46,16 @@ def without_deleted(
     return rows.join(broadcast_few(deleted, count, BROADCAST_POSITIONS), on="position", how="left_anti")
 
 
-def _index_file(storage: Storage, files: Sequence[PaimonStoredFile]) -> _IndexFile | None:
-    """The vector file of one bucket, or None if it deletes no row of these files."""
+def _index_files(storage: Storage, files: Sequence[PaimonStoredFile]) -> Iterator[_IndexFile]:
+    """The vector files of one bucket that delete rows of these files."""
     bucket = files[0].bucket
     numbers = {file.file.name: file.number for file in files}
-    numbered = tuple((numbers[v.data_file], v) for v in bucket.vectors if v.data_file in numbers)
-    if not numbered:
-        return None
     beside_data = option_bool(bucket.schemas.current, "index-file-in-data-file-dir")
-    name = f"{bucket.folder if beside_data else 'index'}/{bucket.index_file}"
-    return _IndexFile(name, storage.read(name), numbered)
+    for record in bucket.index_records:
+        numbered = tuple((numbers[v.data_file], v) for v in vector_ranges(record) if v.data_file in numbers)
+        if numbered:
+            name = f"{bucket.folder if beside_data else 'index'}/{record['_FILE_NAME']}"
+            yield _IndexFile(name, storage.read(name), numbered)
 
 
 def _decoded(index: _IndexFile) -> Iterator[tuple[int, BitMap | BitMap64]]:

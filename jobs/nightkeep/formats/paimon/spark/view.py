@@ -28,6 +28,7 @@ from nightkeep.formats.paimon.metadata.snapshot import (
     read_schemas,
 )
 from nightkeep.formats.paimon.metadata.snapshot_files import digest, snapshot_ids
+from nightkeep.formats.paimon.spark.append_view import AppendView
 from nightkeep.formats.paimon.spark.changelog_check import Sides, untold
 from nightkeep.formats.paimon.spark.data_files import (
     LIVE_KINDS,
@@ -35,6 +36,8 @@ from nightkeep.formats.paimon.spark.data_files import (
     is_finer_than_spark,
     spark_type,
     stored_rows,
+    times_alike,
+    uncompared,
 )
 from nightkeep.formats.paimon.spark.deletion_vectors import without_deleted
 from nightkeep.formats.paimon.spark.merging import merged
@@ -45,12 +48,12 @@ from nightkeep.spark.view import Side, TableVersion, UnitState, column, comparab
 from nightkeep.storage import open_storage
 
 
-def open_table(address: Address, spark: SparkSession) -> PaimonView:
+def open_table(address: Address, spark: SparkSession) -> PaimonView | AppendView:
     """The view of the table, with its latest schema. Raises RefusedTable for features that Spark's readers lack."""
     relation = PaimonView(address, spark)
     refuse_schema(address.name, relation.table)
     if not relation.table.primary_keys:
-        raise RefusedTable(address.name, "it has no primary key", "only tables with keys are read back in Spark")
+        return AppendView(address, spark)
     for field in relation.table.select((*relation.table.trimmed_keys, *_sequence_fields(relation.table))):
         if is_finer_than_spark(field.type):
             raise RefusedTable(
@@ -97,8 +100,7 @@ class PaimonView:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        fine = ", ".join(self._fine)
-        return (f"nanoseconds of {fine} are not compared, as Spark has none",) if fine else ()
+        return uncompared(self.table)
 
     @property
     def _fine(self) -> list[str]:
@@ -138,7 +140,7 @@ class PaimonView:
         files = _numbered([(place, held[key]) for place, key in enumerate(units) if key in held], side)
         if not files:
             return no_rows(self._spark, self.schema, payload)
-        stored = stored_rows(self._spark, self._storage, self._schemas, files)
+        stored = times_alike(stored_rows(self._spark, self._storage, self._schemas, files), self.table)
         rules = merge_rules(self.table)
         if side.view is View.MERGED and rules is not None:
             return self._merged(without_deleted(self._spark, self._storage, stored, files), rules, payload)
@@ -209,7 +211,7 @@ class PaimonView:
     def _state(self, unit: Bucket) -> UnitState:
         is_raw = self.published is View.RAW
         return UnitState(
-            identity=(frozenset((f.name, f.level) for f in unit.files), unit.index_file, unit.vectors),
+            identity=(frozenset((f.name, f.level) for f in unit.files), unit.index_files, unit.vectors),
             bytes=sum(file.bytes for file in unit.files),
             rows=_published_rows(unit) if is_raw else None,
             waiting=frozenset(f.name for f in unit.files if is_raw and f.level == 0),

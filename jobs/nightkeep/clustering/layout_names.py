@@ -1,7 +1,7 @@
 """Mark at the end of a data file's name <-> how we wrote the file: packed to a target size, or clustered by columns.
 
-Every engine keeps a file's name: manifests have no tags, and a snapshot's summary is lost when it expires. An engine
-that rewrites the rows gives the file a new name. So planning reads no data file.
+For formats whose manifests have no tags: Iceberg and Paimon. Every engine keeps a file's name, and what a snapshot says
+is lost when it expires. An engine that rewrites the rows gives the file a new name. So planning reads no data file.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Final
 from nightkeep.model import Curve
 from nightkeep.model.run_names import MARK
 
-_MARKED: Final = re.compile(rf"(?:^|-)\d+-{MARK}-([^-]+)-([^-]+)-.+-(p[0-9]+|c[0-9a-f]{{16}})\.parquet$")
-"""The run's token, its unit and the mark. An attempt and a random number of eight digits precede the mark.
+_MARKED: Final = re.compile(rf"(?:^|-)(?:\d+|data)-{MARK}-([^-]+)-([^-]+)-.+-(p[0-9]+|c[0-9a-f]{{16}})\.parquet$")
+"""The run's token, its unit and the mark. An attempt and a number precede the mark.
 
-Layouts for object stores may put a hash before the name.
+Layouts of Iceberg for object stores may put a hash before the name.
 """
 
 

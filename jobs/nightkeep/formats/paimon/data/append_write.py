@@ -1,0 +1,111 @@
+"""Rows -> Parquet data files of a table without keys, with their metadata records. Keeps the order of rows.
+
+Metadata follows C/io/RowDataFileWriter.java and BaseAppendFileStoreWrite.compactRewrite: rows have no sequence numbers
+of their own, and every file that replaces others counts from the first number of those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nightkeep.encodings.avro_container import Record
+from nightkeep.encodings.parquet_settings import SETTINGS, WriterOptions
+from nightkeep.errors import CorruptMetadata
+from nightkeep.formats.paimon.data.columns import value_columns
+from nightkeep.formats.paimon.data.file_statistics import PaimonFileStats, level_stats_mode
+from nightkeep.formats.paimon.data.write import FILE_SOURCE_COMPACT, compression, file_record
+from nightkeep.formats.paimon.metadata.naming import PaimonNaming
+from nightkeep.formats.paimon.metadata.snapshot import Bucket
+from nightkeep.kernels.row_groups import ROW_GROUP_ROWS, ChunkSource, FileLimit, with_bounds, with_dictionaries
+from nightkeep.storage import Storage
+
+LEVEL = 0
+"""DataFileMeta.DUMMY_LEVEL: the files of a table without keys have no levels."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenAppendFile:
+    """A new data file: its path in storage, its rows, its size and its raw _FILE record."""
+
+    name: str
+    rows: int
+    bytes: int
+    record: Record = field(hash=False, repr=False)
+
+
+class AppendFileWriter:
+    """Writes files of one bucket. Chunks must hold the columns in `columns`; other columns are ignored.
+
+    The rows of each file are numbered from `first_sequence`.
+    """
+
+    def __init__(
+        self, storage: Storage, bucket: Bucket, naming: PaimonNaming, *, first_sequence: int, now_ms: int
+    ) -> None:
+        self._storage, self._bucket, self._naming = storage, bucket, naming
+        self._first_sequence, self._now_ms = first_sequence, now_ms
+        self.columns = value_columns(bucket)
+        fields = bucket.schemas.current.fields
+        self._schema = pa.schema([pa.field(f.name, f.type.arrow, nullable=f.type.nullable) for f in fields])
+        self._row_bytes: float | None = None
+        self._dictionaries: list[str] | None = None
+
+    def write(self, chunks: Iterable[pa.Table], *, rows_per_file: int) -> list[WrittenAppendFile]:
+        """Write all rows in their order, in files of `rows_per_file` rows; the last may have fewer. No rows make no
+        file. Holds one row group in memory."""
+        limit, source = FileLimit(None, rows_per_file), ChunkSource(chunks)
+        files: list[WrittenAppendFile] = []
+        while source.row_bytes is not None:
+            files.append(self._write_file(source, limit))
+        return files
+
+    def _write_file(self, source: ChunkSource, limit: FileLimit) -> WrittenAppendFile:
+        name = self._naming.data("parquet")
+        path = f"{self._bucket.folder}/{name}"
+        schema = self._bucket.schemas.current
+        stats = PaimonFileStats(schema, level_stats_mode(schema, LEVEL))
+        with self._storage.create(path) as sink:
+            self._write_groups(sink, source, limit, stats)
+            size = sink.tell()
+        self._row_bytes = size / stats.rows
+        stats.min_sequence, stats.max_sequence = self._first_sequence, self._first_sequence + stats.rows - 1
+        record = file_record(name, size, stats, schema, level=LEVEL, now_ms=self._now_ms, source=FILE_SOURCE_COMPACT)
+        return WrittenAppendFile(path, stats.rows, size, record)
+
+    def _write_groups(self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: PaimonFileStats) -> None:
+        group = self._group(sink, source, limit, stats)
+        with pq.ParquetWriter(sink, self._schema, **self._settings(group)) as writer:
+            while group.num_rows:
+                writer.write_table(self._stored(group), row_group_size=ROW_GROUP_ROWS)
+                stats.add(group)
+                self._row_bytes = sink.tell() / stats.rows
+                group = self._group(sink, source, limit, stats)
+
+    def _group(self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: PaimonFileStats) -> pa.Table:
+        rows = limit.group_rows(source.row_bytes, self._row_bytes, size=sink.tell(), written=stats.rows)
+        return source.take(rows)
+
+    def _stored(self, chunk: pa.Table) -> pa.Table:
+        """The chunk with the types of data files. Raises CorruptMetadata for a null that its column forbids."""
+        for column in self._schema:
+            if not column.nullable and chunk.column(column.name).null_count:
+                nulls = chunk.column(column.name).null_count
+                raise CorruptMetadata(f"column {column.name}", "no nulls", f"{nulls} of {chunk.num_rows}")
+        return chunk.select(self.columns).cast(self._schema)
+
+    def _settings(self, first: pa.Table) -> WriterOptions:
+        if self._dictionaries is None:
+            self._dictionaries = with_dictionaries(first.select(self.columns))
+        codec, level = compression(self._bucket.schemas.current, LEVEL)
+        return {
+            "compression": codec,
+            "compression_level": level,
+            "use_dictionary": self._dictionaries,
+            "write_statistics": with_bounds(self._schema),
+            **SETTINGS,
+        }

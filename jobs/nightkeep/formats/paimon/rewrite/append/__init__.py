@@ -1,0 +1,1 @@
+"""What operations do to Paimon tables without keys: packing, clustering and deletion vectors of appended files."""

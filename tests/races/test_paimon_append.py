@@ -1,0 +1,150 @@
+"""Java and we on one table without keys, the other one always committing while one of us is between two stages."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+from tests.drivers.json_lines import EngineError
+from tests.drivers.paimon_java import PaimonJava
+from tests.formats.paimon.appended import SMALL, VECTORS, Appended, operate
+from tests.formats.paimon.contents import files, leftovers
+from tests.support.breaking import Ours, pause, paused
+
+from nightkeep.formats.paimon import format as paimon_format
+from nightkeep.model import Operation, Outcome
+
+
+def optimize_and_pause(pipe: Connection, table: Path, run_id: str, stage: str, settings: dict[str, object]) -> None:
+    pause(pipe, lambda: operate(table, Operation.OPTIMIZE, run_id=run_id, **settings), paimon_format, stage)
+
+
+def delete_and_pause(pipe: Connection, table: Path, run_id: str, stage: str, settings: dict[str, object]) -> None:
+    pause(
+        pipe, lambda: operate(table, Operation.DELETE, run_id=run_id, rows=str(settings["rows"])), paimon_format, stage
+    )
+
+
+def deleting(table: Appended, rows: str, *, before: str = "publish") -> AbstractContextManager[Ours]:
+    return paused(delete_and_pause, table.folder, "ours", before, {"rows": rows})
+
+
+def waiting(table: Appended, *, before: str = "publish", **settings: object) -> AbstractContextManager[Ours]:
+    return paused(optimize_and_pause, table.folder, "ours", before, settings)
+
+
+@pytest.fixture
+def table(paimon_java: PaimonJava, tmp_path: Path) -> Appended:
+    """One partition: three small files, two of them with vectors in one vector file."""
+    table = Appended.create(
+        paimon_java, tmp_path / "t", {**VECTORS, **SMALL}, columns=(("text", "STRING"),), partitioned=False
+    )
+    for _ in range(3):
+        table.append(20)
+    first, second, _ = names(table)
+    paimon_java.delete_positions(table.folder, {first: [1, 2], second: [3]})
+    return table
+
+
+def names(table: Appended) -> list[str]:
+    return [file.name for file in table.files()]
+
+
+@pytest.mark.parametrize("before", ["publish", "link"])
+def test_an_append_meanwhile_is_kept(table: Appended, before: str) -> None:
+    with waiting(table, before=before) as ours:
+        table.append(5)
+        truth = table.rows()
+        document = ours.go_on()
+    assert document["outcome"] == Outcome.VERIFIED, document["reason"]
+    assert table.rows() == truth and not table.vectors() and len(table.files()) == 2
+
+
+def delete_of_an_input(table: Appended) -> None:
+    table.java.delete_positions(table.folder, {names(table)[0]: [4]})
+
+
+def first_delete_of_an_input(table: Appended) -> None:
+    """No vector of ours is replaced: this file had none."""
+    table.java.delete_positions(table.folder, {names(table)[2]: [4]})
+
+
+def compaction(table: Appended) -> None:
+    assert table.java.compact(table.folder).snapshot
+
+
+def truncation(table: Appended) -> None:
+    table.java.truncate(table.folder)
+
+
+@pytest.mark.parametrize("meanwhile", [delete_of_an_input, first_delete_of_an_input, compaction, truncation])
+@pytest.mark.parametrize("before", ["publish", "link"])
+@pytest.mark.in_turn("before")
+def test_a_change_of_our_inputs_wins(table: Appended, meanwhile: Callable[[Appended], None], before: str) -> None:
+    with waiting(table, before=before) as ours:
+        at_gate = {name: data for name, data in files(table.folder).items() if "nk-" not in name}
+        meanwhile(table)
+        truth = table.rows()
+        document = ours.go_on()
+    assert (document["outcome"], document["committed_version"]) == (Outcome.CONFLICTED, None), document["reason"]
+    assert not [name for name in leftovers(table.folder, at_gate) if "nk-" in name]
+    assert table.rows() == truth
+    assert table.optimize().outcome in (Outcome.VERIFIED, Outcome.UNCHANGED)
+    assert table.rows() == truth
+
+
+def test_a_delete_elsewhere_is_kept(paimon_java: PaimonJava, tmp_path: Path) -> None:
+    """Of a file that we do not rewrite, in a vector file that we do not replace."""
+    options = {**VECTORS, "target-file-size": "1 b"}
+    table = Appended.create(paimon_java, tmp_path / "t", options, columns=(("text", "STRING"),), partitioned=False)
+    for _ in range(2):
+        table.append(20)
+    worn, other = names(table)
+    paimon_java.delete_positions(table.folder, {worn: range(10)})
+    with waiting(table) as ours:
+        paimon_java.delete_positions(table.folder, {other: [1]})
+        truth = table.rows()
+        document = ours.go_on()
+    assert document["outcome"] == Outcome.VERIFIED, document["reason"]
+    assert table.rows() == truth and table.vectors() == {other: [1]}
+
+
+@pytest.mark.parametrize("before", ["publish", "link"])
+def test_rows_appended_while_we_delete_stay(table: Appended, before: str) -> None:
+    truth = [row for row in table.rows() if row[0] > 30]
+    with deleting(table, "id <= 30", before=before) as ours:
+        table.java.write(table.folder, [("+I", 7, "d", "late")])
+        document = ours.go_on()
+    assert document["outcome"] == Outcome.VERIFIED, document["reason"]
+    assert table.rows() == sorted([*truth, (7, "d", "late")], key=repr)
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [delete_of_an_input, compaction, truncation, lambda table: table.optimize()],
+    ids=["delete", "compaction", "truncation", "optimize"],
+)
+def test_a_change_of_files_that_we_delete_from_wins(table: Appended, meanwhile: Callable[[Appended], None]) -> None:
+    with deleting(table, "id <= 60") as ours:
+        meanwhile(table)
+        truth = table.rows()
+        document = ours.go_on()
+    assert (document["outcome"], document["committed_version"]) == (Outcome.CONFLICTED, None), document["reason"]
+    assert table.rows() == truth
+
+
+@pytest.mark.parametrize("what", ["delete", "compaction"])
+def test_java_gives_up_what_it_prepared_before_our_commit(table: Appended, what: str) -> None:
+    """Its vectors would be of files that are gone, or its compaction of files that we replaced."""
+    java = table.java
+    handle = (
+        java.prepare_delete(table.folder, {names(table)[0]: [4]})
+        if what == "delete"
+        else str(java.prepare_compact(table.folder).handle)
+    )
+    assert table.optimize().outcome is Outcome.VERIFIED
+    truth = table.rows()
+    with pytest.raises(EngineError, match=r"(?i)conflict"):
+        java.commit_prepared(handle)
+    assert table.rows() == truth
