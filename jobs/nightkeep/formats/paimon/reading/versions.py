@@ -43,7 +43,10 @@ def find_version(
     name = f"snapshot/snapshot-{version}" if tag is None else f"tag/tag-{tag}"
     if not storage.exists(name):
         raise UsageError(f"{table.name}: expected {_there(storage, tag)}, found {version if tag is None else tag!r}")
-    return _read(table, storage, name, read_as=read_as, travels=True)
+    found = _read(table, storage, name, read_as=read_as, travels=True)
+    if version is not None and found.version != version:
+        raise CorruptMetadata(f"{table.name}/{name}", "its own id", str(found.version))
+    return found
 
 
 def readable(schema: PaimonSchema) -> PaimonSchema:
