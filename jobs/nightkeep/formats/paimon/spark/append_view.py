@@ -106,6 +106,10 @@ class AppendView:
         stored = stored_rows(self._spark, self._storage, self._schemas, fresh)
         return {units[place]: count for place, count in misstated(stored, self._schemas, fresh).items()}
 
+    def untold(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
+        """None: streaming readers of a table without keys follow its commits, and no changelog."""
+        return {}
+
     def _files(self, version: int, units: Sequence[UnitKey]) -> list[PaimonStoredFile]:
         held = self._snapshots[version].buckets
         shown = ((place, held[key], file) for place, key in enumerate(units) if key in held for file in held[key].files)
