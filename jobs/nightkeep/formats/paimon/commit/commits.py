@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nightkeep.errors import MissingFile
 from nightkeep.formats.paimon.commit import commit
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.snapshot import PaimonSnapshot
@@ -35,9 +36,24 @@ def rollback(table: Address, version: int) -> str:
 
 def _committed(table: Address, storage: Storage, run: Run, version: int) -> Committed:
     ours = read_version(table, storage, version)
-    # Vector files alone may have changed. Names of ours have the run's token.
-    fresh = (r for r in ours.index_records if run.token in str(r["_FILE_NAME"]).split("-"))
-    places = {(entry["_PARTITION"], entry["_BUCKET"]) for entry in (*ours.delta_entries, *fresh)}
+    places = {(entry["_PARTITION"], entry["_BUCKET"]) for entry in ours.delta_entries}
+    if not ours.schema.primary_keys:
+        places |= _vector_places(table, storage, run, ours)
     mine = (u.key for u in ours.units if (u.partition_bytes, u.key.bucket) in places)
     parent, why = commit.parent_of(storage, ours)
     return Committed(ours.identity, version - 1, tuple(mine), parent=parent, undermined=why)
+
+
+def _vector_places(table: Address, storage: Storage, run: Run, ours: PaimonSnapshot) -> set[tuple[object, object]]:
+    """Partitions and buckets in which a commit of this run changed vectors: a delete from a table without keys may
+    change nothing else. Names of our vector files have the run's token; those of the run's earlier commits are told
+    apart as long as the parent exists."""
+    try:
+        before = {record["_FILE_NAME"] for record in read_version(table, storage, ours.version - 1).index_records}
+    except MissingFile:
+        before = set()
+    return {
+        (record["_PARTITION"], record["_BUCKET"])
+        for record in ours.index_records
+        if record["_FILE_NAME"] not in before and run.token in str(record["_FILE_NAME"]).split("-")
+    }

@@ -1,0 +1,47 @@
+"""What is refused of a Paimon table: a case for each, and the page that lists them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nightkeep.formats.paimon.metadata import features
+from nightkeep.formats.paimon.metadata.feature_page import EXAMPLES, Example, document, refusal
+from nightkeep.formats.paimon.metadata.merge_engine import Function
+
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_what_the_page_lists_is_refused(number: int) -> None:
+    """By its own name: the value that makes the difference is in the refusal."""
+    example = EXAMPLES[number]
+    refused = refusal(example)
+    assert refused is not None
+    option, value = list(example.options.items())[-1]
+    named = (option, value, *option.split("."), *value.split(","))
+    assert any(word in refused.feature for word in named), refused.feature
+
+
+def test_no_two_lines_of_the_page_are_equal() -> None:
+    lines = document().splitlines()
+    assert len(lines) == len(set(lines))
+    assert len(lines) >= len(EXAMPLES)
+
+
+def test_every_option_that_is_refused_has_a_line() -> None:
+    page = document()
+    options = [*features._VALUES, *features._FLAGS, *features._PRESENT, *features._PREFIXES]
+    assert [option for option in options if f"option {option}" not in page] == []
+
+
+def test_a_table_without_any_of_it_is_handled() -> None:
+    assert refusal(Example({})) is None
+    for function in (Function.SUM, Function.MAX, Function.LAST_VALUE):
+        options = {"merge-engine": "aggregation", "fields.n.aggregate-function": str(function)}
+        assert refusal(Example(options)) is None
+
+
+def test_the_page_is_what_the_code_says() -> None:
+    assert (ROOT / "docs/paimon-features.md").read_text() == document()
