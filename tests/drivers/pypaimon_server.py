@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,6 +13,14 @@ from pypaimon.table.file_store_table import FileStoreTable  # type: ignore[impor
 from tests.drivers.canonical import column_to_arrow, order_key, rows_from_arrow, to_python
 
 Request = Mapping[str, Any]
+
+
+def read_arrow(request: Request) -> dict[str, Any]:
+    """Every row as an Arrow table, which is dropped: how many, and the CPU seconds that it took."""
+    builder = _open(request).new_read_builder()
+    started = time.process_time()
+    found = builder.new_read().to_arrow(builder.new_scan().plan().splits())
+    return {"rows": found.num_rows, "cpu_seconds": time.process_time() - started}
 
 
 def read(request: Request) -> dict[str, Any]:
@@ -68,7 +77,12 @@ def ping(request: Request) -> dict[str, Any]:
     return {"python": sys.version.split()[0]}
 
 
-VERBS: dict[str, Callable[[Request], dict[str, Any]]] = {"ping": ping, "read": read, "write": write}
+VERBS: dict[str, Callable[[Request], dict[str, Any]]] = {
+    "ping": ping,
+    "read": read,
+    "read_arrow": read_arrow,
+    "write": write,
+}
 
 
 def main() -> None:
