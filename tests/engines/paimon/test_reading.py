@@ -19,7 +19,9 @@ from tests.support.extended import some_extended
 import nightkeep
 from nightkeep.errors import UsageError
 from nightkeep.formats.paimon.data import columns as paimon_columns
+from nightkeep.spark.engine import Engine
 from nightkeep.sql_text.rows.typed_literals import spelled
+from nightkeep.tasks import inline, inline_exchange
 
 SHOP = Path(__file__).parents[3] / "samples" / "paimon" / "shop.db"
 SAMPLES = ("orders", "customers", "positions", "stock", "events_input", "untouched", "ledger")
@@ -158,6 +160,29 @@ def test_an_append_table_is_read_file_by_file(paimon_java: PaimonJava, tmp_path:
     plan = nightkeep.read_plan(f"paimon:{table}", where="day = 'd1' AND k > 12")
     assert "1 of 2 partitions left out by partition values" in str(plan)
     assert "1 of 2 files left out by statistics of files" in str(plan)
+
+
+def test_vectors_of_an_append_table_hide_rows(
+    paimon_java: PaimonJava, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Engine, "mapper", lambda engine: inline)
+    monkeypatch.setattr(Engine, "exchange", lambda engine: inline_exchange)
+    table = tmp_path / "t"
+    options = {"bucket": "-1", "deletion-vectors.enabled": "true", "deletion-vector.index-file.target-size": "1 b"}
+    paimon_java.create(table, Layout(columns=[("k", "INT"), ("day", "STRING")], options=options))
+    for start in (0, 10, 20):
+        paimon_java.write(table, [("+I", k, f"d{k % 2}") for k in range(start, start + 10)])
+    for where in ("k IN (3, 4, 15)", "k BETWEEN 22 AND 24 OR k = 9"):
+        document = nightkeep.delete(
+            f"paimon:{table}", rows_where=where, no_check=True, reports=tmp_path / "reports"
+        )  # fmt: skip
+        assert document.outcome == "verified", document.reason
+    theirs = paimon_java.read(table)
+    found = nightkeep.read(f"paimon:{table}").read_all()
+    assert in_order([list(row) for row in zip(*found.to_pydict().values(), strict=True)]) == in_order(theirs.rows)
+    assert found.num_rows == 23
+    some = nightkeep.read(f"paimon:{table}", where="k > 20 AND day = 'd1'", columns="k").read_all()
+    assert sorted(some.column("k").to_pylist()) == [21, 25, 27, 29]
 
 
 def test_the_bucket_of_a_key_is_where_java_put_it(paimon_java: PaimonJava, tmp_path: Path) -> None:

@@ -148,16 +148,6 @@ def test_the_raw_view_of_levels_that_repeat_keys_is_refused() -> None:
         sections(snapshot_of(made.bucket()), ReadView.RAW)
 
 
-def test_several_vector_files_in_a_bucket_are_refused() -> None:
-    made = MadeBucket(dict(VECTORS))
-    made.add(5, [Row(1, "a")])
-    bucket = made.bucket()
-    entry = {"_PARTITION": bucket.partition_bytes, "_BUCKET": 0, "_INDEX_TYPE": "DELETION_VECTORS"}
-    snapshot = replace(snapshot_of(bucket), index_records=(entry, entry))
-    with pytest.raises(RefusedTable, match="several files of deletion vectors in one bucket are not read"):
-        sections(snapshot, ReadView.RAW)
-
-
 def test_a_narrowed_bucket_names_no_other_schema() -> None:
     made = MadeBucket(dict(VECTORS))
     made.add(5, [Row(1, "a")])

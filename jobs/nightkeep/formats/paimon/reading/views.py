@@ -16,7 +16,7 @@ from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.binary_row import SortKey, sort_key
 from nightkeep.formats.paimon.metadata.merge_engine import sequence_fields
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors, option_bool, option_int
-from nightkeep.formats.paimon.metadata.snapshot import VECTORS_INDEX, Bucket, PaimonDataFile, PaimonSnapshot, Schemas
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, PaimonSnapshot, Schemas
 from nightkeep.protocol.reading import FileSection, ReadFile, ReadView
 
 
@@ -35,7 +35,6 @@ def sections(snapshot: PaimonSnapshot, view: ReadView) -> Sequence[FileSection[B
     if view is ReadView.RAW and schema.primary_keys and not _is_unique_above_level0(schema):
         feature = "the raw view of a table with primary keys and without deletion vectors is not handled"
         raise RefusedTable(snapshot.table.name, feature, f"use view {ReadView.MERGE_ON_READ} or none")
-    _refuse_several_vector_files(snapshot)
     return tuple(section for bucket in snapshot.units for section in _sections(bucket, view) if section.files)
 
 
@@ -48,7 +47,7 @@ def narrowed(bucket: Bucket, names: Collection[str]) -> Bucket:
         bucket,
         files=files,
         vectors=tuple(vector for vector in bucket.vectors if vector.data_file in names),
-        index_records=tuple(_narrowed(record, names) for record in bucket.index_records),
+        index_records=tuple(_narrowed(bucket.index_records, names)),
         schemas=Schemas(bucket.schemas.current, by_id),
     )
 
@@ -56,29 +55,20 @@ def narrowed(bucket: Bucket, names: Collection[str]) -> Bucket:
 def content(bucket: Bucket) -> Hashable:
     """The files with their levels, and the places of their vectors: a vector file is written once."""
     files = frozenset((file.name, file.level, file.bytes) for file in bucket.files)
-    return (files, bucket.index_files, bucket.vectors) if bucket.vectors else (files, (), ())
+    return files, bucket.index_files, bucket.vectors
 
 
-def _narrowed(record: Record, names: Collection[str]) -> Record:
-    """The entry of a vector file with only the vectors of these files."""
-    ranges = record.get("_DELETIONS_VECTORS_RANGES") or []
-    return {**record, "_DELETIONS_VECTORS_RANGES": [item for item in ranges if item["f0"] in names]}
+def _narrowed(records: Sequence[Record], names: Collection[str]) -> Iterator[Record]:
+    """The entries of vector files with only the vectors of these files; none of a file without any."""
+    for record in records:
+        ranges = [item for item in record.get("_DELETIONS_VECTORS_RANGES") or [] if item["f0"] in names]
+        if ranges:
+            yield {**record, "_DELETIONS_VECTORS_RANGES": ranges}
 
 
 def _is_unique_above_level0(schema: PaimonSchema) -> bool:
     first_row = schema.options.get("merge-engine", "").lower() == "first-row"
     return first_row or has_vectors(schema)
-
-
-def _refuse_several_vector_files(snapshot: PaimonSnapshot) -> None:
-    places = [
-        (record["_PARTITION"], record["_BUCKET"])
-        for record in snapshot.index_records
-        if record["_INDEX_TYPE"] == VECTORS_INDEX
-    ]
-    if len(set(places)) != len(places):
-        feature = "several files of deletion vectors in one bucket are not read"
-        raise RefusedTable(snapshot.table.name, feature, "read it with its engine")
 
 
 def _sections(bucket: Bucket, view: ReadView) -> Iterator[FileSection[Bucket]]:
