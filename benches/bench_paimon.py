@@ -20,6 +20,7 @@ from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import Compacted, Compaction, Layout, RandomRows, Scan
 
 from nightkeep.formats import open_table
+from nightkeep.formats.paimon.metadata.file_formats import FORMATS
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.reports import RunDocument
@@ -64,13 +65,14 @@ class Size:
     level0: int
     engine: str = "deduplicate"
     vectors: bool = True
+    file_format: str = "parquet"
     buckets: int = 8
     delete_every: int = 10
 
     @staticmethod
-    def parse(text: str, engine: str, *, vectors: bool) -> Size:
+    def parse(text: str, engine: str, *, vectors: bool, file_format: str) -> Size:
         base, level0 = (int(float(part) * 1_000_000) for part in text.split("+"))
-        return Size(base, level0, engine, vectors)
+        return Size(base, level0, engine, vectors, file_format)
 
     @property
     def commits(self) -> int:
@@ -89,14 +91,14 @@ class Size:
     def __str__(self) -> str:
         rows = f"{self.base / 1e6:g} M base + {self.level0 / 1e6:g} M level-0 rows"
         kind = "" if self.vectors else ", no vectors, full compaction"
-        return f"{self.engine}{kind}, {rows}, {self.buckets} buckets"
+        return f"{self.engine}, {self.file_format}{kind}, {rows}, {self.buckets} buckets"
 
 
 def build(java: PaimonJava, table: Path, size: Size) -> None:
     """Even keys below 2 x base on the top level, then level-0 commits of random keys, some of them deletes."""
     plain = {"bucket": str(size.buckets), "write-only": "true"}
     plain |= {"deletion-vectors.enabled": "true"} if size.vectors else {}
-    options = {**plain, **ENGINES[size.engine]}
+    options = {**plain, **ENGINES[size.engine], "file.format": size.file_format}
     java.create(table, Layout(columns=COLUMNS, primary_keys=("order_id",), options=options))
     java.write_random(table, RandomRows(rows=size.base, seed=1, sequential=True, step=2), timeout=TIMEOUT)
     java.compact(table, Compaction(full=True, threads=2), timeout=TIMEOUT)
@@ -178,6 +180,7 @@ def main() -> None:
     parser.add_argument("--verify", default="full")
     parser.add_argument("--engine", default="deduplicate", choices=ENGINES)
     parser.add_argument("--no-vectors", action="store_true", help="a full compaction of a table without vectors")
+    parser.add_argument("--format", default="parquet", choices=FORMATS)
     arguments = parser.parse_args()
     names = ("pyspark", "pyarrow", "polars")
     print(json.dumps({"machine": platform.processor() or platform.machine(), "cores": os.cpu_count(),
@@ -185,7 +188,8 @@ def main() -> None:
     vectors = not arguments.no_vectors
     for text in arguments.sizes or (["4+0.4", "20+2"] if vectors else ["20+4"]):
         with tempfile.TemporaryDirectory(prefix="nightkeep-bench-") as folder:
-            measure(Size.parse(text, arguments.engine, vectors=vectors), Path(folder), verify=arguments.verify)
+            size = Size.parse(text, arguments.engine, vectors=vectors, file_format=arguments.format)
+            measure(size, Path(folder), verify=arguments.verify)
 
 
 if __name__ == "__main__":

@@ -41,8 +41,8 @@ class PaimonJava(Engine):
         command = [
             java,
             f"-Xmx{memory}",
-            *java_options,
             "-Duser.timezone=UTC",
+            *java_options,
             f"-Djava.io.tmpdir={scratch}",
             "-cp",
             pathsep.join((str(classes), *class_path)),

@@ -1,6 +1,6 @@
 """Seed -> a history: tables that differ in keys, buckets and compaction options, with eventful lives."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -19,7 +19,7 @@ from tests.drivers.history import (
     Values,
 )  # fmt: skip
 from tests.drivers.paimon_values import Layout
-from tests.drivers.random_values import PRIMITIVES, WIDER, nth_value, odd_text, random_value
+from tests.drivers.random_values import PRIMITIVES, WIDER, kept_in_orc, nth_value, odd_text, random_value
 
 # Columns of a key. In every shape one of them can tell any two rows apart.
 KEY_SHAPES: tuple[tuple[str, ...], ...] = (
@@ -58,6 +58,18 @@ SETTABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("file.compression", ("zstd", "none")),
 )
 
+FILE_FORMATS: tuple[Mapping[str, str], ...] = (
+    {"file.format": "orc"},
+    {"file.format": "orc"},
+    {"file.format": "orc", "file.format.per.level": "0:parquet"},
+    {"file.format.per.level": "5:orc"},
+    {"file.format.per.level": "0:orc,4:orc"},
+    {"file.format": "avro"},
+    {"file.format.per.level": "0:avro"},
+    {"file.format": "orc", "file.format.per.level": "0:avro,5:parquet"},
+)
+
+CODEC = "file.compression"
 SMALL_NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL(5, 2)", "DOUBLE", "FLOAT")
 GROUP_TYPES = ("INT", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP(3)", "DECIMAL(12, 2)", "DATE")
 RETRACTED = ("last_value", "last_non_null_value")
@@ -134,6 +146,30 @@ def merge_history(seed: int) -> History:
     return History(seed, layout, _steps(layout, random))
 
 
+def format_history(seed: int) -> History:
+    """A history of a table with data files of other formats than Parquet, on all levels or on some."""
+    random = Random(f"format {seed}")
+    plain = _layout(random)
+    options = {**plain.options, **random.choice(FILE_FORMATS)}
+    if "avro" in str(options):
+        # Codecs that every format has; "zlib" of one is "deflate" of another.
+        options[CODEC] = random.choice(("zstd", "snappy"))
+    elif options.get(CODEC) == "none" and random.random() < 0.5:
+        options[CODEC] = "lz4"
+    if random.random() < 0.3:
+        options["data-file.thin-mode"] = "true"
+    if random.random() < 0.2:
+        # Of no account in compactions.
+        options["target-file-row-num"] = "20"
+    layout = replace(plain, columns=[(name, _stored_type(text)) for name, text in plain.columns], options=options)
+    return History(seed, layout, _steps(layout, random))
+
+
+def _stored_type(text: str) -> str:
+    """A type that all formats have. Java's readers shift zoned times by their own zone, and in ORC files alone."""
+    return text.replace(" WITH LOCAL TIME ZONE", "").replace("TIMESTAMP(9)", "TIMESTAMP(6)")
+
+
 def changelog_history(seed: int) -> History:
     """A history of a table whose compactions tell what they change, of any merge engine.
 
@@ -168,8 +204,16 @@ Columns = Sequence[tuple[str, str]]
 
 def plain_history(seed: int) -> History:
     """A history of a table without deletion vectors, of each merge engine in turn."""
-    made = merge_history(seed) if seed % 3 else random_history(seed)
-    random = Random(f"plain {seed}")
+    return _without_vectors(merge_history(seed) if seed % 3 else random_history(seed))
+
+
+def plain_format_history(seed: int) -> History:
+    """A history of a table without deletion vectors, with data files of other formats than Parquet."""
+    return _without_vectors(format_history(seed))
+
+
+def _without_vectors(made: History) -> History:
+    random = Random(f"plain {made.seed}")
     options = {name: value for name, value in made.layout.options.items() if name not in _OF_LOOKUPS}
     # Without a lookup, only enough runs are a reason to compact, unless level 0 is to be lifted at any time.
     options["num-sorted-run.compaction-trigger"] = random.choice(("2", "2", "3", "5"))
@@ -310,6 +354,9 @@ class _Life:
         self._keyspace = self._random.choice((60, 600, 1200, 2400))
         self._narrow = self._random.random() < 0.4
         self._spelled = self._random.random() < 0.5
+        named = [value for name, value in layout.options.items() if name.startswith("file.format")]
+        self._in_orc = any("orc" in value for value in named)
+        self._in_avro = any("avro" in value for value in named)
 
     def happen(self) -> None:
         """Anything but a commit of random rows."""
@@ -380,11 +427,12 @@ class _Life:
             self._columns = [(name, text) for name, text in self._columns if name != added[-1]]
             self._add(Alter(({"change": "drop_column", "name": added[-1]},)))
         elif kind < 0.85:
-            name, values = self._random.choice(SETTABLE)
+            name, values = self._random.choice([each for each in SETTABLE if not (self._in_avro and each[0] == CODEC)])
             self._add(Alter(({"change": "set_option", "name": name, "value": self._random.choice(values)},)))
         else:
             column = f"va{len(self._columns)}"
-            self._columns.append((column, self._random.choice(PRIMITIVES)))
+            added_type = self._random.choice(PRIMITIVES)
+            self._columns.append((column, _stored_type(added_type) if self._in_orc or self._in_avro else added_type))
             self._add(Alter(({"change": "add_column", "name": column, "type": self._columns[-1][1]},)))
 
     def _add(self, step: Step) -> None:
@@ -432,7 +480,10 @@ class _Life:
             return None
         if name.startswith("t"):
             return self._random.choice(TEXTS)
-        return self._number(bare) if name.startswith("n") else random_value(bare, self._random)
+        if name.startswith("n"):
+            return self._number(bare)
+        value = random_value(bare, self._random)
+        return kept_in_orc(value, bare) if self._in_orc else value
 
     def _in_group(self, bare: str) -> Any:
         if bare in ("DOUBLE", "STRING"):

@@ -91,6 +91,21 @@ def random_value(type_text: str, random: Random) -> Any:
     return _PLAIN[name](random)
 
 
+def kept_in_orc(value: Any, type_text: str) -> Any:
+    """A value of the type that ORC files, and Arrow's reader and writer of them, keep as it is.
+
+    Java takes trailing blanks off CHAR values; Arrow holds times near ours, and writes no fractions before 1970.
+    """
+    if type_text.startswith("CHAR"):
+        return value.rstrip(" ")
+    if not type_text.startswith("TIMESTAMP"):
+        return value
+    if not _NANO_YEARS[0].year < int(value[:4]) < _NANO_YEARS[1].year:
+        value = f"20{value[2:4]}-01-02{value[10:]}"
+    before, dot, fraction = value.partition(".")
+    return value if value >= "1970" else f"{before}{dot}{'0' * len(fraction)}"
+
+
 def nth_value(type_text: str, number: int) -> Any:
     """A value per number, injective and in the type's order for numbers below 100,000: keys, sequences."""
     name, first, second, _ = TypeText.parse(type_text)

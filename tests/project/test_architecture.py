@@ -81,6 +81,8 @@ SHARED_WITH_THE_REWRITE = {
     "encodings.*": "Bytes are decoded by one code; golden files of the engines hold it to what they wrote.",
     "formats.*.metadata.*": "The candidate's metadata is decoded from its staged bytes, as a reader would.",
     "formats.*.data.columns": "Data files are read by one code; Spark's own Parquet reader is the second opinion.",
+    "formats.paimon.data.nested_columns": "As `columns`: fields of nested columns.",
+    "formats.paimon.data.stored_rows": "As `columns`: the bytes of each file format.",
     "formats.*.data.conform": "As `columns`: types widened and nested fields found for both sides.",
     "formats.delta.data.bounds": "Statistics are parsed, not computed: the audit computes its own from the rows.",
     "formats.*.deletes.*": "Vectors and position deletes are decoded by one code; the gate calls no encoder.",
@@ -96,7 +98,7 @@ SHARED_WITH_THE_REWRITE = {
 """What the gate and a rewrite or a commit both import, above errors and stores, each with the reason."""
 
 SHARED_WITH_THE_CHECK = {
-    "encodings.*": "Bytes of metadata are decoded by one code.",
+    "encodings.*": "Bytes of metadata are decoded by one code, and files that Spark cannot read as they are.",
     "formats.*.deletes.vectors": "Spark has no decoder of deletion vectors; it anti-joins what ours decodes.",
     "formats.*.deletes.z85": "The text of Delta's vector descriptors.",
     "formats.iceberg.catalog.*": "Where a table's metadata is, its catalog says.",

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
+from nightkeep.encodings.arrow_limits import LIMITS, beyond_arrow
+from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.kernels.bitmap import Width, from_positions, mask
 from nightkeep.kernels.int96 import open_parquet
 from nightkeep.model.arrow_types import ArrowField
@@ -23,8 +24,6 @@ BATCH_ROWS: Final = 1 << 16
 _SMALLER: Final = 16
 _UNSUPPORTED: Final = "not supported by the C++ implementation"
 """Part of the message of the OSError for a codec that Arrow knows but lacks (arrow/util/compression.cc)."""
-LIMITS: Final = (pa.ArrowNotImplementedError, pa.ArrowCapacityError)
-"""What Arrow raises for a sound file that it cannot read: an array beyond 2 GiB, a codec that it lacks."""
 
 
 class ParquetRows:
@@ -103,12 +102,6 @@ class ParquetRows:
             if _UNSUPPORTED in str(failure):
                 raise beyond_arrow(self._subject, failure) from failure
             raise CorruptMetadata(self._subject, "pages of a Parquet file", reason_of(failure)) from failure
-
-
-def beyond_arrow(subject: str, failure: Exception) -> RefusedTable:
-    """The refusal of a file for one of LIMITS."""
-    advice = "rewrite it with the engine that wrote it, in smaller row groups or with another codec"
-    return RefusedTable(subject, f"a file beyond what Arrow reads: {reason_of(failure)}", advice)
 
 
 def only(pieces: Iterable[tuple[int, pa.Table]], positions: BitMap64) -> Iterator[pa.Table]:

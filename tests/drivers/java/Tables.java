@@ -61,27 +61,32 @@ final class Tables {
         return PaimonDriver.JSON.readTree(text);
     }
 
-    private static SchemaChange change(JsonNode change) {
-        String name = change.path("name").asText();
+    private static SchemaChange change(JsonNode change) throws java.io.IOException {
+        String option = change.path("name").asText();
+        // A dot leads into a nested column.
+        String[] name = option.split("\\.");
         switch (change.required("change").asText()) {
             case "add_column":
-                return SchemaChange.addColumn(name, type(change.required("type").asText()));
+                return SchemaChange.addColumn(name, type(change.required("type").asText()), null, null);
             case "rename_column":
                 return SchemaChange.renameColumn(name, change.required("to").asText());
             case "drop_column":
                 return SchemaChange.dropColumn(name);
             case "change_type":
-                return SchemaChange.updateColumnType(name, type(change.required("type").asText()));
+                return SchemaChange.updateColumnType(name, type(change.required("type").asText()), false);
             case "set_option":
-                return SchemaChange.setOption(name, change.required("value").asText());
+                return SchemaChange.setOption(option, change.required("value").asText());
             case "remove_option":
-                return SchemaChange.removeOption(name);
+                return SchemaChange.removeOption(option);
             default:
                 throw new IllegalArgumentException("schema change: unknown kind in " + change);
         }
     }
 
-    static DataType type(String text) {
+    static DataType type(String text) throws java.io.IOException {
+        if (text.startsWith("{")) {
+            return DataTypeJsonParser.parseDataType(PaimonDriver.JSON.readTree(text));
+        }
         return DataTypeJsonParser.parseAtomicTypeSQLString(text);
     }
 

@@ -5,18 +5,28 @@ import java.time.LocalTime;
 import java.time.format.DateTimeFormatter;
 import java.util.Base64;
 import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.Map;
 import org.apache.paimon.data.BinaryString;
 import org.apache.paimon.data.DataGetters;
 import org.apache.paimon.data.Decimal;
+import org.apache.paimon.data.GenericArray;
+import org.apache.paimon.data.GenericMap;
 import org.apache.paimon.data.GenericRow;
+import org.apache.paimon.data.InternalArray;
+import org.apache.paimon.data.InternalMap;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.data.Timestamp;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import org.apache.paimon.types.ArrayType;
 import org.apache.paimon.types.DataType;
 import org.apache.paimon.types.DecimalType;
+import org.apache.paimon.types.IntType;
 import org.apache.paimon.types.LocalZonedTimestampType;
+import org.apache.paimon.types.MapType;
+import org.apache.paimon.types.MultisetType;
 import org.apache.paimon.types.RowType;
 import org.apache.paimon.types.TimestampType;
 import org.apache.paimon.utils.InternalRowUtils;
@@ -68,9 +78,34 @@ final class Values {
             case TIMESTAMP_WITH_LOCAL_TIME_ZONE:
                 int precision = ((LocalZonedTimestampType) type).getPrecision();
                 return NODES.textNode(timestamp((Timestamp) value, precision) + "Z");
+            case ARRAY:
+                return items((InternalArray) value, ((ArrayType) type).getElementType());
+            case MAP:
+                return entries((InternalMap) value, ((MapType) type).getKeyType(), ((MapType) type).getValueType());
+            case MULTISET:
+                return entries((InternalMap) value, ((MultisetType) type).getElementType(), new IntType());
+            case ROW:
+                return toJson((InternalRow) value, (RowType) type);
             default:
-                throw new UnsupportedOperationException("type: expected a primitive, found " + type);
+                throw new UnsupportedOperationException("type: not one that the driver knows: " + type);
         }
+    }
+
+    private static ArrayNode items(InternalArray array, DataType type) {
+        ArrayNode result = NODES.arrayNode(array.size());
+        for (int i = 0; i < array.size(); i++) {
+            result.add(toJson(array, i, type));
+        }
+        return result;
+    }
+
+    /** Pairs of key and value, in the order of the map. */
+    private static ArrayNode entries(InternalMap map, DataType key, DataType value) {
+        ArrayNode result = NODES.arrayNode(map.size());
+        for (int i = 0; i < map.size(); i++) {
+            result.add(NODES.arrayNode(2).add(toJson(map.keyArray(), i, key)).add(toJson(map.valueArray(), i, value)));
+        }
+        return result;
     }
 
     private static JsonNode floating(double value) {
@@ -136,9 +171,27 @@ final class Values {
             case TIMESTAMP_WITHOUT_TIME_ZONE:
             case TIMESTAMP_WITH_LOCAL_TIME_ZONE:
                 return timestamp(json);
+            case ARRAY:
+                Object[] items = new Object[json.size()];
+                for (int i = 0; i < items.length; i++) {
+                    items[i] = toValue(json.get(i), ((ArrayType) type).getElementType());
+                }
+                return new GenericArray(items);
+            case MAP:
+                return map(json, ((MapType) type).getKeyType(), ((MapType) type).getValueType());
+            case MULTISET:
+                return map(json, ((MultisetType) type).getElementType(), new IntType());
+            case ROW:
+                return toRow(json, 0, (RowType) type);
             default:
-                throw new UnsupportedOperationException("type: expected a primitive, found " + type);
+                throw new UnsupportedOperationException("type: not one that the driver knows: " + type);
         }
+    }
+
+    private static GenericMap map(JsonNode pairs, DataType key, DataType value) {
+        Map<Object, Object> map = new LinkedHashMap<>();
+        pairs.forEach(pair -> map.put(toValue(pair.get(0), key), toValue(pair.get(1), value)));
+        return new GenericMap(map);
     }
 
     /** Hex text, or {"base64": text}. */

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 from tests.drivers.paimon_java import PaimonJava
-from tests.drivers.random_history import changelog_history, merge_history, plain_history
+from tests.drivers.random_history import (
+    changelog_history,
+    format_history,
+    merge_history,
+    plain_format_history,
+    plain_history,
+)
 from tests.formats.paimon.changelogs import told_seam
 from tests.formats.paimon.two_compactions import compaction_seam
 from tests.formats.paimon.two_engines import check_history
@@ -30,6 +36,20 @@ def test_an_upgrade_merges_rows_as_java_does(seed: int, paimon_java: PaimonJava,
 @pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=9))
 def test_a_compaction_without_vectors_does_what_java_does(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path, plain_history, compaction_seam)
+
+
+@pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=6))
+def test_an_upgrade_reads_and_writes_files_of_other_formats_as_java_does(
+    seed: int, paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    check_history(paimon_java, seed, tmp_path, format_history)
+
+
+@pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=3))
+def test_a_compaction_without_vectors_reads_and_writes_files_of_other_formats(
+    seed: int, paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    check_history(paimon_java, seed, tmp_path, plain_format_history, compaction_seam)
 
 
 @pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=6))

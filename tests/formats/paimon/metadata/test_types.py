@@ -1,12 +1,14 @@
 """Type text: what Paimon writes is read, what we cannot read keeps its name, casts lose nothing."""
 
 import decimal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from nightkeep.formats.paimon.metadata.types import MAX_LENGTH, PaimonType, TypeRoot, evolves, parse_type
+from nightkeep.formats.paimon.metadata.type_changes import evolves
+from nightkeep.formats.paimon.metadata.types import MAX_LENGTH, PaimonType, TypeRoot, parse_type
 
 READ = {
     "BIGINT NOT NULL": (PaimonType(TypeRoot.BIGINT, nullable=False), pa.int64()),
@@ -72,14 +74,10 @@ def test_other_spellings(text: str) -> None:
 @pytest.mark.parametrize(
     ("source", "root", "nullable"),
     [
-        ({"type": "ARRAY NOT NULL", "element": "INT"}, TypeRoot.NESTED, False),
-        ({"type": "MAP", "key": "STRING", "value": "INT"}, TypeRoot.NESTED, True),
-        ({"type": "ROW", "fields": [{"id": 3, "name": "a", "type": "INT"}]}, TypeRoot.NESTED, True),
-        ({"type": "MULTISET", "element": "STRING NOT NULL"}, TypeRoot.NESTED, True),
-        ({"type": "VECTOR", "element": "FLOAT", "length": 3}, TypeRoot.NESTED, True),
+        ({"type": "VECTOR", "element": "FLOAT", "length": 3}, TypeRoot.OTHER, True),
         ({"type": "SHAPE", "sides": 3}, TypeRoot.OTHER, True),
-        ("ARRAY<INT> NOT NULL", TypeRoot.NESTED, False),
-        ("INT ARRAY", TypeRoot.NESTED, True),
+        ("ARRAY<INT> NOT NULL", TypeRoot.OTHER, False),
+        ("INT ARRAY", TypeRoot.OTHER, True),
         ("VARIANT", TypeRoot.OTHER, True),
         ("BLOB NOT NULL", TypeRoot.OTHER, False),
         ("INTERVAL DAY TO SECOND", TypeRoot.OTHER, True),
@@ -92,8 +90,53 @@ def test_what_we_cannot_hold_keeps_its_text(source: object, root: TypeRoot, null
     kind = parse_type(source)  # type: ignore[arg-type]
     assert (kind.root, kind.nullable, kind.is_primitive) == (root, nullable, False)
     assert str(kind) == source or all(str(item) in str(kind) for item in dict(source))  # type: ignore[call-overload]
-    with pytest.raises(ValueError, match="expected a primitive type"):
+    with pytest.raises(ValueError, match="expected a type that Arrow holds"):
         _ = kind.arrow
+
+
+NESTED = [
+    ({"type": "ARRAY NOT NULL", "element": "INT"}, TypeRoot.ARRAY, pa.list_(pa.field("element", pa.int32()))),
+    (
+        {"type": "MAP", "key": "STRING", "value": "INT NOT NULL"},
+        TypeRoot.MAP,
+        pa.map_(pa.string(), pa.field("value", pa.int32(), nullable=False)),
+    ),
+    (
+        {"type": "ROW", "fields": [{"id": 3, "name": "a", "type": {"type": "ARRAY", "element": "DATE"}}]},
+        TypeRoot.ROW,
+        pa.struct([pa.field("a", pa.list_(pa.field("element", pa.date32())))]),
+    ),
+    (
+        {"type": "MULTISET", "element": "STRING NOT NULL"},
+        TypeRoot.MULTISET,
+        pa.map_(pa.string(), pa.field("value", pa.int32(), nullable=False)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "root", "arrow"), NESTED)
+def test_nested_types_have_parts(source: Any, root: TypeRoot, arrow: pa.DataType) -> None:
+    kind = parse_type(source)
+    assert (kind.root, kind.is_nested, kind.is_primitive, kind.nullable) == (
+        root,
+        True,
+        False,
+        "NOT" not in str(source["type"]),
+    )
+    assert kind.arrow == arrow
+    assert all(not leaf.is_nested for leaf in kind.leaves)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"type": "ARRAY"}, {"type": "ROW"}, {"type": "ROW", "fields": [1]}, {"type": "MAP", "key": "INT"},
+        {"type": "ROW", "fields": [{"id": "3", "name": "a", "type": "INT"}]},
+    ],
+)  # fmt: skip
+def test_nested_types_without_their_parts_are_errors(source: Any) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        parse_type(source)
 
 
 @pytest.mark.parametrize(

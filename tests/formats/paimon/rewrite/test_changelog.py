@@ -14,7 +14,7 @@ from tests.formats.paimon.made_bucket import INT, RUN, MadeBucket, Row, buckets
 from tests.formats.paimon.rewrite.test_rewrite import after, full_task, lifting
 from tests.support.examples import examples
 
-from nightkeep.formats.paimon.data import columns, write
+from nightkeep.formats.paimon.data import columns, file_output
 from nightkeep.formats.paimon.data.columns import PaimonFileReader
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
 from nightkeep.formats.paimon.gate.changelog_audit import changelog_file_faults
@@ -104,7 +104,7 @@ def test_a_full_compaction_tells_what_it_changes(made: MadeBucket) -> None:
 )
 def test_a_lift_tells_what_it_changes(made: MadeBucket, chunk_rows: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(write, "ROW_GROUP_ROWS", chunk_rows)
+        patch.setattr(file_output, "ROW_GROUP_ROWS", chunk_rows)
         patch.setattr(columns, "BATCH_ROWS", 2)
         require_told(made, lifting(made, 3))
 

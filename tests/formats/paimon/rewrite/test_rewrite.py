@@ -9,7 +9,7 @@ from pyroaring import BitMap64
 from tests.formats.paimon.made_bucket import INT, RUN, MadeBucket, Row, buckets
 from tests.support.examples import examples
 
-from nightkeep.formats.paimon.data import write
+from nightkeep.formats.paimon.data import file_output
 from nightkeep.formats.paimon.data.columns import PaimonFileReader
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
 from nightkeep.formats.paimon.gate.file_audit import file_faults
@@ -164,7 +164,7 @@ def test_nothing_to_mark_writes_no_vector_file() -> None:
 def test_small_row_groups_and_targets_change_nothing_but_files(
     group_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(write, "ROW_GROUP_ROWS", group_rows)
+    monkeypatch.setattr(file_output, "ROW_GROUP_ROWS", group_rows)
     made = MadeBucket()
     made.add(5, [Row(key, f"old {key}") for key in range(0, 20, 2)])
     made.add(0, [Row(key, f"new {key}", 20 + key) for key in range(0, 20, 3)])

@@ -18,7 +18,8 @@ from nightkeep.encodings.parquet_settings import SETTINGS, WriterOptions
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon.data.columns import value_columns
 from nightkeep.formats.paimon.data.file_statistics import PaimonFileStats, level_stats_mode
-from nightkeep.formats.paimon.data.write import FILE_SOURCE_COMPACT, compression, file_record
+from nightkeep.formats.paimon.data.write import FILE_SOURCE_COMPACT, file_record
+from nightkeep.formats.paimon.metadata.file_formats import compression
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
 from nightkeep.kernels.row_groups import ROW_GROUP_ROWS, ChunkSource, FileLimit, with_bounds, with_dictionaries
@@ -68,7 +69,7 @@ class AppendFileWriter:
         name = self._naming.data("parquet")
         path = f"{self._bucket.folder}/{name}"
         schema = self._bucket.schemas.current
-        stats = PaimonFileStats(schema, level_stats_mode(schema, LEVEL))
+        stats = PaimonFileStats(schema, level_stats_mode(schema, LEVEL), file_format="parquet")
         with self._storage.create(path) as sink:
             self._write_groups(sink, source, limit, stats)
             size = sink.tell()

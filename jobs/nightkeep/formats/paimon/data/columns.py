@@ -6,19 +6,22 @@ Positions are physical row ordinals of the file. Java class: C/io/KeyValueFileRe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from nightkeep.encodings.parquet_rows import LIMITS, beyond_arrow
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
+from nightkeep.formats.paimon.data.nested_columns import absent, conformed
+from nightkeep.formats.paimon.data.stored_rows import Edges, ParquetStoredRows, beyond_nanoseconds, open_stored
+from nightkeep.formats.paimon.metadata.file_formats import format_of, refuse_mixed_times
 from nightkeep.formats.paimon.metadata.schema import PaimonField
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
-from nightkeep.formats.paimon.metadata.types import PaimonType, evolves
-from nightkeep.kernels.int96 import open_parquet, times
+from nightkeep.formats.paimon.metadata.type_changes import evolves
+from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.storage import Storage
 
@@ -34,11 +37,15 @@ _SYSTEM = {SEQUENCE: pa.int64(), KIND: pa.int8()}
 
 @dataclass(frozen=True, slots=True)
 class FileColumn:
-    """A column to read: `name` is its current name, `stored` its name in this file (None: filled with nulls)."""
+    """A column to read: `name` is its current name, `stored` its name in this file (None: filled with nulls).
+
+    `written` and `wanted` are its types then and now; None for a system column.
+    """
 
     name: str
     stored: str | None
     written: PaimonType | None
+    wanted: PaimonType | None
     logical: pa.DataType
 
 
@@ -56,53 +63,41 @@ class PaimonFileReader:
     def __init__(self, storage: Storage, bucket: Bucket, file: PaimonDataFile) -> None:
         self.subject = bucket.path(file)
         self._bucket, self._file = bucket, file
-        try:
-            self.parquet, self._twelve_bytes = open_parquet(storage.open(self.subject))
-        except (pa.ArrowInvalid, OSError) as failure:
-            raise CorruptMetadata(self.subject, "a Parquet file", reason_of(failure)) from failure
-        footer = self.parquet.metadata
-        if footer.num_rows != file.rows:
-            raise CorruptMetadata(self.subject, f"{file.rows} rows as its manifest says", str(footer.num_rows))
-        sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
-        self.starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        self._stored = open_stored(storage.open(self.subject), file.name, subject=self.subject)
+        self.starts = self._stored.starts
+        """The first row of each part of the file (row group, stripe, block) that is read as a whole, then its rows."""
+        if self.starts[-1] != file.rows:
+            raise CorruptMetadata(self.subject, f"{file.rows} rows as its manifest says", str(self.starts[-1]))
 
     def read(self, names: Sequence[str], groups: Sequence[int] | None = None) -> pa.Table:
-        """The columns of whole row groups (all by default), concatenated in file order."""
+        """The columns of whole parts (all by default), concatenated in file order."""
         columns = [self._column(name) for name in names]
         wanted = list(range(len(self.starts) - 1)) if groups is None else list(groups)
-        with self._decoding():
-            table = self.parquet.read_row_groups(wanted, columns=self._stored(columns), use_threads=False)
-        self._require_rows(wanted, table.num_rows)
-        return self._logical(columns, table)
+        return self._logical(columns, self._stored.read(self._names(columns), wanted))
 
     def batches(
         self, names: Sequence[str], groups: Sequence[int], *, batch_rows: int | None = None
     ) -> Iterator[pa.Table]:
         """As `read`, in file order, at most `batch_rows` rows at a time, BATCH_ROWS by default."""
         columns = [self._column(name) for name in names]
-        pending = self.parquet.iter_batches(
-            batch_rows or BATCH_ROWS, row_groups=list(groups), columns=self._stored(columns), use_threads=False
-        )
-        rows = 0
-        while True:
-            with self._decoding():
-                batch = next(pending, None)
-            if batch is None:
-                break
-            rows += batch.num_rows
+        for batch in self._stored.batches(self._names(columns), list(groups), rows=batch_rows or BATCH_ROWS):
             yield self._logical(columns, pa.Table.from_batches([batch]))
-        self._require_rows(groups, rows)
+
+    def edges(self, name: str, group: int) -> Edges | None:
+        """The range of a column that every file has, in one part; None if the file does not tell it."""
+        return self._stored.edges(self._column(name).stored or name, group)
+
+    @property
+    def parquet(self) -> pq.ParquetFile | None:
+        """The open file if it is a Parquet file, whose footer tells ranges of all its parts."""
+        return self._stored.parquet if isinstance(self._stored, ParquetStoredRows) else None
 
     def column(self, name: str) -> FileColumn:
         """How this file holds a column, by its current name."""
         return self._column(name)
 
-    def stored_name(self, name: str) -> str:
-        """This file's name of a column that every file has."""
-        return self._column(name).stored or name
-
     def groups_holding(self, positions: npt.NDArray[np.int64]) -> list[int]:
-        """Row groups that hold at least one of the ascending `positions`."""
+        """Parts that hold at least one of the ascending `positions`."""
         edges = np.searchsorted(positions, self.starts)
         return [int(group) for group in np.flatnonzero(edges[1:] > edges[:-1])]
 
@@ -118,28 +113,14 @@ class PaimonFileReader:
                     yield piece.take(positions[low:high] - start)
                 start += piece.num_rows
 
-    def _stored(self, columns: Sequence[FileColumn]) -> list[str]:
+    def _names(self, columns: Sequence[FileColumn]) -> list[str]:
         """Names of the columns that this file must have. Arrow silently skips missing ones."""
-        stored = [column.stored for column in columns if column.stored is not None]
-        missing = [name for name in stored if self.parquet.schema_arrow.get_field_index(name) < 0]
+        stored = list(dict.fromkeys(column.stored for column in columns if column.stored is not None))
+        missing = [name for name in stored if name not in self._stored.names]
         if missing:
-            found = ", ".join(self.parquet.schema_arrow.names)
+            found = ", ".join(self._stored.names)
             raise CorruptMetadata(self.subject, f"columns {', '.join(missing)}", f"columns {found}")
         return stored
-
-    def _require_rows(self, groups: Sequence[int], row_count: int) -> None:
-        expected = sum(int(self.starts[group + 1] - self.starts[group]) for group in groups)
-        if row_count != expected:
-            raise CorruptMetadata(self.subject, f"{expected} rows in its pages, as its footer says", str(row_count))
-
-    @contextmanager
-    def _decoding(self) -> Iterator[None]:
-        try:
-            yield
-        except LIMITS as failure:
-            raise beyond_arrow(self.subject, failure) from failure
-        except (pa.ArrowException, OSError) as failure:
-            raise CorruptMetadata(self.subject, "pages of a Parquet file", reason_of(failure)) from failure
 
     def _logical(self, columns: Sequence[FileColumn], table: pa.Table) -> pa.Table:
         arrays = [self._cast(column, table) for column in columns]
@@ -147,10 +128,12 @@ class PaimonFileReader:
 
     def _cast(self, column: FileColumn, table: pa.Table) -> ChunkedArray:
         if column.stored is None:
-            return pa.chunked_array([pa.nulls(table.num_rows).cast(column.logical)])
+            return absent(table.num_rows, column.logical)
         array = table.column(column.stored)
-        if column.stored in self._twelve_bytes:
-            array = self._times(array, column.name)
+        if column.written is not None and column.wanted is not None and column.wanted.is_nested:
+            return self._nested(column.name, array, column.written, column.wanted)
+        if self._stored.pads_chars and column.written is not None and column.written.root is TypeRoot.CHAR:
+            array = pc.utf8_rtrim(array, " ")
         if array.type == column.logical:
             return array
         try:
@@ -159,39 +142,37 @@ class PaimonFileReader:
         except pa.ArrowInvalid as failure:
             # Only casts of wider times can fail here.
             if pa.types.is_timestamp(column.logical):
-                raise self._beyond_nanoseconds(column.name) from failure
+                raise beyond_nanoseconds(f"{self.subject} column {column.name}") from failure
             subject = f"{self.subject} column {column.name}"
             raise CorruptMetadata(subject, f"values of {column.logical}", reason_of(failure)) from failure
 
-    def _times(self, array: ChunkedArray, name: str) -> ChunkedArray:
-        instants = times(array)
-        if instants is None:
-            raise self._beyond_nanoseconds(name)
-        return instants
-
-    def _beyond_nanoseconds(self, name: str) -> RefusedTable:
-        return RefusedTable(
-            f"{self.subject} column {name}",
-            "times outside the years 1678 to 2261 with nanoseconds are not handled",
-            "store them with a precision of at most 6",
-        )
+    def _nested(self, name: str, array: ChunkedArray, written: PaimonType, wanted: PaimonType) -> ChunkedArray:
+        try:
+            return conformed(array, written, wanted, pads_chars=self._stored.pads_chars)
+        except (KeyError, pa.ArrowInvalid, pa.ArrowTypeError) as failure:
+            subject = f"{self.subject} column {name}"
+            raise CorruptMetadata(subject, f"values of {written}", reason_of(failure)) from failure
 
     def _column(self, name: str) -> FileColumn:
         if name in _SYSTEM:
-            return FileColumn(name, name, None, _SYSTEM[name])
+            return FileColumn(name, name, None, None, _SYSTEM[name])
         plain = name.removeprefix(KEY_PREFIX) if name in key_columns(self._bucket) else name
         prefix = name[: len(name) - len(plain)]
         wanted = self._bucket.schemas.current.field(plain)
+        refuse_mixed_times(self._bucket.schemas.current, wanted, format_of(self._file.name), subject=self.subject)
         held = self._written_field(wanted)
         if held is None:
-            return FileColumn(name, None, None, wanted.type.arrow)
+            return FileColumn(name, None, None, wanted.type, wanted.type.arrow)
         if evolves(held.type, wanted.type) is None and held.type.root != wanted.type.root:
             raise RefusedTable(
                 self.subject,
                 f"column {plain} was written as {held.type} and is now {wanted.type}",
                 "rewrite the file with the engine that changed the type",
             )
-        return FileColumn(name, prefix + held.name, held.type, wanted.type.arrow)
+        # Of a thin file (data-file.thin-mode), keys are its value columns.
+        is_thin = prefix + held.name not in self._stored.names
+        stored = held.name if is_thin else prefix + held.name
+        return FileColumn(name, stored, held.type, wanted.type, wanted.type.arrow)
 
     def _written_field(self, field_now: PaimonField) -> PaimonField | None:
         try:

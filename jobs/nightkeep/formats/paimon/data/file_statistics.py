@@ -16,8 +16,15 @@ import pyarrow.compute as pc
 from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.data.columns import KEY_PREFIX, KIND, RETRACT_KINDS, SEQUENCE
 from nightkeep.formats.paimon.metadata.binary_row import encode_row
-from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema, option_bool, option_int, option_map
-from nightkeep.formats.paimon.metadata.types import PaimonType
+from nightkeep.formats.paimon.metadata.file_formats import shifts_times
+from nightkeep.formats.paimon.metadata.schema import (
+    PaimonField,
+    PaimonSchema,
+    option_bool,
+    option_int,
+    option_map,
+)
+from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.metadata.values import Value, canonical
 from nightkeep.kernels.stats import KEY_MODE, ColumnStats, Detail, StatsMode, column_stats, parse_mode
 from nightkeep.model.arrow_types import ChunkedArray
@@ -67,9 +74,10 @@ class PaimonFileStats:
     Rows of a table without keys have no sequence numbers: the writer counts them.
     """
 
-    def __init__(self, schema: PaimonSchema, mode: str) -> None:
+    def __init__(self, schema: PaimonSchema, mode: str, *, file_format: str) -> None:
         """`mode` is that of columns without a mode of their own."""
-        self._schema, self._mode = schema, mode
+        self._schema, self._mode, self._format = schema, mode, file_format
+        self._in_orc = file_format == "orc"
         names = [KEY_PREFIX + name for name in schema.trimmed_keys] + [field.name for field in schema.fields]
         self._seen = {name: _Seen(_NOTHING) for name in names}
         self.rows = self.retracts = 0
@@ -97,20 +105,44 @@ class PaimonFileStats:
     def keys(self) -> Record:
         """_KEY_STATS: every key column, in key order (SimpleStatsConverter.toBinaryAllMode)."""
         fields = self._schema.select(self._schema.trimmed_keys)
-        stats = [self._seen[KEY_PREFIX + field.name].in_mode(KEY_MODE) for field in fields]
+        modes = dict.fromkeys(self._schema.trimmed_keys, KEY_MODE)
+        if option_bool(self._schema, "data-file.thin-mode"):
+            # They are those of the value columns (KeyValueThinDataFileWriterImpl.java).
+            named = zip(
+                self._schema.fields, stats_modes(self._schema, self._mode, file_format=self._format), strict=True
+            )
+            modes = {field.name: mode for field, mode in named}
+        stats = [self._seen[KEY_PREFIX + field.name].in_mode(modes[field.name]) for field in fields]
         return _record(stats, [field.type for field in fields])
 
     def values(self) -> tuple[Record, list[str] | None]:
         """_VALUE_STATS and _VALUE_STATS_COLS. Dense statistics leave out columns without any."""
-        modes = stats_modes(self._schema, self._mode)
-        stats = [self._seen[f.name].in_mode(mode) for f, mode in zip(self._schema.fields, modes, strict=True)]
+        modes = stats_modes(self._schema, self._mode, file_format=self._format)
+        stats = [self._column(field, mode) for field, mode in zip(self._schema.fields, modes, strict=True)]
         if not option_bool(self._schema, "metadata.stats-dense-store", default=True):
             return _record(stats, [field.type for field in self._schema.fields]), None
-        kept = [i for i, mode in enumerate(modes) if mode.detail is not Detail.NONE]
+        kept = [
+            i
+            for i, (field, mode) in enumerate(zip(self._schema.fields, modes, strict=True))
+            if mode.detail is not Detail.NONE and self._has_statistics(field)
+        ]
         fields = [self._schema.fields[i] for i in kept]
         record = _record([stats[i] for i in kept], [field.type for field in fields])
         whole = len(kept) == len(self._schema.fields)
         return record, None if whole else [field.name for field in fields]
+
+    def _column(self, field: PaimonField, mode: StatsMode) -> ColumnStats:
+        if not self._has_statistics(field):
+            return _NOTHING
+        stats = self._seen[field.name].in_mode(mode)
+        if self._in_orc and field.type.root is TypeRoot.TIMESTAMP_LTZ and shifts_times(self._schema):
+            # Readers of another time zone than UTC would compare shifted bounds with what they show.
+            return replace(stats, min=None, max=None)
+        return stats
+
+    def _has_statistics(self, field: PaimonField) -> bool:
+        """Of nested columns Java tells the number of nulls in ORC files, and nothing in others."""
+        return self._in_orc or not field.type.is_nested
 
     def _key(self, chunk: pa.Table, row: int) -> tuple[Value, ...]:
         fields = self._schema.select(self._schema.trimmed_keys)
@@ -123,16 +155,25 @@ def level_stats_mode(schema: PaimonSchema, level: int) -> str:
     return option_map(schema, "metadata.stats-mode.per.level").get(str(level), table)
 
 
-def stats_modes(schema: PaimonSchema, default: str) -> tuple[StatsMode, ...]:
-    """The mode of every column, in schema order. `default` is that of columns without one of their own."""
+def stats_modes(schema: PaimonSchema, default: str, *, file_format: str) -> tuple[StatsMode, ...]:
+    """The mode of every column, in schema order. `default` is that of columns without one of their own.
+
+    Keys of a thin file have a mode of their own, and are not counted.
+    """
     first = option_int(schema, "metadata.stats-keep-first-n-columns", -1)
-
-    def mode(place: int, field: PaimonField) -> StatsMode:
+    # Java's writer of Avro files has another rule (StatsCollectorFactories.createStatsFactoriesForAvro).
+    is_thin = option_bool(schema, "data-file.thin-mode") and file_format != "avro"
+    modes: list[StatsMode] = []
+    counted = 0
+    for field in schema.fields:
         own = schema.options.get(f"fields.{field.name}.stats-mode")
-        cut = first >= 0 and place >= first
-        return parse_mode(own if own is not None else "none" if cut else default)
-
-    return tuple(mode(place, field) for place, field in enumerate(schema.fields))
+        if own is None and is_thin and field.name in schema.trimmed_keys:
+            modes.append(KEY_MODE)
+            continue
+        cut = first >= 0 and counted >= first
+        modes.append(parse_mode(own if own is not None else "none" if cut else default))
+        counted += 1
+    return tuple(modes)
 
 
 def _record(stats: Sequence[ColumnStats], types: Sequence[PaimonType]) -> Record:

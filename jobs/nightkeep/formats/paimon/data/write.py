@@ -1,4 +1,4 @@
-"""Rows in key order -> Parquet data files of one level, with their metadata records. Keeps the order of rows.
+"""Rows in key order -> data files of one level, with their metadata records. Keeps the order of rows.
 
 Layout and metadata follow C/io/KeyValueDataFileWriter.java and RollingFileWriter.java.
 """
@@ -11,22 +11,19 @@ from datetime import UTC, datetime
 from enum import Enum
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nightkeep.encodings.avro_container import Record
-from nightkeep.encodings.parquet_settings import SETTINGS, WriterOptions
-from nightkeep.formats.paimon.data.columns import KEY_PREFIX, KIND, SEQUENCE, key_columns, value_columns
+from nightkeep.formats.paimon.data import file_output
+from nightkeep.formats.paimon.data.columns import KIND, SEQUENCE, key_columns, value_columns
 from nightkeep.formats.paimon.data.file_statistics import PaimonFileStats, level_stats_mode
 from nightkeep.formats.paimon.metadata.binary_row import encode_row
 from nightkeep.formats.paimon.metadata.changelog import changelog_prefix
+from nightkeep.formats.paimon.metadata.file_formats import compression
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_int, option_map
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, level_formats
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
-from nightkeep.model.arrow_types import ArrowField
 from nightkeep.storage import Storage
 
-ROW_GROUP_ROWS = 1 << 18
-"""Rows per row group: small enough that lookups skip most of a file, large enough to compress well."""
 FILE_SOURCE_APPEND, FILE_SOURCE_COMPACT = 0, 1
 
 
@@ -55,13 +52,13 @@ class PaimonFileWriter:
         self._storage, self._bucket, self._naming, self._level = storage, bucket, naming, level
         self._now_ms, self._purpose = now_ms, purpose
         self.columns = (*key_columns(bucket), SEQUENCE, KIND, *value_columns(bucket))
-        self._schema = _arrow_schema(bucket)
+        self._format = level_formats(bucket.schemas.current, level + 1)[level]
 
     def chunk_rows(self, target_bytes: int) -> int:
         """Rows per chunk so that a file ends near `target_bytes`, estimated from the bucket's own files."""
         rows = sum(file.rows for file in self._bucket.files)
         average = max(1, sum(file.bytes for file in self._bucket.files) // max(1, rows))
-        return max(1, min(ROW_GROUP_ROWS, target_bytes // average))
+        return max(1, min(file_output.ROW_GROUP_ROWS, target_bytes // average))
 
     def write(self, chunks: Iterable[pa.Table], *, target_bytes: int) -> list[WrittenPaimonFile]:
         """Write all chunks. A file ends when it has reached `target_bytes`. No rows make no file."""
@@ -74,12 +71,15 @@ class PaimonFileWriter:
     def _write_file(self, first: pa.Table, more: Iterator[pa.Table], target_bytes: int) -> WrittenPaimonFile:
         name = self._name()
         path = f"{self._bucket.folder}/{name}"
-        stats = PaimonFileStats(self._bucket.schemas.current, self._stats_mode())
+        schema = self._bucket.schemas.current
+        stats = PaimonFileStats(schema, self._stats_mode(), file_format=self._format)
         with self._storage.create(path) as sink:
-            with pq.ParquetWriter(sink, self._schema, **self._settings()) as writer:
+            with file_output.open_output(
+                self._format, sink, schema, codec=self._codec(), target_bytes=target_bytes
+            ) as write_chunk:
                 chunk: pa.Table | None = first
                 while chunk is not None:
-                    writer.write_table(chunk.cast(self._schema), row_group_size=ROW_GROUP_ROWS)
+                    write_chunk(chunk)
                     stats.add(chunk)
                     chunk = next(more, None) if sink.tell() < target_bytes else None
             size = sink.tell()
@@ -90,25 +90,18 @@ class PaimonFileWriter:
 
     def _name(self) -> str:
         if self._purpose is FilePurpose.ROWS:
-            return self._naming.data("parquet")
-        return self._naming.changelog(changelog_prefix(self._bucket.schemas.current), "parquet")
+            return self._naming.data(self._format)
+        return self._naming.changelog(changelog_prefix(self._bucket.schemas.current), self._format)
 
     def _stats_mode(self) -> str:
         schema = self._bucket.schemas.current
         own = schema.options.get("changelog-file.stats-mode") if self._purpose is FilePurpose.CHANGES else None
         return level_stats_mode(schema, self._level) if own is None else own
 
-    def _settings(self) -> WriterOptions:
+    def _codec(self) -> tuple[str, int | None]:
         schema = self._bucket.schemas.current
-        codec, level = compression(schema, self._level, self._purpose)
-        # Keys and sequence numbers of a file are nearly unique, so a dictionary of them would be discarded.
-        spelled = [f.name for f in schema.fields if f.type.arrow in (pa.string(), pa.binary())]
-        return {
-            "compression": codec,
-            "compression_level": level,
-            "use_dictionary": spelled,
-            **SETTINGS,
-        }
+        own = schema.options.get("changelog-file.compression") if self._purpose is FilePurpose.CHANGES else None
+        return compression(schema, self._level, own)
 
 
 def file_record(
@@ -136,25 +129,3 @@ def wall_clock_ms(now_ms: int) -> int:
     """Milliseconds of the local wall clock read as UTC, as Paimon stores creation times."""
     local = datetime.fromtimestamp(now_ms / 1000).replace(tzinfo=UTC)
     return int(local.timestamp() * 1000)
-
-
-def compression(schema: PaimonSchema, level: int, purpose: FilePurpose = FilePurpose.ROWS) -> tuple[str, int | None]:
-    """The Parquet codec of a level, and its compression level (zstd only)."""
-    of_level = option_map(schema, "file.compression.per.level").get(
-        str(level), schema.options.get("file.compression", "zstd")
-    )
-    own = schema.options.get("changelog-file.compression") if purpose is FilePurpose.CHANGES else None
-    codec = (of_level if own is None else own).lower()
-    zstd_level = option_int(schema, "file.compression.zstd-level", 1)
-    return codec, zstd_level if codec == "zstd" else None
-
-
-def _arrow_schema(bucket: Bucket) -> pa.Schema:
-    schema = bucket.schemas.current
-    keys = [_required(KEY_PREFIX + f.name, f.type.arrow) for f in schema.select(schema.trimmed_keys)]
-    values = [pa.field(f.name, f.type.arrow, nullable=f.type.nullable) for f in schema.fields]
-    return pa.schema([*keys, _required(SEQUENCE, pa.int64()), _required(KIND, pa.int8()), *values])
-
-
-def _required(name: str, kind: pa.DataType) -> ArrowField:
-    return pa.field(name, kind, nullable=False)

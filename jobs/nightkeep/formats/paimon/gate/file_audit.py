@@ -53,7 +53,7 @@ def stated_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile, row_fa
     for group in range(len(reader.starts) - 1):
         rows = reader.read(columns, [group])
         yield from (f"{subject}: {fault}" for fault in row_faults(rows, before, keys))
-        seen = {name: held.with_chunk(rows.column(name)) for name, held in seen.items()}
+        seen = {name: _with_chunk(held, rows.column(name)) for name, held in seen.items()}
         before = rows.select([*keys, KIND]).slice(rows.num_rows - 1)
         retracts += int(np.isin(rows.column(KIND).to_numpy(), RETRACT_KINDS).sum())
     if file.delete_rows != retracts:
@@ -70,6 +70,10 @@ def _shown_faults(rows: pa.Table, before: pa.Table | None, keys: Sequence[str]) 
     if bool(pc.any(pc.is_in(rows.column(KIND), pa.array(RETRACT_KINDS, pa.int8()))).as_py()):
         yield "holds retracts, which readers through vectors would show"
     yield from _row_faults(rows, before, keys)
+
+
+def _with_chunk(held: ColumnRange, column: ChunkedArray) -> ColumnRange:
+    return held.with_nulls(column) if pa.types.is_nested(column.type) else held.with_chunk(column)
 
 
 def _row_faults(rows: pa.Table, before: pa.Table | None, keys: Sequence[str]) -> Iterator[str]:

@@ -132,7 +132,7 @@ def _is_compact(kind: PaimonType) -> bool:
 
 def _encode_field(value: Value, kind: PaimonType, offset: int) -> tuple[bytes, bytes]:
     """The field's slot and its variable part, which will start at `offset` of the row."""
-    if kind.root in _FIXED:
+    if kind.root in _FIXED or (kind.is_nested and value is None):
         return _encode_fixed(value, kind.root), b""
     if kind.root not in _ENCODE:
         raise ValueError(f"{kind} is not a primitive type")

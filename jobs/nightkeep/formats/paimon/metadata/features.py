@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.changelog import changelog_features
+from nightkeep.formats.paimon.metadata.file_formats import format_features, type_advice
 from nightkeep.formats.paimon.metadata.merge_engine import merge_features
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema, level_formats, option_bool, option_int
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool, option_int
 from nightkeep.formats.paimon.metadata.snapshot import MAX_LEVEL
 
 _VALUES: dict[str, tuple[frozenset[str], str, str]] = {
@@ -18,7 +19,6 @@ _VALUES: dict[str, tuple[frozenset[str], str, str]] = {
     ),
     "type": (frozenset({"table"}), "table", "only tables with snapshots can be cared for"),
     "branch": (frozenset({"main"}), "main", "name the main branch"),
-    "file.format": (frozenset({"parquet"}), "parquet", "only Parquet files are rewritten"),
     "manifest.format": (frozenset({"avro"}), "avro", "only Avro manifests are read"),
     "manifest.compression": (
         frozenset({"zstd", "deflate", "null"}), "zstd", "manifests are read uncompressed, deflated or in zstd",
@@ -26,7 +26,6 @@ _VALUES: dict[str, tuple[frozenset[str], str, str]] = {
 }  # fmt: skip
 _FLAGS = {
     "pk-clustering-override": "files are not sorted by key",
-    "data-file.thin-mode": "files without key columns are not read yet",
     "row-tracking.enabled": "row ids would have to move with their rows",
     "data-evolution.enabled": "rows are spread over files by column",
     "lookup.remote-file.enabled": "lookup files of rewritten files would be lost",
@@ -40,7 +39,6 @@ _PRESENT = {
     "commit.callbacks": "callbacks run in the engine's own committer only",
     "data-file.external-paths": "files outside the table's folder are not read yet",
     "global-index.external-path": "files outside the table's folder are not read yet",
-    "file.format.per.level": "only Parquet files are rewritten",
 }
 _PREFIXES = {
     "pk-vector.": "the index must be rebuilt with every file",
@@ -62,9 +60,10 @@ def _schema_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     yield from merge_features(schema)
     yield from changelog_features(schema)
     yield from _option_features(schema)
+    yield from format_features(schema)
     for field in schema.fields:
-        if not field.type.is_primitive:
-            yield f"column {field.name} of type {field.type} is not handled", "only primitive types are"
+        if advice := type_advice(schema, field):
+            yield f"column {field.name} of type {field.type} is not handled", advice
     yield from _bucket_features(schema)
 
 
@@ -83,13 +82,9 @@ def _option_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
 
 def _named_advice(schema: PaimonSchema, key: str) -> str | None:
     if key in _PRESENT:
-        return None if _all_parquet(key, schema) else _PRESENT[key]
+        return _PRESENT[key]
     on = schema.options[key].lower() != "disabled"
     return next((advice for prefix, advice in _PREFIXES.items() if on and key.startswith(prefix)), None)
-
-
-def _all_parquet(key: str, schema: PaimonSchema) -> bool:
-    return key == "file.format.per.level" and set(level_formats(schema, num_levels=32)) == {"parquet"}
 
 
 def _bucket_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:

@@ -141,6 +141,11 @@ def sequence_fields(schema: PaimonSchema) -> tuple[str, ...]:
     return _listed(schema, "sequence.field")
 
 
+def ordering_fields(schema: PaimonSchema) -> tuple[str, ...]:
+    """Columns that order rows of one key: of `sequence.field`, and of sequence groups."""
+    return (*sequence_fields(schema), *(name for group in _groups(schema) for name in group.sequence))
+
+
 def merge_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     """Features of the merge engine that we do not handle, each with an advice."""
     engine = _engine(schema)
@@ -231,6 +236,8 @@ def _unfit(schema: PaimonSchema, field: PaimonField, function: Function) -> str 
     kind = field.type
     if function in (Function.BOOL_AND, Function.BOOL_OR):
         return None if kind.root is TypeRoot.BOOLEAN else "it is of BOOLEAN columns"
+    if kind.is_nested and function in (Function.MAX, Function.MIN):
+        return "nested values have no order"
     if function in _ARITHMETIC:
         fits = kind.root in NUMBERS and (kind.precision or 0) <= LONG_DIGITS
         return None if fits else f"it is of numbers, of DECIMAL up to {LONG_DIGITS} digits"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal
@@ -20,7 +20,7 @@ MAX_TIME_PRECISION: Final = 9
 
 
 class TypeRoot(Enum):
-    """Paimon's type roots by their word in a schema file. NESTED and OTHER are named only, not read."""
+    """Paimon's type roots by their word in a schema file. OTHER is named only, not read."""
 
     BOOLEAN = "BOOLEAN"
     TINYINT = "TINYINT"
@@ -38,7 +38,10 @@ class TypeRoot(Enum):
     TIME = "TIME"
     TIMESTAMP = "TIMESTAMP"
     TIMESTAMP_LTZ = "TIMESTAMP_LTZ"
-    NESTED = "NESTED"
+    ARRAY = "ARRAY"
+    MAP = "MAP"
+    MULTISET = "MULTISET"
+    ROW = "ROW"
     OTHER = "OTHER"
 
 
@@ -47,7 +50,8 @@ class PaimonType:
     """One column type. str() is the text that Paimon writes.
 
     `precision` is set for DECIMAL, TIME and both timestamps, `scale` for DECIMAL, `length` (characters or bytes) for
-    CHAR, VARCHAR, BINARY and VARBINARY, `text` (as it was written) for NESTED and OTHER.
+    CHAR, VARCHAR, BINARY and VARBINARY, `text` (as it was written) for nested types and OTHER. `children` are the
+    element of an ARRAY or MULTISET, key and value of a MAP, the fields of a ROW.
     """
 
     root: TypeRoot
@@ -56,15 +60,25 @@ class PaimonType:
     scale: int | None = None
     length: int | None = None
     text: str | None = None
+    children: tuple[NestedField, ...] = ()
 
     @property
     def is_primitive(self) -> bool:
-        """Whether this library can hold a value of this type."""
-        return self.root not in (TypeRoot.NESTED, TypeRoot.OTHER)
+        """Whether values of this type have no parts, and can be held."""
+        return self.root is not TypeRoot.OTHER and not self.is_nested
+
+    @property
+    def is_nested(self) -> bool:
+        return self.root in _NESTED
+
+    @property
+    def leaves(self) -> tuple[PaimonType, ...]:
+        """The type itself, or all types without parts within it."""
+        return tuple(leaf for child in self.children for leaf in child.type.leaves) if self.is_nested else (self,)
 
     @property
     def arrow(self) -> pa.DataType:
-        """The Arrow type of the logical values; files may store another. Raises ValueError for NESTED and OTHER."""
+        """The Arrow type of the logical values; files may store another. Raises ValueError for OTHER."""
         fixed = _ARROW.get(self.root)
         if fixed is not None:
             return fixed
@@ -74,7 +88,9 @@ class PaimonType:
         if self.root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ):
             zone = "UTC" if self.root is TypeRoot.TIMESTAMP_LTZ else None
             return pa.timestamp(_unit(self.precision or 0), zone)
-        raise ValueError(f"{self}: expected a primitive type to map to Arrow, found {self.root.value}")
+        if self.is_nested:
+            return _nested_arrow(self)
+        raise ValueError(f"{self}: expected a type that Arrow holds, found {self.root.value}")
 
     def __str__(self) -> str:
         if self.text is not None:
@@ -82,33 +98,71 @@ class PaimonType:
         return _sql(self) + ("" if self.nullable else " NOT NULL")
 
 
+@dataclass(frozen=True, slots=True)
+class NestedField:
+    """A part of a nested type. Fields of a ROW have an `id`, which survives renames."""
+
+    name: str
+    type: PaimonType
+    id: int | None = None
+
+
 def parse_type(source: JsonValue) -> PaimonType:
     """The "type" of a schema field: text, or an object for ARRAY, MAP, MULTISET, ROW and VECTOR.
 
-    Reads what DataTypeJsonParser reads. Unknown words give root OTHER, constructed types NESTED; a known word
-    with parameters it cannot have raises ValueError.
+    Reads what DataTypeJsonParser reads. Unknown words give root OTHER, as do VECTOR and nested types as one text; a
+    known word with parameters it cannot have raises ValueError.
     """
     if isinstance(source, str):
         return _parse_atomic(source)
     head = source.get("type") if isinstance(source, Mapping) else None
-    if not isinstance(head, str):
+    if not isinstance(source, Mapping) or not isinstance(head, str):
         raise ValueError(f"{json.dumps(source)}: expected a type object with a text 'type', found {head!r}")
-    root = TypeRoot.NESTED if head.split(" ")[0] in _CONSTRUCTED else TypeRoot.OTHER
-    return PaimonType(root, nullable="NOT NULL" not in head, text=json.dumps(source))
+    word = head.split(" ")[0]
+    nullable, text = "NOT NULL" not in head, json.dumps(source)
+    if word not in _PARTS and word != TypeRoot.ROW.value:
+        return PaimonType(TypeRoot.OTHER, nullable, text=text)
+    return PaimonType(TypeRoot(word), nullable, text=text, children=_children(word, source))
 
 
-def evolves(old: PaimonType, new: PaimonType) -> pa.DataType | None:
-    """The Arrow type to cast to for a file written when the column was `old`; the column is now `new`. None if unsafe.
-
-    `old.arrow` values cast with pyarrow (safe=True) to the result are the values that Paimon's readers show. Only
-    lossless changes are listed; Paimon allows many more (CastExecutors).
-    """
-    if not (old.is_primitive and new.is_primitive) or (old.nullable and not new.nullable):
-        return None
-    return new.arrow if _widens(old, new) else None
+def _children(word: str, source: Mapping[str, JsonValue]) -> tuple[NestedField, ...]:
+    if word in _PARTS:
+        return tuple(NestedField(part, parse_type(source.get(part))) for part in _PARTS[word])
+    fields = source.get("fields")
+    if not isinstance(fields, list):
+        raise ValueError("expected a list of fields of a ROW")
+    return tuple(_row_field(field) for field in fields)
 
 
-_CONSTRUCTED: Final = frozenset({"ARRAY", "MAP", "MULTISET", "ROW", "VECTOR"})
+def _row_field(field: JsonValue) -> NestedField:
+    name, number = (field.get("name"), field.get("id")) if isinstance(field, Mapping) else (None, None)
+    if not isinstance(field, Mapping) or not isinstance(name, str) or type(number) is not int:
+        raise ValueError("expected fields of a ROW with names and ids")
+    return NestedField(name, parse_type(field.get("type")), number)
+
+
+def _nested_arrow(kind: PaimonType) -> pa.DataType:
+    parts = [pa.field(child.name, child.type.arrow, nullable=child.type.nullable) for child in kind.children]
+    match kind.root:
+        case TypeRoot.ARRAY:
+            return pa.list_(parts[0])
+        case TypeRoot.MAP:
+            return pa.map_(parts[0].with_nullable(nullable=False), parts[1])  # type: ignore[call-overload, no-any-return]
+        case TypeRoot.MULTISET:
+            # Each element with how often it is there.
+            key = parts[0].with_name("key").with_nullable(nullable=False)
+            return pa.map_(key, _COUNT)  # type: ignore[call-overload, no-any-return]
+        case _:
+            return pa.struct(parts)
+
+
+_NESTED: Final = frozenset({TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.MULTISET, TypeRoot.ROW})
+_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "ARRAY": ("element",),
+    "MULTISET": ("element",),
+    "MAP": ("key", "value"),
+}
+_COUNT: Final = pa.field("value", pa.int32(), nullable=False)
 
 _ARROW: Final[Mapping[TypeRoot, pa.DataType]] = {
     TypeRoot.BOOLEAN: pa.bool_(),
@@ -179,8 +233,7 @@ def _parse_atomic(text: str) -> PaimonType:
     nullable = split["null"] is None or "NOT" not in split["null"]
     shape = _PARAMETERS.match(split["type"])
     if shape is None:
-        nested = re.match(r"\w*", split["type"])
-        return _unreadable(text, nested[0] if nested else "", nullable=nullable)
+        return PaimonType(TypeRoot.OTHER, nullable, text=text)
     word = " ".join(f"{shape['word']} {shape['rest']}".split())
     numbers = None if shape["numbers"] is None else _integers(text, shape["numbers"])
     return _known(text, word, numbers, nullable=nullable)
@@ -207,7 +260,7 @@ def _known(text: str, word: str, numbers: tuple[int, ...] | None, *, nullable: b
         return PaimonType(root, nullable, precision=precision)
     if word in _PLAIN and numbers is None:
         return PaimonType(_PLAIN[word], nullable)
-    return _unreadable(text, word, nullable=nullable)
+    return PaimonType(TypeRoot.OTHER, nullable, text=text)
 
 
 def _decimal(text: str, numbers: tuple[int, ...], *, nullable: bool) -> PaimonType:
@@ -224,74 +277,3 @@ def _checked(text: str, numbers: tuple[int, ...], *bounds: tuple[int, int]) -> t
         if not low <= number <= high:
             raise ValueError(f"type {text!r}: expected a parameter from {low} to {high}, found {number}")
     return numbers
-
-
-def _unreadable(text: str, word: str, *, nullable: bool) -> PaimonType:
-    # "INT ARRAY" is the suffix notation of ARRAY<INT>.
-    nested = _CONSTRUCTED.intersection(word.split())
-    return PaimonType(TypeRoot.NESTED if nested else TypeRoot.OTHER, nullable, text=text)
-
-
-# Digits that hold every value of the integer type.
-_INTEGER_DIGITS: Final[Mapping[TypeRoot, int]] = {
-    TypeRoot.TINYINT: 3,
-    TypeRoot.SMALLINT: 5,
-    TypeRoot.INT: 10,
-    TypeRoot.BIGINT: 19,
-}
-
-
-def _widens(old: PaimonType, new: PaimonType) -> bool:
-    if old.root in _INTEGER_DIGITS:
-        return _integer_widens(old, new)
-    rule = _WIDENING.get((old.root, new.root))
-    return rule is not None and rule(old, new)
-
-
-def _integer_widens(old: PaimonType, new: PaimonType) -> bool:
-    digits = _INTEGER_DIGITS[old.root]
-    if new.root is TypeRoot.DECIMAL:
-        return _whole_digits(new) >= digits
-    return _INTEGER_DIGITS.get(new.root, 0) >= digits
-
-
-def _whole_digits(kind: PaimonType) -> int:
-    return (kind.precision or 0) - (kind.scale or 0)
-
-
-def _always(old: PaimonType, new: PaimonType) -> bool:
-    return True
-
-
-def _not_shorter(old: PaimonType, new: PaimonType) -> bool:
-    return (new.length or 0) >= (old.length or 0)
-
-
-def _same_length(old: PaimonType, new: PaimonType) -> bool:
-    # A longer CHAR or BINARY pads on reading (BinaryStringUtils), which a cast does not.
-    return new.length == old.length
-
-
-def _not_coarser(old: PaimonType, new: PaimonType) -> bool:
-    return (new.precision or 0) >= (old.precision or 0)
-
-
-def _wider_decimal(old: PaimonType, new: PaimonType) -> bool:
-    return (new.scale or 0) >= (old.scale or 0) and _whole_digits(new) >= _whole_digits(old)
-
-
-_Rule = Callable[[PaimonType, PaimonType], bool]
-_WIDENING: Final[Mapping[tuple[TypeRoot, TypeRoot], _Rule]] = {
-    **{(root, root): _always for root in (TypeRoot.BOOLEAN, TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.DATE)},
-    (TypeRoot.FLOAT, TypeRoot.DOUBLE): _always,
-    (TypeRoot.DECIMAL, TypeRoot.DECIMAL): _wider_decimal,
-    (TypeRoot.CHAR, TypeRoot.CHAR): _same_length,
-    (TypeRoot.CHAR, TypeRoot.VARCHAR): _not_shorter,
-    (TypeRoot.VARCHAR, TypeRoot.VARCHAR): _not_shorter,
-    (TypeRoot.BINARY, TypeRoot.BINARY): _same_length,
-    (TypeRoot.BINARY, TypeRoot.VARBINARY): _not_shorter,
-    (TypeRoot.VARBINARY, TypeRoot.VARBINARY): _not_shorter,
-    (TypeRoot.TIME, TypeRoot.TIME): _not_coarser,
-    (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP): _not_coarser,
-    (TypeRoot.TIMESTAMP_LTZ, TypeRoot.TIMESTAMP_LTZ): _not_coarser,
-}

@@ -53,7 +53,10 @@ class _PaimonRows:
         self.groups: Sequence[int] = np.diff(reader.starts).tolist()
 
     def spans(self, paths: Collection[Path]) -> Mapping[Path, ColumnSpans]:
-        footer, held = self._reader.parquet.metadata, self._reader.parquet.schema_arrow
+        parquet = self._reader.parquet
+        if parquet is None:
+            return {}
+        footer, held = parquet.metadata, parquet.schema_arrow
         leaves = {footer.schema.column(number).path: number for number in range(footer.num_columns)}
         spans: dict[Path, ColumnSpans] = {}
         for path in (path for path in paths if len(path) == 1):

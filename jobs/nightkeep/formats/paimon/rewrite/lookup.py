@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from nightkeep.formats.paimon.data.columns import PaimonFileReader
+from nightkeep.formats.paimon.data.stored_rows import Edges
 from nightkeep.formats.paimon.metadata.binary_row import SortKey, sort_key
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
@@ -119,17 +119,15 @@ def _groups(reader: PaimonFileReader, wanted: _KeyOrder) -> list[int]:
     every = range(len(reader.starts) - 1)
     if wanted.types[0].root not in _PRUNABLE:
         return list(every)
-    name, footer = wanted.keys.column_names[0], reader.parquet.metadata
-    number = reader.parquet.schema_arrow.get_field_index(reader.stored_name(name))
-    ranges = [footer.row_group(group).column(number).statistics for group in every]
-    return [group for group in every if _meets(ranges[group], wanted)]
+    name = wanted.keys.column_names[0]
+    return [group for group in every if _meets(reader.edges(name, group), wanted)]
 
 
-def _meets(statistics: pq.Statistics | None, wanted: _KeyOrder) -> bool:
-    if statistics is None or not statistics.has_min_max:
+def _meets(edges: Edges | None, wanted: _KeyOrder) -> bool:
+    if edges is None:
         return True
     kind = wanted.types[0]
-    low, high = (canonical(pa.scalar(edge, kind.arrow), kind) for edge in (statistics.min, statistics.max))
+    low, high = (canonical(pa.scalar(edge, kind.arrow), kind) for edge in edges)
     span = wanted.span((low,), (high,))
     return bool(span.start < span.stop)
 

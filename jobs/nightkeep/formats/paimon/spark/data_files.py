@@ -1,4 +1,4 @@
-"""Data files -> a DataFrame of stored rows under the current schema. Read by Spark's own Parquet reader.
+"""Data files -> a DataFrame of stored rows under the current schema. Parquet is read by Spark's own reader.
 
 Files of older schemas are mapped by field id. Spark has no nanoseconds: TIMESTAMP(7..9) becomes microseconds, rounded
 down, however the file stores it.
@@ -7,7 +7,7 @@ down, however the file stores it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from urllib.parse import quote
@@ -19,9 +19,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.formats.paimon.metadata.file_formats import format_of
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, Schemas
-from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot, evolves
+from nightkeep.formats.paimon.metadata.type_changes import evolves
+from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
+from nightkeep.formats.paimon.spark.arrow_files import arrow_rows
+from nightkeep.formats.paimon.spark.nested_values import nested_text, stored_type
 from nightkeep.spark.stored_files import packed
 from nightkeep.spark.view import column, comparable, location
 from nightkeep.storage import Storage
@@ -30,6 +34,7 @@ SEQUENCE, KIND, KEY_PREFIX = "_SEQUENCE_NUMBER", "_VALUE_KIND", "_KEY_"
 LIVE_KINDS = (0, 2)
 """Row kinds that add: +I and +U of RowKind.java."""
 _NANOSECOND_PRECISION = 7
+_PARQUET = "parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +52,10 @@ class PaimonStoredFile:
 
 
 def spark_type(kind: PaimonType) -> T.DataType:
-    """The Spark type of a column's logical values; TIME is an int of milliseconds."""
-    if kind.root is TypeRoot.DECIMAL:
-        return T.DecimalType(kind.precision or 0, kind.scale or 0)
-    return _SPARK_TYPES[kind.root]
+    """The Spark type of a column's logical values; TIME is an int of milliseconds, a nested value a text."""
+    if kind.is_nested:
+        return T.StringType()
+    return stored_type(kind)
 
 
 def is_finer_than_spark(kind: PaimonType) -> bool:
@@ -92,45 +97,61 @@ def stored_rows(
     null in a table without keys.
     """
     fine = {f.name for f in schemas.current.fields if is_finer_than_spark(f.type)}
-    groups: defaultdict[tuple[int, frozenset[str]], list[PaimonStoredFile]] = defaultdict(list)
+    groups: defaultdict[tuple[int, str, frozenset[str]], list[PaimonStoredFile]] = defaultdict(list)
     for file in files:
-        nanos = _stored_as_nanoseconds(storage, file) if fine else frozenset[str]()
-        groups[(file.file.schema_id, nanos)].append(file)
-    frames = [
-        _Reader(spark, storage, schemas, schema_id, nanos).read(group) for (schema_id, nanos), group in groups.items()
-    ]
+        file_format = format_of(file.file.name)
+        is_fine = fine and file_format == _PARQUET
+        nanos = _stored_as_nanoseconds(storage, file) if is_fine else frozenset[str]()
+        groups[(file.file.schema_id, file_format, nanos)].append(file)
+    frames = [_Reader(spark, storage, schemas, *alike).read(group) for alike, group in groups.items()]
     return reduce(DataFrame.union, frames)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads files of one schema that store timestamps in the same way."""
+    """Reads files of one schema and format that store timestamps in the same way."""
 
     spark: SparkSession
     storage: Storage
     schemas: Schemas
     schema_id: int
+    file_format: str
     nanos: frozenset[str]
 
     def read(self, files: Sequence[PaimonStoredFile]) -> DataFrame:
         keys = [self._key(i, name) for i, name in enumerate(self.schemas.current.trimmed_keys)]
         values = [self._value(i, field) for i, field in enumerate(self.schemas.current.fields)]
-        rows = self.spark.read.schema(self._stored_schema()).parquet(*self._locations(files)).select(
-            F.col("_metadata.file_name").alias("file_name"),
-            F.col("_metadata.row_index").alias("row_index"),
-            *keys,
-            F.col(SEQUENCE).alias("sequence"),
-            F.col(KIND).alias("kind"),
-            *values,
-        )  # fmt: skip
-        return rows.join(F.broadcast(self._described(files)), on="file_name", how="inner").select(
+        columns = [*keys, F.col(SEQUENCE).alias("sequence"), F.col(KIND).alias("kind"), *values]
+        described = F.broadcast(self._described(files))
+        if self.file_format == _PARQUET:
+            rows = self._read_by_spark(files, columns).join(described, on="file_name", how="inner")
+        else:
+            rows = self._read_by_arrow(files, columns).join(described.drop("file_name"), on="file", how="inner")
+        return rows.select(
             "unit", "level", "newest", packed(F.col("file"), F.col("row_index")).alias("position"),
             *(f"k{i}" for i in range(len(keys))), "sequence", "kind",
             *(column(i) for i in range(len(values))),
         )  # fmt: skip
 
-    def _locations(self, files: Sequence[PaimonStoredFile]) -> list[str]:
-        return [location(self.storage.root, file.path) for file in files]
+    def _read_by_spark(self, files: Sequence[PaimonStoredFile], columns: Sequence[Column]) -> DataFrame:
+        locations = [location(self.storage.root, file.path) for file in files]
+        return self.spark.read.schema(self._stored_schema()).parquet(*locations).select(
+            F.col("_metadata.file_name").alias("file_name"),
+            F.col("_metadata.row_index").alias("row_index"),
+            *columns,
+        )  # fmt: skip
+
+    def _read_by_arrow(self, files: Sequence[PaimonStoredFile], columns: Sequence[Column]) -> DataFrame:
+        keys = [self._held(field) for field in self.schemas.current.select(self.schemas.current.trimmed_keys)]
+        stored = [
+            *((KEY_PREFIX + field.name, field.type) for field in keys if field),
+            (SEQUENCE, PaimonType(TypeRoot.BIGINT)),
+            (KIND, PaimonType(TypeRoot.TINYINT)),
+            *((field.name, field.type) for field in self._written().fields),
+        ]
+        paths = [(file.number, file.path) for file in files]
+        rows = arrow_rows(self.spark, self.storage, paths, stored, self._stored_schema())
+        return rows.select("file", "row_index", *columns)
 
     def _described(self, files: Sequence[PaimonStoredFile]) -> DataFrame:
         # Spark returns file names in URI spelling.
@@ -154,6 +175,8 @@ class _Reader:
         ])  # fmt: skip
 
     def _stored_type(self, field: PaimonField, prefix: str = "") -> T.DataType:
+        if self.file_format != _PARQUET or field.type.is_nested:
+            return stored_type(field.type)
         if prefix + field.name in self.nanos:
             return T.LongType()
         # Spark reads INT96 as an instant. In UTC, its microseconds are those of the local time.
@@ -161,7 +184,9 @@ class _Reader:
 
     def _key(self, position: int, name: str) -> Column:
         field = self.schemas.current.field(name)
-        return comparable(self._read(field, KEY_PREFIX), spark_type(field.type)).alias(f"k{position}")
+        # A thin file (data-file.thin-mode) stores keys as values only.
+        stored = F.coalesce(self._read(field, KEY_PREFIX), self._read(field))
+        return comparable(stored, spark_type(field.type)).alias(f"k{position}")
 
     def _value(self, position: int, field: PaimonField) -> Column:
         return self._read(field).alias(column(position))
@@ -172,6 +197,8 @@ class _Reader:
         if held is None:
             return F.lit(None).cast(spark_type(field.type))
         stored = F.col(f"`{(prefix + held.name).replace('`', '``')}`")
+        if field.type.is_nested:
+            return nested_text(stored, held.type, field.type)
         if prefix + held.name in self.nanos:
             stored = F.timestamp_micros(_divided_down(stored))
         return stored.cast(spark_type(field.type))
@@ -209,20 +236,3 @@ def _stored_as_nanoseconds(storage: Storage, file: PaimonStoredFile) -> frozense
 
 
 _TIMESTAMPS = (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
-_SPARK_TYPES: Mapping[TypeRoot, T.DataType] = {
-    TypeRoot.BOOLEAN: T.BooleanType(),
-    TypeRoot.TINYINT: T.ByteType(),
-    TypeRoot.SMALLINT: T.ShortType(),
-    TypeRoot.INT: T.IntegerType(),
-    TypeRoot.BIGINT: T.LongType(),
-    TypeRoot.FLOAT: T.FloatType(),
-    TypeRoot.DOUBLE: T.DoubleType(),
-    TypeRoot.CHAR: T.StringType(),
-    TypeRoot.VARCHAR: T.StringType(),
-    TypeRoot.BINARY: T.BinaryType(),
-    TypeRoot.VARBINARY: T.BinaryType(),
-    TypeRoot.DATE: T.DateType(),
-    TypeRoot.TIME: T.IntegerType(),
-    TypeRoot.TIMESTAMP: T.TimestampNTZType(),
-    TypeRoot.TIMESTAMP_LTZ: T.TimestampType(),
-}

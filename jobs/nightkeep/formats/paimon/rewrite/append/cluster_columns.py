@@ -36,7 +36,7 @@ class AppendLeaf:
 
 def indexed_fields(schema: PaimonSchema) -> tuple[PaimonField, ...]:
     """The columns whose statistics in new files have bounds, partition columns included."""
-    modes = zip(schema.fields, stats_modes(schema, level_stats_mode(schema, LEVEL)), strict=True)
+    modes = zip(schema.fields, stats_modes(schema, level_stats_mode(schema, LEVEL), file_format="parquet"), strict=True)
     return tuple(field for field, mode in modes if mode.detail in _BOUNDED)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from nightkeep.formats.paimon.metadata.binary_row import decode_row
 from nightkeep.formats.paimon.metadata.schema import PaimonField
 from nightkeep.formats.paimon.metadata.snapshot import PaimonDataFile, Schemas
-from nightkeep.formats.paimon.metadata.types import evolves
+from nightkeep.formats.paimon.metadata.type_changes import evolves
 from nightkeep.formats.paimon.metadata.values import Value
 from nightkeep.kernels.skipping import FileBounds
 from nightkeep.model.arrow_types import Array

@@ -1,0 +1,87 @@
+"""Nested values in Spark: their stored types, and their text under the current schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
+
+
+def stored_type(kind: PaimonType) -> T.DataType:
+    """The Spark type by which stored values of this type are read; TIME is an int of milliseconds."""
+    match kind.root:
+        case TypeRoot.DECIMAL:
+            return T.DecimalType(kind.precision or 0, kind.scale or 0)
+        case TypeRoot.ROW:
+            return T.StructType([T.StructField(child.name, stored_type(child.type)) for child in kind.children])
+        case TypeRoot.ARRAY:
+            return T.ArrayType(stored_type(kind.children[0].type))
+        case TypeRoot.MAP:
+            return T.MapType(stored_type(kind.children[0].type), stored_type(kind.children[1].type))
+        case TypeRoot.MULTISET:
+            return T.MapType(stored_type(kind.children[0].type), T.IntegerType())
+    return _PLAIN[kind.root]
+
+
+def nested_text(value: Column, written: PaimonType, wanted: PaimonType) -> Column:
+    """A nested value as JSON with fields of the current schema by their ids, because Spark cannot hash or group maps.
+
+    A map is its entries in stored order. Floats, times, decimals and bytes become text without loss.
+    """
+    return F.to_json(_exact(value, written, wanted), {"ignoreNullFields": "false"})
+
+
+def _exact(value: Column, written: PaimonType, wanted: PaimonType) -> Column:
+    match wanted.root:
+        case TypeRoot.ROW:
+            held = {child.id: child for child in written.children}
+            fields = [
+                (_exact(value.getField(held[child.id].name), held[child.id].type, child.type)
+                 if child.id in held else F.lit(None).cast("string")).alias(f"f{child.id}")
+                for child in wanted.children
+            ]  # fmt: skip
+            return F.when(value.isNotNull(), F.struct(*fields))
+        case TypeRoot.ARRAY:
+            return F.transform(value, _each(written.children[0].type, wanted.children[0].type))
+        case TypeRoot.MAP | TypeRoot.MULTISET:
+            key = _each(written.children[0].type, wanted.children[0].type)
+            item = _each(_item(written), _item(wanted))
+            return F.transform(
+                F.map_entries(value), lambda e: F.struct(key(e["key"]).alias("key"), item(e["value"]).alias("value"))
+            )
+    shown = value.cast(stored_type(wanted))
+    if TypeRoot.CHAR in (written.root, wanted.root):
+        # Blanks at the end of CHAR values of ORC files are of no account.
+        shown = F.rtrim(shown)
+    return F.hex(shown) if isinstance(stored_type(wanted), T.BinaryType) else shown.cast("string")
+
+
+def _each(written: PaimonType, wanted: PaimonType) -> Callable[[Column], Column]:
+    return lambda value: _exact(value, written, wanted)
+
+
+def _item(kind: PaimonType) -> PaimonType:
+    return kind.children[1].type if kind.root is TypeRoot.MAP else PaimonType(TypeRoot.INT)
+
+
+_PLAIN: Mapping[TypeRoot, T.DataType] = {
+    TypeRoot.BOOLEAN: T.BooleanType(),
+    TypeRoot.TINYINT: T.ByteType(),
+    TypeRoot.SMALLINT: T.ShortType(),
+    TypeRoot.INT: T.IntegerType(),
+    TypeRoot.BIGINT: T.LongType(),
+    TypeRoot.FLOAT: T.FloatType(),
+    TypeRoot.DOUBLE: T.DoubleType(),
+    TypeRoot.CHAR: T.StringType(),
+    TypeRoot.VARCHAR: T.StringType(),
+    TypeRoot.BINARY: T.BinaryType(),
+    TypeRoot.VARBINARY: T.BinaryType(),
+    TypeRoot.DATE: T.DateType(),
+    TypeRoot.TIME: T.IntegerType(),
+    TypeRoot.TIMESTAMP: T.TimestampNTZType(),
+    TypeRoot.TIMESTAMP_LTZ: T.TimestampType(),
+}

@@ -1,0 +1,162 @@
+"""Tables with nested columns: Java writes and evolves them, Nightkeep lifts and proves, Spark and Java read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from tests.drivers.paimon_java import PaimonJava
+from tests.drivers.paimon_values import MERGE_ON_READ, Layout, Row, Scan
+from tests.formats.paimon.upgrade import upgrade
+
+from nightkeep.checking.check import check
+from nightkeep.formats.paimon.data import columns
+from nightkeep.formats.paimon.data.nested_columns import conformed
+from nightkeep.formats.paimon.metadata.types import PaimonType
+from nightkeep.formats.paimon.rewrite import rewrite
+from nightkeep.formats.paimon.rewrite.gather import gather
+from nightkeep.model import Address, Outcome
+from nightkeep.model.arrow_types import ChunkedArray
+from nightkeep.model.check_values import CheckRequest
+from nightkeep.reports import CheckStatus
+
+PLACE: Mapping[str, Any] = {
+    "type": "ROW",
+    "fields": [
+        {"id": 0, "name": "x", "type": "INT"}, {"id": 1, "name": "name", "type": "STRING"},
+        {"id": 2, "name": "at", "type": "TIMESTAMP(3)"},
+        {"id": 3, "name": "inner", "type": {"type": "ROW", "fields": [{"id": 4, "name": "ratio", "type": "FLOAT"}]}},
+    ],
+}  # fmt: skip
+COLUMNS = [
+    ("k", "INT NOT NULL"),
+    ("numbers", json.dumps({"type": "ARRAY", "element": "INT"})),
+    ("amounts", json.dumps({"type": "MAP", "key": "STRING", "value": "DECIMAL(10, 2)"})),
+    ("bag", json.dumps({"type": "MULTISET", "element": "STRING NOT NULL"})),
+    ("place", json.dumps(PLACE)),
+    ("stops", json.dumps({"type": "ARRAY", "element": PLACE})),
+    ("note", "STRING"),
+]
+OPTIONS = {"bucket": "1", "deletion-vectors.enabled": "true", "write-only": "true"}
+TABLES: Mapping[str, Mapping[str, str]] = {
+    "parquet": {},
+    "orc": {"file.format": "orc"},
+    "both": {"file.format.per.level": "0:orc", "metadata.stats-dense-store": "false"},
+    "partial-update": {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
+}
+
+
+def place(k: int, step: int) -> Sequence[object] | None:
+    if k % 5 == 0:
+        return None
+    return [None if k % 3 else k, f"place {step}", f"2026-11-0{step}T01:02:03.004", None if k % 2 else [k / 4]]
+
+
+def row(kind: str, k: int, step: int) -> Row:
+    return (
+        kind, k,
+        None if k % 7 == 0 else [step, None, *range(k % 4)],
+        None if k % 11 == 0 else [[f"a{n}", f"{step}.{n:02d}"] for n in range(k % 3)],
+        [[f"b{k % 2}", 1 + step]],
+        place(k, step),
+        None if k % 4 == 0 else [place(k + n, step) for n in range(k % 3)],
+        f"note {step}",
+    )  # fmt: skip
+
+
+def made(java: PaimonJava, table: Path, options: Mapping[str, str], rows: int = 400) -> Path:
+    java.create(table, Layout(COLUMNS, ["k"], options={**OPTIONS, **options}))
+    java.write(table, [row("+I", k, 1) for k in range(rows)])
+    assert upgrade(table, full=True).outcome is Outcome.VERIFIED
+    java.write(table, [row("+U", k, 2) for k in range(0, rows, 3)])
+    return table
+
+
+def rows(java: PaimonJava, table: Path, options: Mapping[str, str]) -> Sequence[str]:
+    return sorted(map(repr, java.read(table, Scan(options=options)).rows))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_values_are_kept_while_their_fields_evolve(
+    name: str, paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path
+) -> None:
+    table = made(paimon_java, tmp_path / "t", TABLES[name])
+    paimon_java.alter(
+        table,
+        {"change": "rename_column", "name": "place.name", "to": "label"},
+        {"change": "drop_column", "name": "place.at"},
+        {"change": "add_column", "name": "place.more", "type": "BIGINT"},
+        {"change": "change_type", "name": "place.inner.ratio", "type": "DOUBLE"},
+        {"change": "change_type", "name": "numbers.element", "type": "BIGINT"},
+        {"change": "add_column", "name": "stops.element.more", "type": "STRING"},
+        # Another field with an old name has none of its values.
+        {"change": "drop_column", "name": "stops.element.x"},
+        {"change": "add_column", "name": "stops.element.x", "type": "INT"},
+    )
+    late = [None, "late", [2.5], 7]
+    stop = ["late", "2026-11-09T01:02:03.004", None, "more", 9]
+    paimon_java.write(
+        table, [("+U", k, [2**40, k], [["z", "9.99"]], [["b", 3]], late, [stop], "late") for k in range(0, 500, 9)]
+    )
+    paimon_java.write(table, [("-D", k, *[None] * 6) for k in range(0, 400, 20)])
+
+    before = rows(paimon_java, table, MERGE_ON_READ)
+    told = {frozenset(file.value_stats) for file in paimon_java.files(table) if file.level == 0 and file.rows > 100}
+    document = upgrade(table)
+    assert document.outcome is Outcome.VERIFIED, str(document)
+    assert rows(paimon_java, table, {}) == before
+    # Of nested columns Java tells nothing, or the number of nulls in ORC files.
+    assert {frozenset(file.value_stats) for file in paimon_java.files(table)} == told
+    version = document.committed_version or 0
+    request = CheckRequest(Address("paimon", str(table), table.name), version=version, base_version=version - 1)
+    found = check(request, spark=spark)
+    assert found.status is CheckStatus.PASSED, str(found)
+
+
+def by_place(column: ChunkedArray, written: PaimonType, wanted: PaimonType, *, pads_chars: bool) -> ChunkedArray:
+    """Fields by their names, as a reader without ids would have them."""
+    ids = {field.name: field.id for field in wanted.children}
+    named = [replace(field, id=ids.get(field.name)) for field in written.children if field.name in ids]
+    return conformed(column, replace(written, children=tuple(named)), wanted, pads_chars=pads_chars)
+
+
+def test_fields_that_are_mapped_wrongly_are_found_by_the_check(
+    paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rewrite and the gate read with one code; Spark maps fields on its own."""
+    table = tmp_path / "t"
+    place = ("place", json.dumps({"type": "ROW", "fields": PLACE["fields"][:2]}))
+    paimon_java.create(table, Layout([COLUMNS[0], place], ["k"], options=OPTIONS))
+    paimon_java.write(table, [("+I", k, [k, f"place {k}"]) for k in range(50)])
+    paimon_java.alter(table, {"change": "drop_column", "name": "place.name"})
+    paimon_java.alter(table, {"change": "add_column", "name": "place.name", "type": "STRING"})
+    paimon_java.write(table, [("+U", k, [k, "late"]) for k in range(25, 75)])
+    with monkeypatch.context() as patch:
+        patch.setattr(columns, "conformed", by_place)
+        document = upgrade(table, full=True)
+    assert document.outcome is Outcome.VERIFIED
+    request = CheckRequest(Address("paimon", str(table), "t"), version=document.committed_version or 0, base_version=2)
+    assert check(request, spark=spark).status is CheckStatus.FAILED
+
+
+def test_a_value_that_is_lost_on_the_way_is_not_published(
+    paimon_java: PaimonJava, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = made(paimon_java, tmp_path / "t", {}, rows=60)
+    paimon_java.write(table, [("-D", 1, *[None] * 6)])
+
+    def shortened(*args: Any, **options: Any) -> Iterator[pa.Table]:
+        for chunk in gather(*args, **options):
+            place = chunk.column_names.index("numbers")
+            lists = [each and each[:-1] for each in chunk.column("numbers").to_pylist()]
+            yield chunk.set_column(place, chunk.schema.field(place), pa.array(lists, chunk.schema.types[place]))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rewrite, "gather", shortened)
+        assert upgrade(table).outcome is Outcome.MISMATCH
