@@ -13,6 +13,7 @@ from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.features import refuse_schema
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
 from nightkeep.formats.paimon.metadata.types import parse_type
+from nightkeep.model.json_values import JsonValue
 
 TEST: Final = "tests/formats/paimon/metadata/test_features.py::test_what_the_page_lists_is_refused"
 _HEAD: Final = f"""# What is refused of Paimon tables
@@ -28,6 +29,7 @@ _COLUMNS: Final = {"k": "INT NOT NULL", "p": "INT NOT NULL", "n": "INT", "t": "S
 _UPDATES: Final = {"merge-engine": "partial-update"}
 _AGGREGATES: Final = {"merge-engine": "aggregation"}
 _GROUP: Final = {**_UPDATES, "fields.n.sequence-group": "t"}
+_NESTED: Final = {"type": "ARRAY", "element": "INT"}
 _TELLS: Final = {"changelog-producer": "lookup"}
 
 
@@ -36,12 +38,12 @@ class Example:
     """A table that is refused: its `options`, and how else it differs from one with a key and a partition."""
 
     options: Mapping[str, str]
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, JsonValue] = field(default_factory=dict)
     keys: tuple[str, ...] = ("k", "p")
     has_vectors: bool = True
 
     def schema(self) -> PaimonSchema:
-        columns = {**_COLUMNS, **self.columns}
+        columns: dict[str, JsonValue] = {**_COLUMNS, **self.columns}
         fields = tuple(PaimonField(n, name, parse_type(text)) for n, (name, text) in enumerate(columns.items()))
         vectors = {"deletion-vectors.enabled": "true"} if self.has_vectors else {}
         return PaimonSchema(0, fields, ("p",), self.keys, {"bucket": "1", **vectors, **self.options})
@@ -80,6 +82,16 @@ EXAMPLES: Final = (
     Example(_TELLS, has_vectors=False),
     Example({**_TELLS, "changelog-file.format": "avro"}),
     Example({**_TELLS, "changelog-file.prefix": "a/b"}),
+    Example({**_TELLS, "file.format": "orc"}),
+    Example({**_TELLS, "data-file.thin-mode": "true"}),
+    Example(_TELLS, {"nested": _NESTED}),
+    Example({"file.format": "lance"}),
+    Example({"file.format": "orc", "file.compression": "brotli"}),
+    Example({"file.format": "avro", "file.compression": "lz4"}),
+    Example({"file.format": "orc"}, keys=()),
+    Example({}, {"nested": _NESTED}, keys=()),
+    Example({}, {"odd": "VARIANT"}),
+    Example({}, {"odd": "BLOB"}),
     Example({"type": "format-table"}),
     Example({"branch": "other"}),
     Example({"manifest.format": "orc"}),
@@ -94,6 +106,7 @@ EXAMPLES: Final = (
     Example({"compaction.force-rewrite-all-files": "true"}),
     Example({"record-level.expire-time": "1 d"}),
     Example({"commit.callbacks": "com.example.Callback"}),
+    Example({"data-file.external-paths": "file:/elsewhere"}),
     Example({"global-index.external-path": "file:/elsewhere"}),
     Example({"pk-vector.index.columns": "t"}),
     Example({"pk-btree.index.columns": "n"}),
@@ -103,7 +116,7 @@ EXAMPLES: Final = (
     Example({"visibility-callback.enabled": "true"}),
     Example({"bucket": "-2"}),
     Example({"bucket": "-1"}, keys=("k",)),
-    Example({"num-levels": "200"}),
+    Example({"num-levels": "2000"}),
 )  # fmt: skip
 """One for each refusal."""
 
