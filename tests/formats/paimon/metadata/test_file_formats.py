@@ -64,3 +64,10 @@ def test_codecs_are_of_a_level_and_its_format() -> None:
         "file.compression.zstd-level": "3",
     })  # fmt: skip
     assert [compression(table, level) for level in (0, 1, 5)] == [("none", None), ("zstd", 3), ("snappy", None)]
+
+
+def test_a_table_without_keys_has_plain_columns_in_parquet_files() -> None:
+    nested = PaimonField(0, "v", parse_type({"type": "ARRAY", "element": "INT"}))
+    found = dict(format_features(PaimonSchema(0, (nested,), (), (), {"file.format": "orc"})))
+    assert "orc files of a table without primary key are not handled" in found
+    assert any(name.startswith("column v of type") and name.endswith("without primary key") for name in found)
