@@ -202,6 +202,15 @@ def _repeating(steps: Sequence[Step], random: Random) -> Iterator[Step]:
 Columns = Sequence[tuple[str, str]]
 
 
+def first_row_history(seed: int) -> History:
+    """A history of a table that keeps the first row of each key. It has no vectors, and its writers ignore deletes."""
+    made = random_history(seed)
+    left_out = ("deletion-vectors.", "sequence.field", "changelog-producer")
+    options = {name: value for name, value in made.layout.options.items() if not name.startswith(left_out)}
+    options |= {"merge-engine": "first-row", "ignore-delete": "true"}
+    return replace(made, layout=replace(made.layout, options=options))
+
+
 def plain_history(seed: int) -> History:
     """A history of a table without deletion vectors, of each merge engine in turn."""
     return _without_vectors(merge_history(seed) if seed % 3 else random_history(seed))

@@ -10,6 +10,7 @@ import pytest
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.random_history import (
     changelog_history,
+    first_row_history,
     format_history,
     merge_history,
     plain_format_history,
@@ -31,6 +32,11 @@ def test_an_upgrade_does_what_java_does(seed: int, paimon_java: PaimonJava, tmp_
 @pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=6))
 def test_an_upgrade_merges_rows_as_java_does(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path, merge_history)
+
+
+@pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=3))
+def test_an_upgrade_keeps_first_rows_as_java_does(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
+    check_history(paimon_java, seed, tmp_path, first_row_history)
 
 
 @pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=9))

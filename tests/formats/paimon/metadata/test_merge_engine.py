@@ -10,9 +10,9 @@ from nightkeep.formats.paimon.metadata.merge_engine import (
     MergeEngine,
     MergeRules,
     SequenceGroup,
-    merge_features,
     merge_rules,
 )
+from nightkeep.formats.paimon.metadata.merge_features import merge_features
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
 from nightkeep.formats.paimon.metadata.types import parse_type
 
@@ -34,7 +34,8 @@ def schema(options: Mapping[str, str]) -> PaimonSchema:
 
 
 def test_a_table_keeps_whole_rows_unless_it_says_otherwise() -> None:
-    assert merge_rules(schema({})) is merge_rules(schema({"merge-engine": "deduplicate"})) is None
+    engines: list[dict[str, str]] = [{}, {"merge-engine": "deduplicate"}, {"merge-engine": "first-row"}]
+    assert [merge_rules(schema(options)) for options in engines] == [None] * 3
 
 
 @pytest.mark.parametrize("option", ["ignore-delete", "partial-update.ignore-delete"])
@@ -97,7 +98,7 @@ AGGREGATES = {"merge-engine": "aggregation"}
 UPDATES = {"merge-engine": "partial-update"}
 GROUP = {"fields.s.sequence-group": "n,t"}
 REFUSED: Mapping[str, tuple[Mapping[str, str], str]] = {
-    "first row": ({"merge-engine": "first-row"}, "option merge-engine = first-row is not handled"),
+    "an unknown engine": ({"merge-engine": "other"}, "option merge-engine = other is not handled"),
     "a group of an aggregation": (
         {**AGGREGATES, "fields.s.sequence-group": "n,t"},
         "option fields.s.sequence-group is not handled",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from nightkeep.formats.paimon.data.columns import SEQUENCE
 from nightkeep.formats.paimon.metadata.merge_engine import sequence_fields
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, keeps_first_row
 from nightkeep.kernels.merge import Direction, OrderBy
 
 
 def sequence_order(schema: PaimonSchema) -> tuple[OrderBy, ...]:
-    """The order whose greatest row is the newest (UserDefinedSeqComparator, then _SEQUENCE_NUMBER)."""
+    """The order whose greatest row a key keeps: the newest (UserDefinedSeqComparator, then _SEQUENCE_NUMBER), or the
+    oldest of a table that keeps first rows."""
+    if keeps_first_row(schema):
+        return (OrderBy(SEQUENCE, Direction.DESCENDING),)
     descending = schema.options.get("sequence.field.sort-order", "ascending").lower() == "descending"
     direction = Direction.DESCENDING if descending else Direction.ASCENDING
     return (*(OrderBy(name, direction) for name in sequence_fields(schema)), OrderBy(SEQUENCE))

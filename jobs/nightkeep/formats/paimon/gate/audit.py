@@ -17,7 +17,7 @@ from nightkeep.formats.paimon.gate.kept_order import order_faults
 from nightkeep.formats.paimon.gate.scan import tied_keys
 from nightkeep.formats.paimon.metadata.binary_row import sort_key
 from nightkeep.formats.paimon.metadata.entries import DELETE
-from nightkeep.formats.paimon.metadata.schema import has_vectors
+from nightkeep.formats.paimon.metadata.schema import skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, PaimonSnapshot
 from nightkeep.gate.listing import listing_faults
 from nightkeep.gate.untouched import stray_changes
@@ -110,7 +110,7 @@ def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str,
                 for fault in kept_faults(base_files[file.name], file)
             ),
             *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
-            *(() if has_vectors(candidate.schemas.current) else order_faults(storage, base, candidate)),
+            *(() if skips_level0(candidate.schemas.current) else order_faults(storage, base, candidate)),
             *(fault for file in candidate.changelog for fault in changelog_file_faults(storage, candidate, file)),
         )
 

@@ -21,7 +21,7 @@ from nightkeep.formats.paimon.data.columns import (
     value_columns,
 )
 from nightkeep.formats.paimon.metadata.binary_row import decode_row, sort_key
-from nightkeep.formats.paimon.metadata.schema import has_vectors
+from nightkeep.formats.paimon.metadata.schema import skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.types import PaimonType
 from nightkeep.formats.paimon.metadata.values import Value, canonical
@@ -35,7 +35,7 @@ RowFaults = Callable[[pa.Table, pa.Table | None, Sequence[str]], Iterator[str]]
 
 def file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
     """Faults of the data file `file`: its rows, its key and sequence ranges, its statistics."""
-    faults = _shown_faults if has_vectors(bucket.schemas.current) else _row_faults
+    faults = _shown_faults if skips_level0(bucket.schemas.current) else _row_faults
     yield from stated_faults(storage, bucket, file, faults)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator, Sequence
 import pyarrow as pa
 
 from nightkeep.formats.paimon.gate import append_audit, append_scan, audit, changes, scan
-from nightkeep.formats.paimon.metadata.schema import has_vectors
+from nightkeep.formats.paimon.metadata.schema import skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.model import UnitKey, View
 from nightkeep.protocol import Bound, Gate, Positions
@@ -60,7 +60,7 @@ def faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[
 
 def published(unit: Bucket) -> View:
     """Readers of a table with vectors skip level 0 and merge nothing; of any other, they merge all levels."""
-    return View.RAW if has_vectors(unit.schemas.current) else View.MERGED
+    return View.RAW if skips_level0(unit.schemas.current) else View.MERGED
 
 
 def shown(unit: Bucket) -> frozenset[Hashable]:

@@ -28,7 +28,7 @@ from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
 from nightkeep.formats.paimon.gate.comparable import comparable
 from nightkeep.formats.paimon.gate.merged import merged_rows
 from nightkeep.formats.paimon.metadata.merge_engine import merge_rules
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors, keeps_first_row
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.kernels.bitmap import mask
 from nightkeep.kernels.bitmap import positions as ascending
@@ -143,7 +143,8 @@ def _merged(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -
 
 
 def sorted_rows(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -> pl.DataFrame | None:
-    """Live rows of every file, sorted by key, the newest of each key last. None if there are no files."""
+    """Live rows of every file, sorted by key, last the row that the key keeps: the newest, or of a table that keeps
+    first rows the oldest. None if there are no files."""
     keys, (order, descending) = key_columns(bucket), _order(bucket.schemas.current)
     columns = list(dict.fromkeys([*keys, *order, SEQUENCE, KIND]))
     # Oldest file first, so that of rows with equal sequence numbers the newest file's comes last.
@@ -154,7 +155,7 @@ def sorted_rows(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64
     # Nulls sort first in both directions: a row without a sequence value is older than any row with one.
     return pl.concat(frames).sort(
         [*keys, *order, SEQUENCE],
-        descending=[False] * len(keys) + [descending] * len(order) + [False],
+        descending=[False] * len(keys) + [descending] * len(order) + [keeps_first_row(bucket.schemas.current)],
         nulls_last=False,
         maintain_order=True,
     )

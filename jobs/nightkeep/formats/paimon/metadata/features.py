@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.changelog import changelog_features
 from nightkeep.formats.paimon.metadata.file_formats import format_features, type_advice
-from nightkeep.formats.paimon.metadata.merge_engine import merge_features
+from nightkeep.formats.paimon.metadata.merge_features import merge_features
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool, option_int
 from nightkeep.formats.paimon.metadata.snapshot import MAX_LEVEL
 

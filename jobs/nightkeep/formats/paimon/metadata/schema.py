@@ -151,6 +151,19 @@ def has_vectors(schema: PaimonSchema) -> bool:
     return option_bool(schema, "deletion-vectors.enabled")
 
 
+def keeps_first_row(schema: PaimonSchema) -> bool:
+    """Whether the oldest row of a key stays, and no row replaces it."""
+    return schema.options.get("merge-engine", "").lower() == "first-row"
+
+
+def skips_level0(schema: PaimonSchema) -> bool:
+    """Whether batch readers skip level 0 and merge nothing (CoreOptions.batchScanSkipLevel0).
+
+    Above level 0 no key has two live rows then.
+    """
+    return has_vectors(schema) or keeps_first_row(schema)
+
+
 def option_int(schema: PaimonSchema, key: str, default: int) -> int:
     text = schema.options.get(key, str(default)).strip()
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):

@@ -15,7 +15,7 @@ from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.binary_row import SortKey, sort_key
 from nightkeep.formats.paimon.metadata.merge_engine import sequence_fields
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors, option_bool, option_int
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool, option_int, skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, PaimonSnapshot, Schemas
 from nightkeep.protocol.reading import FileSection, ReadFile, ReadView
 
@@ -67,8 +67,7 @@ def _narrowed(records: Sequence[Record], names: Collection[str]) -> Iterator[Rec
 
 
 def _is_unique_above_level0(schema: PaimonSchema) -> bool:
-    first_row = schema.options.get("merge-engine", "").lower() == "first-row"
-    return first_row or has_vectors(schema)
+    return skips_level0(schema)
 
 
 def _sections(bucket: Bucket, view: ReadView) -> Iterator[FileSection[Bucket]]:

@@ -182,7 +182,8 @@ def refuse_other_compactions(snapshot: PaimonSnapshot, request: Request) -> None
     engine = schema.options.get("merge-engine", str(MergeEngine.DEDUPLICATE)).lower()
     producer = schema.options.get("changelog-producer", _PRODUCERS[0]).lower()
     if engine not in _ENGINES:
-        raise _refused(snapshot, f"option merge-engine = {engine} is not handled", f"{', '.join(_ENGINES)} are")
+        advice = f"{', '.join(_ENGINES)} are, and upgrade is for first-row"
+        raise _refused(snapshot, f"option merge-engine = {engine} is not handled", advice)
     if producer not in _PRODUCERS:
         advice = "compacting without writing that changelog would lose changes for streaming readers"
         raise _refused(snapshot, f"option changelog-producer = {producer} is not handled", advice)

@@ -77,7 +77,7 @@ class _Fold:
                 self._update(keys, rows)
             case MergeEngine.AGGREGATION:
                 self._aggregate(keys, rows)
-            case MergeEngine.DEDUPLICATE:
+            case MergeEngine.DEDUPLICATE | MergeEngine.FIRST_ROW:
                 raise AssertionError("a table that keeps whole rows has no rules to fold by")
             case engine:
                 assert_never(engine)

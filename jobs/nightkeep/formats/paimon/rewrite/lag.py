@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from nightkeep.formats.paimon.data.write import wall_clock_ms
-from nightkeep.formats.paimon.metadata.schema import has_vectors
+from nightkeep.formats.paimon.metadata.schema import skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.model import UnitKey
 
@@ -24,11 +24,11 @@ def lag(buckets: Iterable[Bucket], now_ms: int) -> Mapping[str, int | None]:
 
 
 def layout_metrics(before: PaimonSnapshot, after: PaimonSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
-    """Files of the touched buckets by level. For a table with vectors also `lag`: of all buckets of either version, at
-    the time when `after` was committed."""
+    """Files of the touched buckets by level. Where readers skip level 0, also `lag`: of all buckets of either version,
+    at the time when `after` was committed."""
     sides = {"before": before, "after": after}
     levels = {f"levels_{name}": _levels(side, touched) for name, side in sides.items()}
-    if not has_vectors(after.schema):
+    if not skips_level0(after.schema):
         return levels
     now_ms = int(str(after.raw["timeMillis"]))
     return {**levels, "lag": {name: lag(side.units, now_ms) for name, side in sides.items()}}

@@ -26,8 +26,10 @@ from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors, vector
 from nightkeep.formats.paimon.metadata.merge_engine import MergeRules, merge_rules
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
+from nightkeep.formats.paimon.metadata.schema import keeps_first_row
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.rewrite.changelog import Touched, changelog_writer, touched_keys, untouched_above
+from nightkeep.formats.paimon.rewrite.first_rows import without_known
 from nightkeep.formats.paimon.rewrite.fold import fold
 from nightkeep.formats.paimon.rewrite.gather import WantedRows, gather
 from nightkeep.formats.paimon.rewrite.levels import sorted_runs
@@ -147,6 +149,8 @@ class _Work:
         bucket, keys = self.task.bucket, key_columns(self.task.bucket)
         rows, told = _lowest_level_only(rows, keys), None
         fresh = _level0_only(rows, keys)
+        if keeps_first_row(bucket.schemas.current):
+            return without_known(self.storage, bucket, rows, fresh.select(keys), below=self.task.output_level), None
         hits = self._mark(fresh.select(keys), fresh.column(SEQUENCE), replaces=not self.task.values_needed)
         if self.teller is not None:
             told = touched_keys(rows, keys, sources, level=_LEVEL, place=(_SOURCE, _POSITION)).with_found(hits)

@@ -80,7 +80,7 @@ def _lift(file: PaimonDataFile, pick: CompactionPick, rules: CompactionRules, *,
 
 def _must_rewrite(file: PaimonDataFile, pick: CompactionPick, rules: CompactionRules, *, top: int) -> bool:
     # Without vectors an upgrade is a new level and nothing else (AbstractCompactRewriter.upgrade).
-    if file.level != 0 or not rules.vectors:
+    if file.level != 0 or not rules.looks_up:
         return False
     formats = rules.formats + rules.formats[-1:] * (pick.output_level + 1 - len(rules.formats))
     if formats[0] != formats[pick.output_level] or file.deletes_unknown_or_some:

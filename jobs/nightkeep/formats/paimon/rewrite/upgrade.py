@@ -6,7 +6,7 @@ from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.data.write import wall_clock_ms
 from nightkeep.formats.paimon.metadata.changelog import changelog_rules
 from nightkeep.formats.paimon.metadata.merge_engine import merge_rules, sequence_fields
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, keeps_first_row, option_bool, skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.rewrite.lag import lag
 from nightkeep.formats.paimon.rewrite.levels import (
@@ -40,7 +40,7 @@ def lift_level0(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> W
     target = request.target_bytes or target_file_bytes(schema)
     tells = changelog_rules(schema) is not None
     # A lookup that gives the row before lets it compete as well (LookupChangelogMergeFunctionWrapper.getResult).
-    values_needed = rules.values_needed or tells
+    values_needed = (rules.values_needed and not keeps_first_row(schema)) or tells
     return Work(
         reason=_reason(picked, todo, schema),
         input_files=tuple(file.name for file in picked.files),
@@ -74,7 +74,9 @@ def _looked_up(schema: PaimonSchema) -> str:
         return "full rows of replaced keys (sequence.field)"
     if changelog_rules(schema) is not None:
         return "full rows of replaced keys (changelog-producer lookup)"
-    return "key-only lookup"
+    return (
+        "keys only, as the first row stays (merge-engine first-row)" if keeps_first_row(schema) else "key-only lookup"
+    )
 
 
 def _estimate(bucket: Bucket, pick: CompactionPick, todo: tuple[Step, ...], *, tells: bool) -> Estimate:
@@ -103,8 +105,8 @@ def refuse_append_table(snapshot: PaimonSnapshot, request: Request) -> None:
 
 
 def refuse_without_vectors(snapshot: PaimonSnapshot, request: Request) -> None:
-    """Raises RefusedTable for a table without vectors: readers merge level 0, and lifting would keep deletes."""
-    if not option_bool(snapshot.schema, "deletion-vectors.enabled"):
+    """Raises RefusedTable for a table whose readers merge level 0: lifting would keep deletes."""
+    if not skips_level0(snapshot.schema):
         raise RefusedTable(
             snapshot.table.name,
             "option deletion-vectors.enabled is not true",

@@ -18,7 +18,7 @@ from nightkeep.formats.paimon.metadata.changelog import changelog_rules
 from nightkeep.formats.paimon.metadata.changelog_files import with_changelog
 from nightkeep.formats.paimon.metadata.features import refuse_schema
 from nightkeep.formats.paimon.metadata.merge_engine import MergeRules, merge_rules
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors, keeps_first_row, skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import (
     Bucket,
     PaimonDataFile,
@@ -89,8 +89,8 @@ class PaimonView:
 
     @property
     def published(self) -> View:
-        """The view that readers use: levels above 0 if the table has vectors, else merged."""
-        return View.RAW if has_vectors(self.table) else View.MERGED
+        """The view that readers use: levels above 0 of a table whose readers skip level 0, else merged."""
+        return View.RAW if skips_level0(self.table) else View.MERGED
 
     @property
     def compares_with_parent(self) -> bool:
@@ -242,7 +242,7 @@ class PaimonView:
         fields = [(value, first) for name in _sequence_fields(self.table) for value in self._ordered(name)]
         return [
             *fields,
-            (F.col("sequence"), F.desc),
+            (F.col("sequence"), F.asc if keeps_first_row(self.table) else F.desc),
             (F.col("level"), F.asc),
             (F.col("newest"), F.desc),
         ]
