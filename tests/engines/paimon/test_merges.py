@@ -134,6 +134,24 @@ def test_a_row_that_javas_compaction_would_change_stays_as_readers_see_it(
     assert sorted(paimon_java.read(mine).rows) == merged
 
 
+def test_retracts_of_the_time_before_they_were_ignored_delete_nothing(paimon_java: PaimonJava, tmp_path: Path) -> None:
+    """Java's readers skip them, and its lookup compaction deletes what they meet: the rows that readers see stay."""
+    theirs, mine = tmp_path / "theirs", tmp_path / "mine"
+    for table in (theirs, mine):
+        paimon_java.create(table, Layout(columns=COLUMNS, primary_keys=["k"], options=OPTIONS))
+        paimon_java.write(table, [("+I", k, 5, 1, k / 2, "first") for k in range(2000)])
+        paimon_java.compact(table, Compaction(full=True))
+        paimon_java.write(table, [("-D", 3, 5, 1, 1.5, "first"), ("+I", 4, 6, 2, 2.0, "second")])
+        paimon_java.alter(table, {"change": "set_option", "name": "ignore-delete", "value": "true"})
+    merged = sorted(paimon_java.read(mine, Scan(options=MERGE_ON_READ)).rows)
+    assert [row[0] for row in merged] == list(range(2000))
+    paimon_java.compact(theirs, Compaction())
+    assert [row[0] for row in sorted(paimon_java.read(theirs).rows)] == [0, 1, 2, *range(4, 2000)]
+    document = upgrade(mine)
+    assert document.outcome is Outcome.VERIFIED, document.reason
+    assert sorted(paimon_java.read(mine).rows) == merged
+
+
 def test_a_retract_that_the_engine_does_not_take_is_named(paimon_java: PaimonJava, tmp_path: Path) -> None:
     """Java's writer lets a single retract through; its compaction fails, as ours does."""
     table = tmp_path / "t"

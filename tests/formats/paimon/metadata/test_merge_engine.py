@@ -11,6 +11,7 @@ from nightkeep.formats.paimon.metadata.merge_engine import (
     MergeRules,
     SequenceGroup,
     merge_rules,
+    skips_retracts,
 )
 from nightkeep.formats.paimon.metadata.merge_features import merge_features
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
@@ -36,6 +37,14 @@ def schema(options: Mapping[str, str]) -> PaimonSchema:
 def test_a_table_keeps_whole_rows_unless_it_says_otherwise() -> None:
     engines: list[dict[str, str]] = [{}, {"merge-engine": "deduplicate"}, {"merge-engine": "first-row"}]
     assert [merge_rules(schema(options)) for options in engines] == [None] * 3
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "first-row"])
+def test_a_table_of_whole_rows_may_skip_retracts(engine: str) -> None:
+    options = {"merge-engine": engine, f"{engine}.ignore-delete": "true"}
+    assert skips_retracts(schema(options))
+    assert not skips_retracts(schema({"merge-engine": engine}))
+    assert not skips_retracts(schema({"merge-engine": "partial-update", "ignore-delete": "true"}))
 
 
 @pytest.mark.parametrize("option", ["ignore-delete", "partial-update.ignore-delete"])
@@ -176,7 +185,6 @@ REFUSED: Mapping[str, tuple[Mapping[str, str], str]] = {
         {**AGGREGATES, "fields.n.aggregate-function": "bool_and"},
         "aggregate function bool_and of column n (INT) is not handled",
     ),
-    "deletes that are skipped": ({"ignore-delete": "true"}, "option ignore-delete = true is not handled"),
 }
 
 

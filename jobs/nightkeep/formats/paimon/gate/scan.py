@@ -27,7 +27,7 @@ from nightkeep.formats.paimon.data.columns import (
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
 from nightkeep.formats.paimon.gate.comparable import comparable
 from nightkeep.formats.paimon.gate.merged import merged_rows
-from nightkeep.formats.paimon.metadata.merge_engine import merge_rules
+from nightkeep.formats.paimon.metadata.merge_engine import merge_rules, skips_retracts
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors, keeps_first_row
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.kernels.bitmap import mask
@@ -152,6 +152,8 @@ def sorted_rows(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64
     frames = [live_keys(storage, bucket, n, columns, marked=vectors) for n in numbers]
     if not frames:
         return None
+    if skips_retracts(bucket.schemas.current):
+        frames = [frame.filter(~pl.col(KIND).is_in(RETRACT_KINDS)) for frame in frames]
     # Nulls sort first in both directions: a row without a sequence value is older than any row with one.
     return pl.concat(frames).sort(
         [*keys, *order, SEQUENCE],

@@ -51,7 +51,6 @@ class Example:
 
 EXAMPLES: Final = (
     Example({"merge-engine": "of-a-later-release"}),
-    Example({"ignore-delete": "true"}),
     Example({**_AGGREGATES, "fields.n.sequence-group": "t"}),
     Example({**_UPDATES, "fields.n.sequence-group": "absent"}),
     Example({**_UPDATES, "fields.n.sequence-group": "k"}),

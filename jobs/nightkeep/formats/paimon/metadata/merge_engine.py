@@ -130,6 +130,12 @@ def merge_rules(schema: PaimonSchema) -> MergeRules | None:
     )
 
 
+def skips_retracts(schema: PaimonSchema) -> bool:
+    """Whether rows of kind -U and -D are as if they were not there, in a table that keeps whole rows: `ignore-delete`.
+    Writers that know the option write none; files of before may have some."""
+    return engine_of(schema) in WHOLE_ROWS and any(option_bool(schema, option) for option in IGNORE_DELETE)
+
+
 def refuse_retract(rule: FieldRule, name: str) -> None:
     """Raises ValueError: a row of kind -U or -D of column `name`, whose function has no inverse."""
     assert rule.function not in RETRACTABLE

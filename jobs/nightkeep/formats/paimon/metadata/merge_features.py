@@ -39,9 +39,6 @@ def merge_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     else:
         for group in groups_of(schema):
             yield f"option {group.option} is not handled", "sequence groups are of partial updates"
-    for option in IGNORE_DELETE if engine == MergeEngine.DEDUPLICATE else ():
-        if option_bool(schema, option):
-            yield f"option {option} = true is not handled", "engines disagree on what a retract then deletes below it"
     if engine not in WHOLE_ROWS:
         for field in schema.fields:
             yield from _function_features(schema, MergeEngine(engine), field)

@@ -28,6 +28,15 @@ from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.schema import keeps_first_row
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
+from nightkeep.formats.paimon.rewrite.candidates import (
+    LEVEL,
+    POSITION,
+    SOURCE,
+    keys_of,
+    level0_only,
+    lowest_level_only,
+    old_rows,
+)
 from nightkeep.formats.paimon.rewrite.changelog import Touched, changelog_writer, touched_keys, untouched_above
 from nightkeep.formats.paimon.rewrite.first_rows import without_known
 from nightkeep.formats.paimon.rewrite.fold import fold
@@ -37,14 +46,13 @@ from nightkeep.formats.paimon.rewrite.lookup import Hits, find_replaced
 from nightkeep.formats.paimon.rewrite.overlaps import newer_below
 from nightkeep.formats.paimon.rewrite.sorted_merge import merge_sorted
 from nightkeep.formats.paimon.rewrite.steps import Step, StepKind
-from nightkeep.kernels.bitmap import Width, from_positions, mask
-from nightkeep.kernels.merge import OrderBy, in_order, keep_latest
+from nightkeep.kernels.bitmap import Width, from_positions
+from nightkeep.kernels.merge import in_order, keep_latest
 from nightkeep.model import Rewrite, Run, TaskCost
 from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.storage import Storage
 
-_SOURCE, _POSITION, _LEVEL = "source", "position", "level"
-_PLACE = [_SOURCE, _POSITION]
+_PLACE = [SOURCE, POSITION]
 _NO_COST = TaskCost(0.0, 0.0, 0, "")
 
 
@@ -115,7 +123,7 @@ class _Work:
 
     def _upgrade(self, file: PaimonDataFile) -> None:
         if file.level == 0 and self.task.looks_up:
-            rows = _keys_of(self.storage, self.task.bucket, (file,), self.vectors)
+            rows = keys_of(self.storage, self.task.bucket, (file,), self.vectors)
             keys = rows.select(key_columns(self.task.bucket))
             hits = self._mark(keys, rows.column(SEQUENCE), replaces=True)
             if self.teller is not None:
@@ -127,7 +135,7 @@ class _Work:
     def _merge(self, files: Sequence[PaimonDataFile]) -> None:
         """Merge overlapping files into new ones on the output level."""
         bucket, sources = self.task.bucket, _oldest_first(files)
-        rows, touched = _keys_of(self.storage, bucket, sources, self.vectors), None
+        rows, touched = keys_of(self.storage, bucket, sources, self.vectors), None
         if self.task.looks_up and any(file.level == 0 for file in files):
             sources = _numbered(bucket, sources)
             rows, touched = self._with_replaced(rows, sources)
@@ -147,17 +155,17 @@ class _Work:
         Also the rows that these keys had, if the changelog needs them.
         """
         bucket, keys = self.task.bucket, key_columns(self.task.bucket)
-        rows, told = _lowest_level_only(rows, keys), None
-        fresh = _level0_only(rows, keys)
+        rows, told = lowest_level_only(rows, keys), None
+        fresh = level0_only(rows, keys)
         if keeps_first_row(bucket.schemas.current):
             return without_known(self.storage, bucket, rows, fresh.select(keys), below=self.task.output_level), None
         hits = self._mark(fresh.select(keys), fresh.column(SEQUENCE), replaces=not self.task.values_needed)
         if self.teller is not None:
-            told = touched_keys(rows, keys, sources, level=_LEVEL, place=(_SOURCE, _POSITION)).with_found(hits)
+            told = touched_keys(rows, keys, sources, level=LEVEL, place=(SOURCE, POSITION)).with_found(hits)
         if not self.task.values_needed:
             return rows, told
         numbered = {file.name: number for number, file in enumerate(sources)}
-        old = [_old_rows(self.storage, bucket, hit, source=numbered[hit.file.name]) for hit in hits]
+        old = [old_rows(self.storage, bucket, hit, source=numbered[hit.file.name]) for hit in hits]
         # Old rows come last: an old row that equals the newest candidate wins (KeyValueBuffer.insertInto).
         return pa.concat_tables([rows, *old]), told
 
@@ -201,7 +209,7 @@ class _Work:
         edges = np.unique(np.searchsorted(starts, np.arange(0, len(ordered), chunk_rows)))
         edges = edges[edges < len(starts)]
         chunks = self._gathered(rows.select(_PLACE).take(ordered), sources, writer, starts[edges].tolist())
-        keeps_kinds = 0 not in pc.unique(rows.column(_LEVEL)).to_numpy()
+        keeps_kinds = 0 not in pc.unique(rows.column(LEVEL)).to_numpy()
         for chunk, (first, stop) in zip(chunks, pairwise([*edges, len(starts)]), strict=True):
             own = starts[first:stop] - starts[first]
             if self.task.looks_up:
@@ -215,7 +223,7 @@ class _Work:
         self, rows: pa.Table, sources: Sequence[PaimonDataFile], writer: PaimonFileWriter, starts: Sequence[int]
     ) -> Iterator[pa.Table]:
         """Every column of `rows`, which are in key order, in chunks from one of `starts` to the next."""
-        of_row, at = rows.column(_SOURCE).to_numpy(), rows.column(_POSITION).to_numpy()
+        of_row, at = rows.column(SOURCE).to_numpy(), rows.column(POSITION).to_numpy()
         opened = {
             int(number): WantedRows(
                 PaimonFileReader(self.storage, self.task.bucket, sources[number]), at[of_row == number]
@@ -226,7 +234,6 @@ class _Work:
 
 
 _RETRACTS = pa.array(RETRACT_KINDS, pa.int8())
-_ZERO = pa.scalar(0, pa.int32())
 
 
 def _numbered(bucket: Bucket, sources: Sequence[PaimonDataFile]) -> tuple[PaimonDataFile, ...]:
@@ -237,58 +244,6 @@ def _numbered(bucket: Bucket, sources: Sequence[PaimonDataFile]) -> tuple[Paimon
 
 def _oldest_first(files: Sequence[PaimonDataFile]) -> tuple[PaimonDataFile, ...]:
     return tuple(file for run in reversed(sorted_runs(files)) for file in run.files)
-
-
-def _keys_of(
-    storage: Storage, bucket: Bucket, files: Sequence[PaimonDataFile], vectors: dict[str, BitMap64]
-) -> pa.Table:
-    """Key and order columns of the live rows of `files`, each with its source number, position and level."""
-    order = [by.column for by in sequence_order(bucket.schemas.current)]
-    names = [*key_columns(bucket), *order, KIND]
-    parts = []
-    for number, file in enumerate(files):
-        rows = PaimonFileReader(storage, bucket, file).read(names)
-        rows = _placed(rows, np.arange(rows.num_rows), source=number, level=file.level)
-        if marked := vectors.get(file.name):
-            rows = rows.filter(pa.array(~mask(marked, rows.num_rows)))
-        parts.append(rows)
-    return pa.concat_tables(parts)
-
-
-def _placed(rows: pa.Table, at: npt.NDArray[np.int64], *, source: int, level: int) -> pa.Table:
-    count = rows.num_rows
-    rows = rows.append_column(_SOURCE, pa.array(np.full(count, source, np.int32)))
-    rows = rows.append_column(_POSITION, pa.array(at))
-    return rows.append_column(_LEVEL, pa.array(np.full(count, level, np.int32)))
-
-
-def _lowest_level_only(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Of a key's rows above level 0, only the one on the lowest level competes (LookupMergeFunction.pickHighLevel)."""
-    levels = pc.unique(rows.column(_LEVEL))
-    if len(levels) - (0 in levels.to_numpy()) < 2:
-        return rows
-    lifted = rows.filter(pc.equal(rows.column(_LEVEL), _ZERO))
-    upper = rows.filter(pc.greater(rows.column(_LEVEL), _ZERO))
-    inverted = upper.append_column("nearness", pc.negate(upper.column(_LEVEL)))
-    kept = keep_latest(inverted, keys=keys, order=[OrderBy("nearness")])
-    return pa.concat_tables([upper.take(kept), lifted])
-
-
-def _level0_only(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The newest level-0 row of each key that has rows only on level 0. Their old rows must be looked up."""
-    marked = rows.select([*keys, SEQUENCE])
-    marked = marked.append_column("upper", pc.greater(rows.column(_LEVEL), _ZERO).cast(pa.int8()))
-    kept = keep_latest(marked, keys=keys, order=[OrderBy("upper"), OrderBy(SEQUENCE)])
-    newest = marked.take(kept)
-    return newest.filter(pc.equal(newest.column("upper"), pa.scalar(0, pa.int8())))
-
-
-def _old_rows(storage: Storage, bucket: Bucket, hit: Hits, *, source: int) -> pa.Table:
-    order = [by.column for by in sequence_order(bucket.schemas.current)]
-    names = [*key_columns(bucket), *order, KIND]
-    at = np.sort(hit.positions)
-    rows = pa.concat_tables(PaimonFileReader(storage, bucket, hit.file).taken(names, at))
-    return _placed(rows, at, source=source, level=hit.file.level)
 
 
 def _winners(rows: pa.Table, bucket: Bucket, *, drops_retracts: bool) -> npt.NDArray[np.int64]:

@@ -17,7 +17,7 @@ from nightkeep.errors import MissingFile, RefusedTable
 from nightkeep.formats.paimon.metadata.changelog import changelog_rules
 from nightkeep.formats.paimon.metadata.changelog_files import with_changelog
 from nightkeep.formats.paimon.metadata.features import refuse_schema
-from nightkeep.formats.paimon.metadata.merge_engine import MergeRules, merge_rules
+from nightkeep.formats.paimon.metadata.merge_engine import MergeRules, merge_rules, skips_retracts
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors, keeps_first_row, skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import (
     Bucket,
@@ -150,6 +150,8 @@ class PaimonView:
             "unit", self._sound().alias("sound"), "position", "kind", *self._stored_keys(), *order, *values
         )
         live = without_deleted(self._spark, self._storage, narrow, files)
+        if skips_retracts(self.table):
+            live = live.where(F.col("kind").isin(*LIVE_KINDS))
         shown = self._newest(live) if side.view is View.MERGED else live
         return shown.select("unit", "sound", *payload)
 

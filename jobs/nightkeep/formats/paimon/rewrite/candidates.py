@@ -1,0 +1,77 @@
+"""Files of a bucket -> the rows that compete for their keys: key and order columns, and where each row is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from nightkeep.formats.paimon.data.columns import KIND, RETRACT_KINDS, SEQUENCE, PaimonFileReader, key_columns
+from nightkeep.formats.paimon.data.sequence import sequence_order
+from nightkeep.formats.paimon.metadata.merge_engine import skips_retracts
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
+from nightkeep.formats.paimon.rewrite.lookup import Hits
+from nightkeep.kernels.bitmap import mask
+from nightkeep.kernels.merge import OrderBy, keep_latest
+from nightkeep.storage import Storage
+
+SOURCE, POSITION, LEVEL = "source", "position", "level"
+"""Columns of a row's place: the number of its file, its position there, and the file's level."""
+_ZERO = pa.scalar(0, pa.int32())
+
+
+def keys_of(
+    storage: Storage, bucket: Bucket, files: Sequence[PaimonDataFile], vectors: dict[str, BitMap64]
+) -> pa.Table:
+    """Key and order columns of the live rows of `files`, each with its source number, position and level."""
+    order = [by.column for by in sequence_order(bucket.schemas.current)]
+    names = [*key_columns(bucket), *order, KIND]
+    parts = []
+    for number, file in enumerate(files):
+        rows = PaimonFileReader(storage, bucket, file).read(names)
+        live = ~mask(marked, rows.num_rows) if (marked := vectors.get(file.name)) else np.ones(rows.num_rows, np.bool_)
+        if skips_retracts(bucket.schemas.current):
+            live &= ~np.isin(rows.column(KIND).to_numpy(), RETRACT_KINDS)
+        rows = placed(rows, np.arange(rows.num_rows), source=number, level=file.level)
+        parts.append(rows if live.all() else rows.filter(pa.array(live)))
+    return pa.concat_tables(parts)
+
+
+def placed(rows: pa.Table, at: npt.NDArray[np.int64], *, source: int, level: int) -> pa.Table:
+    count = rows.num_rows
+    rows = rows.append_column(SOURCE, pa.array(np.full(count, source, np.int32)))
+    rows = rows.append_column(POSITION, pa.array(at))
+    return rows.append_column(LEVEL, pa.array(np.full(count, level, np.int32)))
+
+
+def lowest_level_only(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Of a key's rows above level 0, only the one on the lowest level competes (LookupMergeFunction.pickHighLevel)."""
+    levels = pc.unique(rows.column(LEVEL))
+    if len(levels) - (0 in levels.to_numpy()) < 2:
+        return rows
+    lifted = rows.filter(pc.equal(rows.column(LEVEL), _ZERO))
+    upper = rows.filter(pc.greater(rows.column(LEVEL), _ZERO))
+    inverted = upper.append_column("nearness", pc.negate(upper.column(LEVEL)))
+    kept = keep_latest(inverted, keys=keys, order=[OrderBy("nearness")])
+    return pa.concat_tables([upper.take(kept), lifted])
+
+
+def level0_only(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The newest level-0 row of each key that has rows only on level 0. Their old rows must be looked up."""
+    marked = rows.select([*keys, SEQUENCE])
+    marked = marked.append_column("upper", pc.greater(rows.column(LEVEL), _ZERO).cast(pa.int8()))
+    kept = keep_latest(marked, keys=keys, order=[OrderBy("upper"), OrderBy(SEQUENCE)])
+    newest = marked.take(kept)
+    return newest.filter(pc.equal(newest.column("upper"), pa.scalar(0, pa.int8())))
+
+
+def old_rows(storage: Storage, bucket: Bucket, hit: Hits, *, source: int) -> pa.Table:
+    order = [by.column for by in sequence_order(bucket.schemas.current)]
+    names = [*key_columns(bucket), *order, KIND]
+    at = np.sort(hit.positions)
+    rows = pa.concat_tables(PaimonFileReader(storage, bucket, hit.file).taken(names, at))
+    return placed(rows, at, source=source, level=hit.file.level)
