@@ -41,7 +41,7 @@ def same(frame: DataFrame, wanted: pa.Table) -> bool:
     return bool(rows_of(frame.toArrow()).ordered().rows == rows_of(wanted).ordered().rows)
 
 
-@pytest.mark.parametrize("table", some_extended(TABLES, keep=2))
+@pytest.mark.parametrize("table", some_extended(TABLES, keep=1))
 def test_spark_shows_what_read_shows(table: str, registered: SparkSession) -> None:
     wanted = nightkeep.read(table).read_all()
     frame = loaded(registered, table)
@@ -70,7 +70,7 @@ def orders(registered: SparkSession) -> DataFrame:
     return registered.createDataFrame(nightkeep.read(f"{PAIMON}/orders").read_all().to_pylist(), schema)
 
 
-@pytest.mark.parametrize("pushed", ["true", "false"])
+@pytest.mark.parametrize("pushed", some_extended(["true", "false"], keep=1))
 def test_filters_find_the_same_rows_pushed_and_not(pushed: str, registered: SparkSession, orders: DataFrame) -> None:
     registered.conf.set(PUSHDOWN, pushed)
     found = [loaded(registered, f"{PAIMON}/orders", pushdown="true").filter(each) for each in CONDITIONS]
@@ -101,6 +101,7 @@ def test_one_frame_may_be_filtered_twice_unless_filters_are_pushed(registered: S
     assert (days.count(), frame.count()) == (every, every)
 
 
+@pytest.mark.extended
 def test_times_finer_than_sparks_are_cut_and_times_of_day_are_refused(registered: SparkSession) -> None:
     with pytest.raises(AnalysisException, match="a time of day is no type of Spark's data sources"):
         _ = loaded(registered, f"{PAIMON}/positions").schema

@@ -8,7 +8,7 @@ from typing import Any
 
 from samples.iceberg_places import Move
 
-from nightkeep.errors import NightkeepError
+from nightkeep.errors import NightkeepError, RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle
 from nightkeep.formats.iceberg.format import table_of
@@ -119,9 +119,15 @@ def _steps(format: str, folder: Path) -> Iterator[Callable[[], object]]:
 
 
 def _plans(table: Any) -> None:
-    snapshot = table.snapshot()
+    """Raises RefusedTable of a table that no operation is for."""
+    snapshot, refused = table.snapshot(), list[RefusedTable]()
     for operation in table.operations:
-        plan(table, snapshot, Request(operation, NOW_MS))
+        try:
+            plan(table, snapshot, Request(operation, NOW_MS))
+        except RefusedTable as refusal:
+            refused.append(refusal)
+    if len(refused) == len(table.operations):
+        raise refused[0]
     for unit in snapshot.units:
         table.gate.survivors(unit, View.RAW)
 

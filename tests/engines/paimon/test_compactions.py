@@ -19,6 +19,7 @@ from tests.formats.paimon.breaking import waiting
 from tests.formats.paimon.contents import files, leftovers
 from tests.formats.paimon.keeping import aged, expired, orphans
 from tests.formats.paimon.upgrade import optimize, upgrade
+from tests.support.extended import some_extended
 
 from nightkeep.checking.check import check
 from nightkeep.formats.paimon.data.columns import SEQUENCE
@@ -39,7 +40,7 @@ ENGINES: Mapping[str, Mapping[str, str]] = {
     "partial-update": {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
     "aggregation": {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
 }
-OF_ALL = pytest.mark.parametrize("engine", ENGINES)
+OF_ALL = pytest.mark.parametrize("engine", some_extended(ENGINES, keep=2))
 Rows = list[tuple[Any, ...]]
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from tests.drivers.paimon_java import SHORT_LIVED, PaimonJava
 from tests.drivers.paimon_values import MERGE_ON_READ, Layout, Row, Scan
 from tests.formats.paimon.upgrade import upgrade
+from tests.support.extended import some_extended
 
 from nightkeep.checking.check import check
 from nightkeep.model import Address, Outcome
@@ -79,7 +80,7 @@ def second_opinion(table: Path, spark: SparkSession, *, version: int) -> CheckRe
     return check(request, spark=spark)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", some_extended(FORMATS, keep=3))
 def test_every_reader_sees_the_same_rows(
     name: str, paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -132,6 +133,7 @@ def test_fractions_before_1970_are_read_from_orc_files(paimon_java: PaimonJava, 
     assert all(any(at in each for each in map(str, before)) for at in times)
 
 
+@pytest.mark.extended
 def test_a_damaged_orc_file_is_found_by_the_check(paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path) -> None:
     table = made(paimon_java, tmp_path / "t", FORMATS["orc"])
     document = upgrade(table)

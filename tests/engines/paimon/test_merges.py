@@ -134,6 +134,7 @@ def test_a_row_that_javas_compaction_would_change_stays_as_readers_see_it(
     assert sorted(paimon_java.read(mine).rows) == merged
 
 
+@pytest.mark.extended
 def test_retracts_of_the_time_before_they_were_ignored_delete_nothing(paimon_java: PaimonJava, tmp_path: Path) -> None:
     """Java's readers skip them, and its lookup compaction deletes what they meet: the rows that readers see stay."""
     theirs, mine = tmp_path / "theirs", tmp_path / "mine"

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import MERGE_ON_READ, Layout, Row, Scan
 from tests.formats.paimon.upgrade import upgrade
+from tests.support.extended import some_extended
 
 from nightkeep.checking.check import check
 from nightkeep.formats.paimon.data import columns
@@ -82,7 +83,7 @@ def rows(java: PaimonJava, table: Path, options: Mapping[str, str]) -> Sequence[
     return sorted(map(repr, java.read(table, Scan(options=options)).rows))
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", some_extended(TABLES, keep=2))
 def test_values_are_kept_while_their_fields_evolve(
     name: str, paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -73,11 +73,13 @@ def test_units_that_the_run_had_no_business_with_are_compared_too(orders: Path, 
     assert strangers
 
 
+@pytest.mark.extended
 def test_a_count_that_the_version_gets_wrong_is_named(orders: Path, spark: SparkSession) -> None:
     publish_unproven(orders, sabotage.miscount_the_version)
     assert _failed(second_opinion(orders, spark)) == {"table"}
 
 
+@pytest.mark.extended
 def test_a_manifest_that_every_reader_of_ours_misses_is_found(orders: Path, spark: SparkSession) -> None:
     read, newest = snapshot.read_manifest, str(opened(orders).snapshot().delta_manifests[0]["_FILE_NAME"])
 

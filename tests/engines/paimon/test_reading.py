@@ -45,7 +45,7 @@ def table(request: pytest.FixtureRequest, paimon_java: PaimonJava, tmp_path: Pat
     return tmp_path / "table"
 
 
-every_table = pytest.mark.parametrize("table", some_extended((*SAMPLES, *HISTORIES), keep=11), indirect=True)
+every_table = pytest.mark.parametrize("table", some_extended((*SAMPLES, *HISTORIES), keep=5), indirect=True)
 
 
 @every_table
@@ -101,7 +101,7 @@ def test_a_version_and_a_tag_have_the_columns_they_had(paimon_java: PaimonJava, 
         nightkeep.read(f"paimon:{table}", version=77)
 
 
-@pytest.mark.parametrize("table", some_extended(HISTORIES, keep=4), indirect=True)
+@pytest.mark.parametrize("table", some_extended(HISTORIES, keep=2), indirect=True)
 def test_a_difference_is_that_of_javas_states(table: Path, paimon_java: PaimonJava) -> None:
     """Java's own difference merges only the files that one snapshot lacks, and so shows late rows that no reader of
     either snapshot sees; where rows are merged, it shows parts of sums. It is asked where neither can be."""

@@ -47,7 +47,7 @@ def test_every_option_of_writers_is_tried() -> None:
 
 
 READERS = {
-    "branch": "other", "data-file.thin-mode": "true", "query-auth.enabled": "true", "row-tracking.enabled": "true",
+    "branch": "other", "query-auth.enabled": "true", "row-tracking.enabled": "true",
     "data-evolution.enabled": "true", "data-file.external-paths": "file:/elsewhere", "bucket": "-2",
     "type": "object-table", "pk-clustering-override": "true",
 }  # fmt: skip

@@ -81,6 +81,7 @@ def test_every_wrong_change_is_counted(spark: SparkSession, tmp_path: Path) -> N
     assert replaced(rows) == 0
 
 
+@pytest.mark.extended
 def test_the_check_names_the_bucket_whose_readers_are_told_wrongly(spark: SparkSession, tmp_path: Path) -> None:
     table = upgraded(tmp_path, LOOKUP)
     address = Address("paimon", str(table), "t")
