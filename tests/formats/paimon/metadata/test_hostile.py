@@ -272,7 +272,7 @@ def test_what_a_newer_writer_may_mean_is_refused(orders: Path, kind: str) -> Non
 
 REFUSED: dict[str, tuple[str, str | None]] = {
     # option: (a value that is refused, one that is not)
-    "merge-engine": ("first-row", "deduplicate"),
+    "merge-engine": ("of-a-later-release", "deduplicate"),
     "changelog-producer": ("full-compaction", "lookup"),
     "type": ("format-table", "table"),
     "branch": ("dev", "main"),
@@ -298,8 +298,6 @@ REFUSED: dict[str, tuple[str, str | None]] = {
     "data-file.external-paths": ("s3://elsewhere", None),
     "global-index.external-path": ("s3://elsewhere", None),
     "record-level.expire-time": ("1 d", None),
-    "ignore-delete": ("true", "false"),
-    "deduplicate.ignore-delete": ("true", "false"),
     "sequence.snapshot-ordering": ("true", "false"),
     "compaction.force-rewrite-all-files": ("true", "false"),
     "deletion-vectors.modifiable": ("true", "false"),
