@@ -2,34 +2,42 @@
 
 import os
 import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.drivers.history import History
 from tests.drivers.paimon_java import PaimonJava
-from tests.drivers.random_history import changelog_history, merge_history
+from tests.drivers.random_history import (
+    changelog_history,
+    first_row_history,
+    format_history,
+    merge_history,
+    plain_format_history,
+    plain_history,
+    random_history,
+)
 from tests.formats.paimon.changelogs import told_seam
+from tests.formats.paimon.two_compactions import compaction_seam
 from tests.formats.paimon.two_engines import check_history
 
 FIRST = 50
 COUNT = int(os.environ.get("NIGHTKEEP_HISTORIES", "0"))
+KINDS: Mapping[str, tuple[Callable[[int], History], *tuple[Any, ...]]] = {
+    "whole rows": (random_history,),
+    "merged rows": (merge_history,),
+    "first rows": (first_row_history,),
+    "changelogs": (changelog_history, told_seam),
+    "without vectors": (plain_history, compaction_seam),
+    "other formats": (format_history,),
+    "other formats without vectors": (plain_format_history, compaction_seam),
+}
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
-def test_an_upgrade_does_what_java_does_at_length(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
-    check_history(paimon_java, seed, tmp_path)
-    shutil.rmtree(tmp_path)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
-def test_an_upgrade_merges_rows_as_java_does_at_length(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
-    check_history(paimon_java, seed, tmp_path, merge_history)
-    shutil.rmtree(tmp_path)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
-def test_an_upgrade_tells_what_java_tells_at_length(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
-    check_history(paimon_java, seed, tmp_path, changelog_history, told_seam)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_java_does_at_length(kind: str, seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
+    check_history(paimon_java, seed, tmp_path, *KINDS[kind])
     shutil.rmtree(tmp_path)
