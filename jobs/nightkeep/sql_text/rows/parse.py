@@ -62,6 +62,11 @@ def _parsed(text: str, schema: pa.Schema) -> Test:
     return _Condition(text, schema).test(nodes[0])
 
 
+def test_of(node: exp.Expression, text: str, schema: pa.Schema) -> Test:
+    """The condition at a node of `text`. Raises UsageError as `rows_where`."""
+    return _Condition(text, schema).test(node)
+
+
 def shortened(text: str) -> str:
     """A condition, cut for people to read: one with thousands of keys does not fit on a line."""
     return text if len(text) <= SHORT else f"{text[:SHORT]}... ({len(text)} characters)"

@@ -26,10 +26,18 @@ from nightkeep.sql_text.rows.condition import (
 
 def staying(test: Test, rows: pa.RecordBatch) -> pa.RecordBatch:
     """The rows for which the test is not true: false, or unknown."""
+    return rows.filter((~_is_true(test, rows)).to_arrow())
+
+
+def matching(test: Test, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows for which the test is true."""
+    return rows.filter(_is_true(test, rows).to_arrow())
+
+
+def _is_true(test: Test, rows: pa.RecordBatch) -> pl.Series:
     names = list(dict.fromkeys(_names(test)))
     frame = cast(pl.DataFrame, pl.from_arrow(pa.Table.from_batches([rows]).select(names)))
-    keep = frame.select(stays=(_truth(test).fill_null(value=False)).not_())["stays"]
-    return rows.filter(keep.to_arrow())
+    return frame.select(matches=truth(test).fill_null(value=False))["matches"]
 
 
 def _names(test: Test) -> list[str]:
@@ -46,14 +54,15 @@ def _names(test: Test) -> list[str]:
             return [column.path[0]]
 
 
-def _truth(test: Test) -> pl.Expr:
+def truth(test: Test) -> pl.Expr:
+    """Whether the test is true of each row; null where it is unknown."""
     match test:
         case And(left, right):
-            return _truth(left) & _truth(right)
+            return truth(left) & truth(right)
         case Or(left, right):
-            return _truth(left) | _truth(right)
+            return truth(left) | truth(right)
         case Not(inner):
-            return ~_truth(inner)
+            return ~truth(inner)
         case IsNull(column):
             return _column(column).is_null()
         case Like(column, pattern):
@@ -84,7 +93,7 @@ _ORDERS: Final[Mapping[Comparison, Callable[[pl.Expr, pl.Expr], pl.Expr]]] = {
 
 
 def _operand(side: ColumnRef | Value) -> pl.Expr:
-    kind = _type(side.type)
+    kind = polars_type(side.type)
     return _column(side).cast(kind) if isinstance(side, ColumnRef) else pl.lit(side.value, dtype=kind)
 
 
@@ -95,7 +104,8 @@ def _column(column: ColumnRef) -> pl.Expr:
     return column_expr
 
 
-def _type(kind: pa.DataType) -> pl.DataType:
+def polars_type(kind: pa.DataType) -> pl.DataType:
+    """The type that Polars has for values of an Arrow type."""
     empty = cast(pl.DataFrame, pl.from_arrow(pa.table({"type": pa.array([], kind)})))
     return empty.schema["type"]
 
