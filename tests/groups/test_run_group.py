@@ -133,6 +133,7 @@ def test_the_table_at_work_is_noted(folder: Path) -> None:
     assert seen == ["one", "last"]
 
 
+@pytest.mark.slow
 def test_columns_for_a_table_that_is_not_clustered_end_the_job_before_any_work(folder: Path) -> None:
     with pytest.raises(UsageError, match="--zorder: expected operation optimize, found upgrade"):
         cared(group(folder, "one", "lifted", said=Overrides(zorder="id")))

@@ -11,10 +11,9 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 from nightkeep.checking.post_commit_check import check_after_commit
@@ -22,6 +21,7 @@ from nightkeep.errors import DEBUG, NightkeepError, UsageError, failure_text
 from nightkeep.formats import OF_ONE_PROCESS
 from nightkeep.groups.child_process import ChildProcess
 from nightkeep.groups.crashed_table import DIED, end_after_crash
+from nightkeep.groups.stored_document import PERMANENT, StoredDocument
 from nightkeep.groups.table_group import UNFINISHED, TableGroup, Unusable
 from nightkeep.model import Operation, Outcome, Run
 from nightkeep.policy import EffectivePolicy, format_of, suited
@@ -32,6 +32,7 @@ from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.running.planned_work import Reader, Reading
 from nightkeep.running.run_operation import RunOrder, failed_run, published_earlier, read_table, run_operation
 from nightkeep.running.software_versions import versions
+from nightkeep.running.suited_operations import suited_operations
 from nightkeep.spark.engine import Engine
 
 __all__ = [
@@ -49,28 +50,6 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-PERMANENT = "permanent"
-"""Key of a document's extras: a retry would fail for the same reason."""
-_DENIED = f"{PermissionError.__name__}: "
-
-
-@dataclass(frozen=True, slots=True)
-class StoredDocument:
-    """A document and the path where it is stored, None if it could not be stored."""
-
-    document: RunDocument
-    path: Path | None
-
-    def to_json(self) -> dict[str, object]:
-        document = self.document
-        return {
-            "table": document.table, "operation": document.operation,
-            "outcome": document.outcome, "reason": document.reason,
-            "committed_version": document.committed_version, "checked": not document.awaits_check,
-            "document": None if self.path is None else str(self.path),
-            "permanent": bool(document.extra.get(PERMANENT)) or (document.reason or "").startswith(_DENIED),
-        }  # fmt: skip
-
 
 def run_group(group: TableGroup, operations: Sequence[Operation], engine: Engine) -> Iterator[StoredDocument]:
     """Run and check the operations of each table: `operations`, else those of its policy, else those of its format.
@@ -78,10 +57,13 @@ def run_group(group: TableGroup, operations: Sequence[Operation], engine: Engine
     Raises UsageError, before work on any table, for options that are wrong for all of them.
     """
     policies = group.policies()
-    for policy in policies.values():
-        if isinstance(policy, EffectivePolicy):
-            group.said.require_use(operations or policy.operations)
     with ChildProcess() as apart:
+        chosen = {
+            table: operations or _suited(apart, policy)
+            for table, policy in policies.items() if isinstance(policy, EffectivePolicy)
+        }  # fmt: skip
+        for each in chosen.values():
+            group.said.require_use(each)
         reader = _reader(apart)
         for table, policy in policies.items():
             group.take(table)
@@ -89,9 +71,9 @@ def run_group(group: TableGroup, operations: Sequence[Operation], engine: Engine
                 yield _stored(_unusable(group, table, policy.why, operations), group.reports)
                 continue
             if table in group.died:
-                yield from _cared_at_death(group, policy, operations or policy.operations, apart)
+                yield from _cared_at_death(group, policy, chosen[table], apart)
                 continue
-            for operation in operations or policy.operations:
+            for operation in chosen[table]:
                 run_id, asked = group.run_id(policy.address.name), group.said.asked()
                 order = RunOrder(operation, run_id, group.reports, group.dry_run, asked=asked)
                 document = _care(policy, order, engine, reader)
@@ -213,6 +195,13 @@ def _away(apart: ChildProcess, policy: EffectivePolicy, work: Callable[[], T]) -
     raises."""
     here = policy.address.format in OF_ONE_PROCESS
     return work() if here else apart.call(policy.address.name, work)
+
+
+def _suited(apart: ChildProcess, policy: EffectivePolicy) -> Sequence[Operation]:
+    try:
+        return _away(apart, policy, partial(suited_operations, policy))
+    except NightkeepError:
+        return policy.operations[:1]
 
 
 def _upkept(

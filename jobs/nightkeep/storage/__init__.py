@@ -17,12 +17,14 @@ from nightkeep.storage.bounds import Bounds, is_within
 from nightkeep.storage.clients import SCHEMES, relevant, split_location
 from nightkeep.storage.exclusive import require_exclusive_create
 from nightkeep.storage.local import LocalStorage
+from nightkeep.storage.moved_folders import MovedFolders, whole_store
 from nightkeep.storage.objects import ObjectStorage
 from nightkeep.storage.verbs import ListedFile, Storage, delete_each, spelled
 
 __all__ = [
     "ListedFile",
     "LocalStorage",
+    "MovedFolders",
     "ObjectStorage",
     "Storage",
     "delete_each",
@@ -30,6 +32,7 @@ __all__ = [
     "open_storage",
     "require_exclusive_create",
     "spelled",
+    "whole_store",
     "within",
 ]  # fmt: skip
 

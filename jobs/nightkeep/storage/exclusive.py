@@ -6,6 +6,7 @@ from functools import cache
 from uuid import uuid4
 
 from nightkeep.errors import RefusedTable
+from nightkeep.storage.moved_folders import whole_store
 from nightkeep.storage.objects import ObjectStorage
 from nightkeep.storage.verbs import Storage
 
@@ -16,8 +17,9 @@ def require_exclusive_create(storage: Storage) -> None:
     Raises RefusedTable if the second creation succeeds too: the store then ignores conditional requests, as some stores
     do that claim to be compatible with S3, and two writers could overwrite each other's commits.
     """
-    if isinstance(storage, ObjectStorage):
-        _prove(storage)
+    store = whole_store(storage)
+    if isinstance(store, ObjectStorage):
+        _prove(store)
 
 
 @cache

@@ -1,0 +1,30 @@
+"""A document and where it is stored -> the line that a job prints about it, for the DAG that submitted the job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightkeep.reports import RunDocument
+
+PERMANENT = "permanent"
+"""Key of a document's extras: a retry would fail for the same reason."""
+_DENIED = f"{PermissionError.__name__}: "
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document and the path where it is stored, None if it could not be stored."""
+
+    document: RunDocument
+    path: Path | None
+
+    def to_json(self) -> dict[str, object]:
+        document = self.document
+        return {
+            "table": document.table, "operation": document.operation,
+            "outcome": document.outcome, "reason": document.reason,
+            "committed_version": document.committed_version, "checked": not document.awaits_check,
+            "document": None if self.path is None else str(self.path),
+            "permanent": bool(document.extra.get(PERMANENT)) or (document.reason or "").startswith(_DENIED),
+        }  # fmt: skip
