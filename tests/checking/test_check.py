@@ -93,7 +93,7 @@ def test_level_0_that_arrived_meanwhile_is_compared_with_the_parent(
     paimon_java.commit_prepared(handle)
     report = check(CheckRequest(address(table), base_version=planned), spark=spark)
     assert report.status is CheckStatus.PASSED, str(report)
-    assert report.results[0].detail == "8 comparisons"
+    assert report.results[0].detail == "7 comparisons"
 
 
 def test_the_report_prints_and_is_json(spark: SparkSession) -> None:

@@ -44,12 +44,10 @@ def content(address: Address, *, spark: SparkSession, byte_budget: int, version:
     return Content(number, views, "; ".join([coverage, *relation.notes]), rows)
 
 
-def judge(
-    before: Content | None, after: Content | None, files: KeptRow, *, spark: SparkSession
-) -> tuple[ExpectationResult, ...]:
+def judge(before: Content | None, after: Content | None, files: KeptRow) -> tuple[ExpectationResult, ...]:
     """The verdict of Great Expectations on the files, and on both contents if they were measured."""
     compared = [] if before is None or after is None else [*_rows(before, after)]
-    return expect_kept([*compared, files], spark)
+    return expect_kept([*compared, files])
 
 
 def _views(relation: TableView) -> tuple[View, ...]:
@@ -66,5 +64,5 @@ def _rows(before: Content, after: Content) -> Iterator[KeptRow]:
             base_rows=held.rows, candidate_rows=holds.rows,
             base_hash_a=f"{held.sum_a:016x}", candidate_hash_a=f"{holds.sum_a:016x}",
             base_hash_b=f"{held.sum_b:016x}", candidate_hash_b=f"{holds.sum_b:016x}",
-            expected_rows=after.rows.get(view, holds.rows),
+            expected_rows=after.rows.get(view),
         )  # fmt: skip

@@ -1,6 +1,8 @@
-"""Facts of units -> one Great Expectations suite on Spark -> results, each passed, failed or errored.
+"""Facts of units -> one Great Expectations suite -> results, each passed, failed, errored or not applicable.
 
-The data set is the facts, one small row per comparison. The suite never reads rows of a table.
+The data set is the facts, one small row per comparison. The suite never reads rows of a table, and needs no Spark. A
+fact that a comparison does not have is None. An expectation for which no comparison has facts is not applicable: it
+could not have failed, and so must not count as passed.
 """
 
 from __future__ import annotations
@@ -8,14 +10,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, reduce
 from typing import Final
 
 import great_expectations as gx
 import pyarrow as pa
+import pyarrow.compute as pc
 from great_expectations.core.batch_definition import BatchDefinition
 from great_expectations.core.expectation_validation_result import ExpectationValidationResult
-from great_expectations.core.result_format import ResultFormatUnion
 from great_expectations.data_context.types.base import ProgressBarsConfig
 from great_expectations.datasource.fluent.interfaces import Batch
 from great_expectations.expectations.core.expect_column_pair_values_to_be_equal import (
@@ -23,7 +25,6 @@ from great_expectations.expectations.core.expect_column_pair_values_to_be_equal 
 )
 from great_expectations.expectations.core.expect_column_values_to_be_in_set import ExpectColumnValuesToBeInSet
 from great_expectations.expectations.expectation import Expectation
-from pyspark.sql import SparkSession
 
 from nightkeep.model.check_values import KeptRow
 from nightkeep.reports.check_report import ExpectationResult
@@ -32,49 +33,80 @@ from nightkeep.reports.document import CheckStatus
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """Both sides of one comparison of one unit. Hashes are text, since they use all 64 bits."""
+    """Both sides of one comparison of one unit. Hashes are text, since they use all 64 bits.
+
+    None is a fact that was not measured, or that the table cannot have.
+    """
 
     unit: str
     comparison: str
-    base_rows: int
-    candidate_rows: int
-    base_hash_a: str
-    candidate_hash_a: str
-    base_hash_b: str
-    candidate_hash_b: str
-    missing: int
-    extra: int
-    distinct_keys: int
-    expected_rows: int
-    unsound: int
-    misstated: int
-    untold: int
+    base_rows: int | None = None
+    candidate_rows: int | None = None
+    base_hash_a: str | None = None
+    candidate_hash_a: str | None = None
+    base_hash_b: str | None = None
+    candidate_hash_b: str | None = None
+    missing: int | None = None
+    extra: int | None = None
+    distinct_keys: int | None = None
+    expected_rows: int | None = None
+    unsound: int | None = None
+    misstated: int | None = None
+    untold: int | None = None
 
 
-def expect(rows: Sequence[FactRow], spark: SparkSession) -> tuple[ExpectationResult, ...]:
-    """Evaluate `EXPECTATIONS` on `rows`, in order: one result for each, or one per unit in which it fails."""
-    return _expected(rows, EXPECTATIONS, spark)
+def expect(rows: Sequence[FactRow], reasons: Mapping[str, str]) -> tuple[ExpectationResult, ...]:
+    """Evaluate `EXPECTATIONS` on `rows`, in order: one result for each, or one per unit in which it fails.
+
+    `reasons` say why the table has no fact of that name.
+    """
+    return _expected(rows, EXPECTATIONS, reasons)
 
 
-def expect_kept(rows: Sequence[KeptRow], spark: SparkSession) -> tuple[ExpectationResult, ...]:
+def expect_kept(rows: Sequence[KeptRow]) -> tuple[ExpectationResult, ...]:
     """Evaluate `KEPT` on `rows`, as `expect` does."""
-    return _expected(rows, KEPT, spark)
+    return _expected(rows, KEPT, {})
 
 
 def _expected(
-    rows: Sequence[FactRow | KeptRow], expectations: Sequence[Expectation], spark: SparkSession
+    rows: Sequence[FactRow | KeptRow], expectations: Sequence[Expectation], reasons: Mapping[str, str]
 ) -> tuple[ExpectationResult, ...]:
-    facts = spark.createDataFrame(pa.Table.from_pylist([asdict(row) for row in rows]))
-    batch = _facts_of_any_table().get_batch(batch_parameters={"dataframe": facts})
-    outcomes = _validated(batch, expectations, "BOOLEAN_ONLY")
-    failed = [e for e in expectations if not _error(outcomes[_name(e)]) and not outcomes[_name(e)].success]
-    # Units are asked for only for the expectations that failed: for the others it would cost Spark jobs for nothing.
-    outcomes |= _validated(batch, failed, _WITH_UNITS)
-    return tuple(result for e in expectations for result in _results(_name(e), outcomes[_name(e)], compared=len(rows)))
+    facts = pa.Table.from_pylist([asdict(row) for row in rows])
+    # Whole numbers stay whole beside None only as objects: pandas would make them floats.
+    batch = _facts_of_any_table().get_batch(batch_parameters={"dataframe": facts.to_pandas(integer_object_nulls=True)})
+    compared = {_name(e): _count_told(facts, e) for e in expectations}
+    told = [e for e in expectations if compared[_name(e)]]
+    outcomes = _validated(batch, told)
+    return tuple(
+        result
+        for e in expectations
+        for result in (
+            _results(_name(e), outcomes[_name(e)], compared=compared[_name(e)]) if e in told else [_silent(e, reasons)]
+        )
+    )
+
+
+def _count_told(facts: pa.Table, expectation: Expectation) -> int:
+    """How many rows have every fact of the expectation. Great Expectations tells of missing columns."""
+    told = [pc.is_valid(facts.column(column)) for column in _columns(expectation) if column in facts.column_names]
+    return facts.filter(reduce(pc.and_, told)).num_rows if told else facts.num_rows
+
+
+def _silent(expectation: Expectation, reasons: Mapping[str, str]) -> ExpectationResult:
+    why = next((reasons[column] for column in _columns(expectation) if column in reasons), "nothing was compared")
+    return ExpectationResult(_name(expectation), None, CheckStatus.NOT_APPLICABLE, why)
+
+
+def _columns(expectation: Expectation) -> tuple[str, ...]:
+    if isinstance(expectation, ExpectColumnPairValuesToBeEqual):
+        return str(expectation.column_A), str(expectation.column_B)
+    return (str(expectation.column),)  # type: ignore[attr-defined]
 
 
 def _pair(description: str, base: str, candidate: str) -> Expectation:
-    return ExpectColumnPairValuesToBeEqual(column_A=base, column_B=candidate, description=description)
+    return ExpectColumnPairValuesToBeEqual(
+        column_A=base, column_B=candidate, ignore_row_if="either_value_is_missing", description=description
+    )
 
 
 def _none(description: str, column: str) -> Expectation:
@@ -109,7 +141,7 @@ def _facts_of_any_table() -> BatchDefinition[None]:
     context = gx.get_context(mode="ephemeral")
     context.enable_analytics(False)  # noqa: FBT003
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
-    source = context.data_sources.add_spark(name="facts", persist=False)
+    source = context.data_sources.add_pandas(name="facts")
     return source.add_dataframe_asset(name="facts").add_batch_definition_whole_dataframe("all")
 
 
@@ -123,14 +155,12 @@ def _name(expectation: Expectation) -> str:
     return str(expectation.description)
 
 
-def _validated(
-    batch: Batch, expectations: Sequence[Expectation], result_format: ResultFormatUnion
-) -> dict[str, ExpectationValidationResult]:
+def _validated(batch: Batch, expectations: Sequence[Expectation]) -> dict[str, ExpectationValidationResult]:
     """Outcomes by the name of the expectation. Great Expectations returns them in any order."""
     if not expectations:
         return {}
     suite = gx.ExpectationSuite(name="the same rows", expectations=list(expectations))
-    validated = batch.validate(suite, result_format=result_format)
+    validated = batch.validate(suite, result_format=_WITH_UNITS)
     configured = ((outcome.expectation_config, outcome) for outcome in validated.results)
     return {str(config.description): outcome for config, outcome in configured if config is not None}
 

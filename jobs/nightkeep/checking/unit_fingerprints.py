@@ -29,11 +29,11 @@ _LOW_BITS = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class UnitFacts:
-    """The facts of one side of one unit. `keys`: the number of distinct keys, or of rows if keys need not be unique.
+    """The facts of one side of one unit. `keys`: the number of distinct keys, None if keys were not counted.
     `unsound`: rows that the format promises a reader never to meet."""
 
     content: Fingerprint = field(default_factory=Fingerprint)
-    keys: int = 0
+    keys: int | None = None
     unsound: int = 0
 
 
@@ -50,7 +50,8 @@ def measure(relation: TableView, side: Side, units: Sequence[UnitKey]) -> Mappin
     if not unique:
         grouped = grouped.groupBy("unit").agg(*_total_sums())
     facts = {units[row["unit"]]: _facts(row.asDict(), unique=unique) for row in grouped.collect()}
-    return {unit: facts.get(unit, UnitFacts()) for unit in units}
+    nothing = UnitFacts(keys=None if unique else 0)
+    return {unit: facts.get(unit, nothing) for unit in units}
 
 
 def compare_rows(
@@ -126,7 +127,7 @@ def _total_sums() -> list[Column]:
 
 def _facts(row: Mapping[str, int], *, unique: bool) -> UnitFacts:
     sums = [((row[f"{name}_high"] << 32) + row[f"{name}_low"]) % (1 << 64) for name in _SEEDS]
-    return UnitFacts(Fingerprint(row["rows"], *sums), row["rows"] if unique else row["keys"], row["unsound"])
+    return UnitFacts(Fingerprint(row["rows"], *sums), None if unique else row["keys"], row["unsound"])
 
 
 # ---- rows ----

@@ -31,20 +31,20 @@ class KeptRow:
     """The comparison after a removal of files.
 
     Either one view of a version's rows before and after, with the `expected_rows` of metadata; or the numbers of files
-    of retained versions that are `absent`, `resized`, or `unreadable` when opened."""
+    of retained versions that are `absent`, `resized`, or `unreadable` when opened. What was not compared is None."""
 
     unit: str
     comparison: str
-    base_rows: int = 0
-    candidate_rows: int = 0
-    base_hash_a: str = ""
-    candidate_hash_a: str = ""
-    base_hash_b: str = ""
-    candidate_hash_b: str = ""
-    expected_rows: int = 0
-    absent: int = 0
-    resized: int = 0
-    unreadable: int = 0
+    base_rows: int | None = None
+    candidate_rows: int | None = None
+    base_hash_a: str | None = None
+    candidate_hash_a: str | None = None
+    base_hash_b: str | None = None
+    candidate_hash_b: str | None = None
+    expected_rows: int | None = None
+    absent: int | None = None
+    resized: int | None = None
+    unreadable: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,12 @@ Extra = Mapping[str, object]
 
 
 class CheckStatus(StrEnum):
-    """How a check ended. A single expectation ends in one of the first three."""
+    """How a check ended. A single expectation ends in one of the first four."""
 
     PASSED = "passed"
     FAILED = "failed"
     ERRORED = "errored"
+    NOT_APPLICABLE = "not_applicable"
     SKIPPED = "skipped"
     NOT_RUN = "not_run"
 
@@ -59,12 +60,16 @@ class PlanUnit:
 
 @dataclass(frozen=True, slots=True)
 class PlanSection:
-    """The plan for `version`, in the plan's order. `clustering` is None if files are only packed."""
+    """The plan for `version`, in the plan's order. `clustering` is None if files are only packed.
+
+    `clock_ms`: the time by which rows expire; None in a table whose rows do not.
+    """
 
     version: int | None = None
     units: tuple[PlanUnit, ...] = ()
     notes: tuple[str, ...] = ()
     clustering: Clustering | None = None
+    clock_ms: int | None = None
     extra: Extra = field(default_factory=dict)
 
     @staticmethod
@@ -81,7 +86,7 @@ class PlanSection:
             )
             for unit in plan.units
         )
-        return PlanSection(plan.version, units, plan.notes, clustering)
+        return PlanSection(plan.version, units, plan.notes, clustering, plan.clock_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,10 @@ from nightkeep.reports.pages import stage_names, tally, unit_name
 from nightkeep.reports.retention_section import leftovers
 
 _LEFT = ("table", "operation", "outcome")
+_CHANGES = {
+    Operation.DELETE: "hidden in deletion vectors",
+    Operation.UPDATE: "hidden in deletion vectors, and written anew as they are set",
+}
 
 
 def summary_text(documents: Sequence[RunDocument]) -> str:
@@ -58,10 +62,12 @@ def _notes(document: RunDocument) -> Iterator[str]:
     if len(document.commits) > 1:
         first, last = document.commits[0].version, document.commits[-1].version
         yield f"{len(document.commits)} commits, versions {first} to {last}"
-    if document.operation is Operation.DELETE and document.commits:
-        yield f"{document.metrics.deleted_rows_marked or 0:,} rows hidden in deletion vectors"
+    if document.operation in _CHANGES and document.commits:
+        yield f"{document.metrics.deleted_rows_marked or 0:,} rows {_CHANGES[document.operation]}"
         if document.go_back:
             yield f"to undo this commit and every later one: {document.go_back}"
+    if expired := document.metrics.extra.get("rows_expired"):
+        yield f"{expired:,} rows expired"
     deletes = delete_files(document.metrics.extra)
     if deletes and document.commits:
         yield f"delete files: {deletes}"

@@ -40,9 +40,7 @@ class ContentCheck(Protocol):
         self, address: Address, *, spark: SparkSession, byte_budget: int, version: int | None = None
     ) -> Content: ...
 
-    def judge(
-        self, before: Content | None, after: Content | None, files: KeptRow, *, spark: SparkSession
-    ) -> Sequence[ExpectationResult]: ...
+    def judge(self, before: Content | None, after: Content | None, files: KeptRow) -> Sequence[ExpectationResult]: ...
 
 
 class Engine:

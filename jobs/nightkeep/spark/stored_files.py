@@ -75,6 +75,23 @@ def without_true(rows: DataFrame, table: Sequence[Column], condition: str) -> Da
     return rows.select(kept, *table).where(~is_true).select(f"`{_KEPT}`.*")
 
 
+def with_set(rows: DataFrame, table: Mapping[str, str], condition: str, sets: Mapping[str, str]) -> DataFrame:
+    """The rows, of which those for which a condition is true have columns set to expressions.
+
+    `table` has the names in `rows` by the names that the texts have for the table's columns. Expressions see the row as
+    it was.
+    """
+    kept = F.struct(*(rows[name] for name in rows.columns)).alias(_KEPT)
+    named = rows.select(kept, *(F.col(name).alias(text_name) for text_name, name in table.items()))
+    is_true, kinds = F.coalesce(F.expr(condition), F.lit(False)), dict(rows.dtypes)  # noqa: FBT003
+    held = {name: F.col(f"`{_KEPT}`.`{name}`") for name in rows.columns}
+    for text_name, expression in sets.items():
+        name = table[text_name]
+        value = F.expr(f"CAST(({expression}) AS {kinds[name]})")
+        held[name] = F.when(is_true, value).otherwise(held[name])
+    return named.select(*(value.alias(name) for name, value in held.items()))
+
+
 def decoded_positions(
     spark: SparkSession, sources: Sequence[Source], decode: Callable[[Source], Iterable[tuple[int, BitMap | BitMap64]]]
 ) -> DataFrame:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Protocol, cast
 from urllib.parse import unquote
@@ -43,7 +43,9 @@ class TableVersion:
     `touched`: the units that its commit names. `author`: the committer's name in the commit.
     `changes_rows`: why its commit may have changed rows; None for a commit that must not.
     `rows_stated`: the row count that the version states. `rows_listed`: the sum of the row counts of its files.
-    `deletes`: the condition, in Spark SQL, on the rows that the commit deletes; it changes no other row.
+    `deletes`: the condition, in Spark SQL, on the rows that the commit deletes; it changes no other row. With `sets`, a
+    Spark SQL expression by column, the commit updates these rows instead.
+    `expiry_clock`: the time, in milliseconds, by which its commit dropped expired rows; None if it dropped none.
     `identity`: distinguishes the version from others with its number.
     """
 
@@ -56,17 +58,22 @@ class TableVersion:
     rows_stated: int
     rows_listed: int
     deletes: str | None = None
+    sets: Mapping[str, str] = field(default_factory=dict)
+    expiry_clock: int | None = None
     identity: VersionIdentity | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One version in one view, `without` some data files, and without the rows for which `deleted` is true."""
+    """One version in one view, `without` some data files, and without the rows for which `deleted` is true; with
+    `sets`, these rows are there, with columns set to expressions. Rows that have expired by `expiry_clock` go."""
 
     version: int
     view: View
     without: frozenset[str] = frozenset()
     deleted: str | None = None
+    sets: Mapping[str, str] = field(default_factory=dict)
+    expiry_clock: int | None = None
 
 
 class TableView(Protocol):
@@ -92,6 +99,10 @@ class TableView(Protocol):
     @property
     def notes(self) -> tuple[str, ...]: ...
 
+    @property
+    def silent(self) -> Mapping[str, str]:
+        """Facts that no version of this table has, by their names in the check, and why: nothing can fail by them."""
+
     def latest(self) -> int:
         """The number of the newest version. Raises MissingFile if there is none."""
 
@@ -110,10 +121,12 @@ class TableView(Protocol):
         """
 
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
-        """How many columns have values that contradict their statistics, by unit, in files that are new `since`."""
+        """How many columns have values that contradict their statistics, in files that are new `since`: for every unit
+        with statistics in such a file."""
 
     def untold(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
-        """How many changes a version tells streaming readers wrongly or not at all, by unit. `since` is its parent."""
+        """How many changes a version tells streaming readers wrongly or not at all, for every unit of a table that
+        tells changes. `since` is its parent."""
 
 
 def replaced(known: Sequence[VersionIdentity], *versions: TableVersion) -> str | None:

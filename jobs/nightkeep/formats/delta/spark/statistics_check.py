@@ -44,7 +44,7 @@ class _Leaf:
 def misstated(
     spark: SparkSession, storage: Storage, columns: DeltaColumns, files: Sequence[StoredFile[DeltaDataFile]]
 ) -> Mapping[int, int]:
-    """The number of columns of `files` with wrong statistics, by index of the unit. All files have statistics.
+    """The number of columns of `files` with wrong statistics, by index of each unit. All files have statistics.
 
     Bounds and null counts are of the rows that readers see; the row count is of all rows (PROTOCOL.md, "Per-file
     Statistics"). A wrong row count counts as one more column.
@@ -63,7 +63,7 @@ def misstated(
     wrong = [_is_wrong(leaf, i) for i, leaf in enumerate(leaves)]
     rows = F.col("stated.numRecords") != F.coalesce(F.col("physical"), F.lit(0))
     total = reduce(add, (F.when(fault, 1).otherwise(0) for fault in (rows, *wrong)))
-    counts = joined.groupBy("unit").agg(F.sum(total).alias("wrong")).where("wrong > 0")
+    counts = joined.groupBy("unit").agg(F.sum(total).alias("wrong"))
     return {row["unit"]: row["wrong"] for row in counts.collect()}
 
 

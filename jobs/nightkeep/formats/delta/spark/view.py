@@ -69,6 +69,14 @@ class DeltaView:
     def notes(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def silent(self) -> Mapping[str, str]:
+        return {
+            "distinct_keys": "Delta promises no column to be unique",
+            "unsound": "a value of a Delta table is stored in one place, which nothing else could contradict",
+            "untold": "nothing tells streaming readers of a commit that changes no row",
+        }
+
     def latest(self) -> int:
         return newest(self._storage)
 

@@ -35,7 +35,7 @@ def misstated(
     spark: SparkSession, storage: Storage, schema: IcebergSchema, files: Sequence[StoredFile[ContentFile]],
     deletes: Sequence[StoredFile[ContentFile]],
 ) -> Mapping[int, int]:  # fmt: skip
-    """By number of the unit, how many columns of data files and position delete files have wrong statistics.
+    """By number of each unit, how many columns of data files and position delete files have wrong statistics.
 
     A wrong row count counts as one more column.
     """
@@ -104,7 +104,7 @@ class _Leaf:
 def _wrong(
     spark: SparkSession, files: Sequence[StoredFile[ContentFile]], fields: Sequence[NestedField], names: Names | None
 ) -> Mapping[int, int]:
-    """The number of columns with wrong statistics, by number of the unit."""
+    """The number of columns with wrong statistics, by number of each unit."""
     columns = [_Leaf(place, *parts) for place, parts in enumerate(leaves(fields))]
     held = [file.file for file in files]
     read, paths = read_files(spark, held, fields, names)
@@ -115,7 +115,7 @@ def _wrong(
     stated = stated.withColumn("physical", F.coalesce("counted", F.lit(0)))
     faults = [F.col("physical") != F.col("rows"), *(leaf.is_wrong() for leaf in columns)]
     total = reduce(add, (F.when(fault, 1).otherwise(0) for fault in faults))
-    wrong = stated.groupBy("unit").agg(F.sum(total).alias("wrong")).where("wrong > 0")
+    wrong = stated.groupBy("unit").agg(F.sum(total).alias("wrong"))
     return {row["unit"]: row["wrong"] for row in wrong.collect()}
 
 

@@ -82,6 +82,16 @@ class IcebergView:
     def notes(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def silent(self) -> Mapping[str, str]:
+        always = {
+            "distinct_keys": "Iceberg promises no column to be unique",
+            "untold": "nothing tells streaming readers of a commit that changes no row",
+        }
+        if IcebergColumns(self._schema).identities:
+            return always
+        return always | {"unsound": "no partition repeats a column's value, which the value could contradict"}
+
     def latest(self) -> int:
         """The id of the current snapshot; NO_SNAPSHOT if there is none."""
         return self._newest
