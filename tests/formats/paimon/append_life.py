@@ -29,6 +29,9 @@ OPTIONS = (
 )
 
 
+SETS = ("id = -id",)
+
+
 class Life:
     """A table, and what must be true of it whoever compacts it."""
 
@@ -67,6 +70,17 @@ class Life:
         document = self.table.delete_where(f"id BETWEEN {first} AND {last} AND (day IS NULL OR day = 'd1')")
         assert document.outcome in (Outcome.VERIFIED, Outcome.UNCHANGED), document.reason
         assert self.table.rows() == [row for row in before if not first <= row[0] <= last or row[1] == "d/2"]
+
+    def update_ours(self) -> None:
+        """Of every row that Java shows, those with the condition have another number, and no other changes."""
+        if "'deletion-vectors.enabled'" not in self.told[0]:
+            return
+        before, first = self.table.rows(), self.random.randrange(self.table.written)
+        last = first + self.random.choice((0, 30, 10_000))
+        document = self.table.update_where(f"id BETWEEN {first} AND {last} AND (day IS NULL OR day = 'd1')", SETS)
+        assert document.outcome in (Outcome.VERIFIED, Outcome.UNCHANGED), document.reason
+        changed = [(-row[0], *row[1:]) if first <= row[0] <= last and row[1] != "d/2" else row for row in before]
+        assert self.table.rows() == sorted(changed, key=repr)
 
     def alter(self) -> None:
         self.table.alter()
@@ -112,6 +126,7 @@ EVENTS = (
     Life.append,
     Life.delete,
     Life.delete_ours,
+    Life.update_ours,
     Life.delete,
     Life.alter,
     Life.compact,

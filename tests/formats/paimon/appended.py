@@ -110,6 +110,10 @@ class Appended:
         """Our own delete, of the rows that a condition is true for or that have one of the `keys` of a file."""
         return operate(self.folder, Operation.DELETE, run_id=run_id, rows=rows, **how)
 
+    def update_where(self, rows: str, sets: Sequence[str], *, run_id: str | None = None, **how: Any) -> RunDocument:
+        """Our own update, of the rows that a condition is true for."""
+        return operate(self.folder, Operation.UPDATE, run_id=run_id, rows=rows, sets=sets, **how)
+
     def _row(self, days: Sequence[str | None]) -> tuple[Any, ...]:
         self.written += 1
         first = {ID[0]: self.written, DAY[0]: self.random.choice(days)}
@@ -124,11 +128,11 @@ class Appended:
 
 def operate(
     table: Path, operation: Operation, *, run_id: str | None = None, dry_run: bool = False, rows: str | None = None,
-    keys: Path | None = None, **settings: object,
+    keys: Path | None = None, sets: Sequence[str] = (), **settings: object,
 ) -> RunDocument:  # fmt: skip
     """Plan, rewrite, prove and publish in this process."""
     order = RunOrder(
         operation, run_id=run_id or f"test-{uuid.uuid4().hex}", reports=str(table.parent / f"{table.name}-reports"),
-        dry_run=dry_run, rows=rows, keys=keys,
+        dry_run=dry_run, rows=rows, keys=keys, sets=tuple(sets),
     )  # fmt: skip
     return run_operation(policy(table, **settings), order, mapper=lambda: inline)

@@ -11,6 +11,7 @@ from typing import Any
 from tests.drivers.history import History, Step
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import JavaFile
+from tests.formats.paimon.two_compactions import compaction_seam
 from tests.formats.paimon.two_engines import Copies, upgrade_seam
 
 Key = tuple[Any, ...]
@@ -47,6 +48,16 @@ def applied(rows: Mapping[Key, Change], changes: Sequence[Change], at: Sequence[
 def told_seam(engine: PaimonJava, history: History, past: Sequence[Step], copies: Copies) -> list[str]:
     """How Java's compaction and our upgrade differ, changes that they tell included."""
     differences = upgrade_seam(engine, history, past, copies)
+    names = [name for name, _ in history.layout.columns]
+    at = [names.index(name) for name in history.layout.primary_keys]
+    return [*differences, *changelog_differences(engine, copies.base, copies.java, copies.ours, at=at)]
+
+
+def told_by_full_seam(engine: PaimonJava, history: History, past: Sequence[Step], copies: Copies) -> list[str]:
+    """How Java's compaction and ours of a table with changelog-producer = full-compaction differ, changes included.
+
+    Where ours takes all runs and Java's does not, Java tells nothing: its copy is then compacted in full as well."""
+    differences = compaction_seam(engine, history, past, copies)
     names = [name for name, _ in history.layout.columns]
     at = [names.index(name) for name in history.layout.primary_keys]
     return [*differences, *changelog_differences(engine, copies.base, copies.java, copies.ours, at=at)]

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from tests.formats.paimon import element_twin
+
 from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function, MergeEngine, MergeRules
 
 Row = tuple[int, Mapping[str, Any]]
@@ -61,7 +63,7 @@ def _updated_by_groups(row: dict[str, Any], values: Mapping[str, Any], rules: Me
     newer = [_is_newer(row, values, group.fields) for group in rules.groups]
     for name, rule in rules.fields.items():
         if rule.group is None:
-            row[name] = _added(rule, row[name], values[name], name, seen)
+            row[name] = _agg(rule, row[name], values[name], name, seen)
             continue
         match newer[rule.group], rule.function:
             case None, _:
@@ -69,11 +71,11 @@ def _updated_by_groups(row: dict[str, Any], values: Mapping[str, Any], rules: Me
             case True, Function.SEQUENCE | Function.OF_GROUP:
                 row[name] = values[name]
             case True, _:
-                row[name] = _added(rule, row[name], values[name], name, seen)
+                row[name] = _agg(rule, row[name], values[name], name, seen)
             case False, Function.SEQUENCE | Function.OF_GROUP:
                 pass
             case False, _:
-                row[name] = _added(rule, values[name], row[name], name, seen)
+                row[name] = _agg_reversed(rule, row[name], values[name], name, seen)
 
 
 def _retracted_by_groups(row: dict[str, Any], kind: int, values: Mapping[str, Any], rules: MergeRules) -> bool:
@@ -90,7 +92,7 @@ def _retracted_by_groups(row: dict[str, Any], kind: int, values: Mapping[str, An
         elif rule.function is Function.OF_GROUP:
             row[name] = None if newer[rule.group] else row[name]
         elif not rule.ignores_retracts:
-            row[name] = _taken_back(rule, row[name], values[name])
+            row[name] = _retract(rule, row[name], values[name])
     return False
 
 
@@ -116,10 +118,24 @@ def _aggregated(rows: Sequence[Row], rules: MergeRules) -> tuple[int, dict[str, 
             continue
         for name, rule in rules.fields.items():
             if kind in (UPDATE_BEFORE, DELETE):
-                row[name] = row[name] if rule.ignores_retracts else _taken_back(rule, row[name], values[name])
+                row[name] = row[name] if rule.ignores_retracts else _retract(rule, row[name], values[name])
             else:
-                row[name] = _added(rule, row[name], values[name], name, seen)
+                row[name] = _agg(rule, row[name], values[name], name, seen)
     return DELETE if deleted else INSERT, row
+
+
+def _agg(rule: FieldRule, held: Any, value: Any, name: str, seen: set[str]) -> Any:
+    return element_twin.added(rule, held, value) if rule.elements else _added(rule, held, value, name, seen)
+
+
+def _agg_reversed(rule: FieldRule, held: Any, value: Any, name: str, seen: set[str]) -> Any:
+    return element_twin.added_older(rule, held, value) if rule.elements else _added(rule, value, held, name, seen)
+
+
+def _retract(rule: FieldRule, held: Any, value: Any) -> Any:
+    if rule.function is Function.NESTED_PARTIAL_UPDATE:
+        raise CannotMerge
+    return element_twin.taken_back(rule, held, value) if rule.elements else _taken_back(rule, held, value)
 
 
 def _added(rule: FieldRule, held: Any, value: Any, name: str, seen: set[str]) -> Any:

@@ -263,8 +263,10 @@ def _system_columns(folder: Path, files: Sequence[JavaFile]) -> "pa.Table":
         found = _READ[path.suffix](path)
         found = found.select([name for name in found.column_names if name.startswith("_")])
         parts.append(found.cast(parts[0].schema) if parts else found)
-    rows = pa.concat_tables(parts).sort_by("_SEQUENCE_NUMBER").combine_chunks()
-    return pa.table({name: _bits(rows.column(name)) for name in rows.column_names})
+    rows = pa.concat_tables(parts).combine_chunks()
+    # Rows of one snapshot may all have one number.
+    named = pa.table({name: _bits(rows.column(name)) for name in rows.column_names})
+    return named.sort_by([(name, "ascending") for name in ("_SEQUENCE_NUMBER", *named.column_names)])
 
 
 def _bits(column: ChunkedArray) -> ChunkedArray:

@@ -9,9 +9,11 @@ from nightkeep.formats.paimon.commit.commits import commits_of
 from nightkeep.formats.paimon.commit.writers import refuse_compacting_writers, refuse_unconditional_writers
 from nightkeep.formats.paimon.gate import history
 from nightkeep.formats.paimon.gate.gate import gate_of
+from nightkeep.formats.paimon.metadata.branch import as_branch, location_and_branch
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import digest
+from nightkeep.formats.paimon.metadata.snapshot_order import refuse_unstamped_files
 from nightkeep.formats.paimon.metadata.versions import read_staged, read_version
 from nightkeep.formats.paimon.reading.reading import reading_of
 from nightkeep.formats.paimon.retention.retained_files import retained_files
@@ -21,9 +23,18 @@ from nightkeep.formats.paimon.rewrite.append.cluster_columns import require_colu
 from nightkeep.formats.paimon.rewrite.append.cluster_plan import cluster_files
 from nightkeep.formats.paimon.rewrite.append.delete import delete_rows, refuse_deletes
 from nightkeep.formats.paimon.rewrite.append.layout import layout_reading
+from nightkeep.formats.paimon.rewrite.append.update import refuse_updates, update_rows
 from nightkeep.formats.paimon.rewrite.compact import compact_levels, refuse_other_compactions, refuse_vectors
+from nightkeep.formats.paimon.rewrite.expired_rows import expiry_clock
 from nightkeep.formats.paimon.rewrite.lag import waiting_rows
-from nightkeep.formats.paimon.rewrite.table_kinds import in_keyed, in_keyless, layout_metrics, of_keyed, of_keyless
+from nightkeep.formats.paimon.rewrite.table_kinds import (
+    in_keyed,
+    in_keyless,
+    layout_metrics,
+    of_keyed,
+    of_keyless,
+    suits,
+)
 from nightkeep.formats.paimon.rewrite.tasks import PaimonTask, columns, matching_rows, rewrite
 from nightkeep.formats.paimon.rewrite.upgrade import (
     file_indexes_go,
@@ -42,23 +53,29 @@ PaimonTable = Table[PaimonSnapshot, Bucket, PaimonTask, BucketEdit]
 
 
 def open_table(address: Address) -> PaimonTable:
-    """Open the table at `address.location`. Raises AddressError where there is no folder."""
-    return table_of(address, open_storage(address.location))
+    """Open the table at `address.location`. Raises AddressError where there is no folder, or no such branch."""
+    folder, branch = location_and_branch(address.location)
+    return table_of(address, as_branch(open_storage(folder), branch))
 
 
 def table_of(address: Address, storage: Storage) -> PaimonTable:
     writers = (Bound(refuse_compacting_writers, storage), Bound(refuse_unconditional_writers, storage))
-    upgrades = (refuse_append_table, refuse_without_vectors, refuse_modified_vectors, *writers)
-    upgrade: PaimonRules = OperationRules(upgrades, (lift_level0,), (file_indexes_go, waiting_rows))
+    upgrades = (
+        refuse_append_table, refuse_without_vectors, refuse_modified_vectors, refuse_unstamped_files, *writers,
+    )  # fmt: skip
+    upgrade: PaimonRules = OperationRules(upgrades, (lift_level0,), (file_indexes_go, waiting_rows), clock=expiry_clock)
     optimizes: PaimonRules = OperationRules(
         (
-            Bound(of_keyed, refuse_vectors), Bound(of_keyed, refuse_other_compactions),
+            Bound(of_keyed, refuse_vectors), Bound(of_keyed, refuse_other_compactions), refuse_unstamped_files,
             Bound(of_keyless, optimize.refuse_unhandled), Bound(of_keyless, require_columns), *writers,
         ),
         (Bound(in_keyed, compact_levels), Bound(in_keyless, cluster_files), Bound(in_keyless, optimize.pack_files)),
         (file_indexes_go,),
+        clock=expiry_clock,
     )  # fmt: skip
     delete: PaimonRules = OperationRules((refuse_deletes, *writers), (delete_rows,))
+    update: PaimonRules = OperationRules((refuse_updates, *writers), (update_rows,), (file_indexes_go,))
+    changes = {Operation.DELETE: delete, Operation.UPDATE: update}
     return Table(
         address=address,
         operations={Operation.UPGRADE: upgrade, Operation.OPTIMIZE: optimizes},
@@ -71,11 +88,12 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
         reading=reading_of(address, storage),
         commits=commits_of(address, storage),
         wide=wide_writes(storage),
-        row_changes=RowChanges({Operation.DELETE: delete}, columns, Bound(matching_rows, storage)),
+        row_changes=RowChanges(changes, columns, Bound(matching_rows, storage)),
         layout=layout_reading(storage),
         layout_metrics=layout_metrics,
         retention=of_any_format(retained_files(address, storage)),
         never_written=Bound(Bound(never_written, address), storage),
+        suits=Bound(suits, storage),
         watch=Bound(history.watch, storage),
     )
 

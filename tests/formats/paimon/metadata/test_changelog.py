@@ -36,6 +36,19 @@ def test_options_of_changelog_files_are_no_matter_without_any() -> None:
     assert changelog_rules(schema) is None
 
 
+def test_which_rows_readers_know() -> None:
+    full = {"bucket": "1", "changelog-producer": "full-compaction", "deletion-vectors.enabled": "false"}
+    for options, level in (({}, 5), ({"num-levels": "3"}, 2), ({"num-sorted-run.compaction-trigger": "2"}, 2)):
+        rules = changelog_rules(MadeBucket({**full, **options}).schema)
+        assert rules is not None and rules.told_from == level
+    refuse_schema("shop.orders", MadeBucket(full).schema)
+    for options, kind in (
+        ({"deletion-vectors.enabled": "true"}, "deletion vectors"), ({"merge-engine": "first-row"}, "first-row"),
+    ):  # fmt: skip
+        with pytest.raises(RefusedTable, match=f"changelog-producer = full-compaction with .*{kind}"):
+            refuse_schema("shop.orders", MadeBucket({**full, **options}).schema)
+
+
 def test_what_a_compaction_tells() -> None:
     schema = MadeBucket(LOOKUP).schema
     rules = changelog_rules(schema)

@@ -30,7 +30,7 @@ def test_no_two_lines_of_the_page_are_equal() -> None:
 
 def test_every_option_that_is_refused_has_a_line() -> None:
     page = document()
-    options = [*features._VALUES, *features._FLAGS, *features._PRESENT, *features._PREFIXES]
+    options = ["branch", *features._VALUES, *features._FLAGS, *features._PRESENT, *features._PREFIXES]
     assert [option for option in options if f"option {option}" not in page] == []
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from nightkeep.formats.paimon.metadata.element_rules import ElementRule, NullKeys
 from nightkeep.formats.paimon.metadata.merge_engine import (
     FieldRule,
     Function,
@@ -16,6 +17,7 @@ from nightkeep.formats.paimon.metadata.merge_engine import (
 from nightkeep.formats.paimon.metadata.merge_features import merge_features
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
 from nightkeep.formats.paimon.metadata.types import parse_type
+from nightkeep.model.json_values import JsonValue
 
 COLUMNS = {
     "k": "INT NOT NULL",
@@ -197,3 +199,43 @@ def test_what_is_not_handled_is_named(name: str) -> None:
 def test_what_is_handled_has_no_feature_to_refuse() -> None:
     for options in ({}, UPDATES, AGGREGATES, {**AGGREGATES, "fields.b.aggregate-function": "bool_and"}):
         assert not list(merge_features(schema(options)))
+
+
+ROWS = {"type": "ARRAY", "element": {"type": "ROW", "fields": [{"id": 9, "name": "x", "type": "INT"}]}}
+ELEMENTS: Mapping[str, JsonValue] = {
+    "k": "INT NOT NULL", "a": {"type": "ARRAY", "element": "INT"},
+    "m": {"type": "MAP", "key": "STRING", "value": "INT"}, "r": ROWS, "s": ROWS,
+}  # fmt: skip
+
+
+def of_elements(options: Mapping[str, str]) -> PaimonSchema:
+    fields = tuple(PaimonField(n, name, parse_type(kind)) for n, (name, kind) in enumerate(ELEMENTS.items()))
+    return PaimonSchema(0, fields, (), ("k",), {"merge-engine": "aggregation", **options})
+
+
+def test_columns_of_elements_have_rules_of_their_own() -> None:
+    options = {
+        "fields.a.aggregate-function": "collect", "fields.a.distinct": "true", "fields.a.count-limit": "of no account",
+        "fields.m.aggregate-function": "merge_map", "fields.m.ignore-retract": "true",
+        "fields.r.aggregate-function": "nested_update", "fields.r.nested-key": " x ",
+        "fields.r.nested-sequence-field": "x", "fields.r.nested-key-null-strategy": "IGNORE",
+        "fields.s.aggregate-function": "nested_update", "fields.s.count-limit": "3",
+    }  # fmt: skip
+    table = of_elements(options)
+    assert list(merge_features(table)) == []
+    told = merge_rules(table)
+    assert told is not None
+    nested = ElementRule(True, ("x",), ("x",), NullKeys.IGNORE)
+    assert told.fields["a"] == FieldRule(Function.COLLECT, distinct=True, elements=ElementRule())
+    assert told.fields["m"] == FieldRule(Function.MERGE_MAP, ignores_retracts=True, elements=ElementRule())
+    assert told.fields["r"] == FieldRule(Function.NESTED_UPDATE, elements=nested)
+    assert told.fields["s"] == FieldRule(Function.NESTED_UPDATE, elements=ElementRule(True, limit=3))
+    assert [name for name, rule in told.fields.items() if rule.is_unordered] == ["a", "m", "r"]
+
+
+def test_a_default_function_is_of_columns_that_can_have_it() -> None:
+    options = {"fields.default-aggregate-function": "collect", "fields.m.aggregate-function": "last_value"}
+    assert list(merge_features(of_elements(options))) == []
+    (told,) = merge_features(of_elements({"fields.default-aggregate-function": "collect"}))
+    assert told == (f"aggregate function collect of column m ({parse_type(ELEMENTS['m'])}) is not handled",
+                    "it is of ARRAY columns")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Rows -> Parquet data files of a table without keys, with their metadata records. Keeps the order of rows.
+"""Rows -> data files of a table without keys, with their metadata records. Keeps the order of rows.
 
 Metadata follows C/io/RowDataFileWriter.java and BaseAppendFileStoreWrite.compactRewrite: rows have no sequence numbers
 of their own, and every file that replaces others counts from the first number of those.
@@ -17,14 +17,18 @@ from nightkeep.encodings.avro_container import Record
 from nightkeep.encodings.parquet_settings import SETTINGS, WriterOptions
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon.data.columns import value_columns
+from nightkeep.formats.paimon.data.file_output import open_output
 from nightkeep.formats.paimon.data.file_statistics import PaimonFileStats, level_stats_mode
 from nightkeep.formats.paimon.data.write import FILE_SOURCE_COMPACT, file_record
 from nightkeep.formats.paimon.metadata.file_formats import compression
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
+from nightkeep.formats.paimon.metadata.schema import level_formats
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
 from nightkeep.kernels.row_groups import ROW_GROUP_ROWS, ChunkSource, FileLimit, with_bounds, with_dictionaries
 from nightkeep.storage import Storage
 
+_UNLIMITED = 1 << 30
+"""The size of a file that is limited in rows, for its writer's stripes."""
 LEVEL = 0
 """DataFileMeta.DUMMY_LEVEL: the files of a table without keys have no levels."""
 
@@ -46,36 +50,46 @@ class AppendFileWriter:
     """
 
     def __init__(
-        self, storage: Storage, bucket: Bucket, naming: PaimonNaming, *, first_sequence: int, now_ms: int
-    ) -> None:
+        self, storage: Storage, bucket: Bucket, naming: PaimonNaming, *, first_sequence: int, now_ms: int,
+        source: int = FILE_SOURCE_COMPACT,
+    ) -> None:  # fmt: skip
         self._storage, self._bucket, self._naming = storage, bucket, naming
-        self._first_sequence, self._now_ms = first_sequence, now_ms
+        self._first_sequence, self._now_ms, self._source = first_sequence, now_ms, source
         self.columns = value_columns(bucket)
         fields = bucket.schemas.current.fields
         self._schema = pa.schema([pa.field(f.name, f.type.arrow, nullable=f.type.nullable) for f in fields])
+        self._format = level_formats(bucket.schemas.current, 1)[LEVEL]
         self._row_bytes: float | None = None
         self._dictionaries: list[str] | None = None
 
     def write(self, chunks: Iterable[pa.Table], *, rows_per_file: int) -> list[WrittenAppendFile]:
         """Write all rows in their order, in files of `rows_per_file` rows; the last may have fewer. No rows make no
         file. Holds one row group in memory."""
-        limit, source = FileLimit(None, rows_per_file), ChunkSource(chunks)
+        return self._write(chunks, FileLimit(None, rows_per_file))
+
+    def write_to_size(self, chunks: Iterable[pa.Table], *, target_bytes: int) -> list[WrittenAppendFile]:
+        """As `write`, in files near `target_bytes`."""
+        return self._write(chunks, FileLimit(target_bytes, None))
+
+    def _write(self, chunks: Iterable[pa.Table], limit: FileLimit) -> list[WrittenAppendFile]:
+        source = ChunkSource(chunks)
         files: list[WrittenAppendFile] = []
         while source.row_bytes is not None:
             files.append(self._write_file(source, limit))
         return files
 
     def _write_file(self, source: ChunkSource, limit: FileLimit) -> WrittenAppendFile:
-        name = self._naming.data("parquet")
+        name = self._naming.data(self._format)
         path = f"{self._bucket.folder}/{name}"
         schema = self._bucket.schemas.current
-        stats = PaimonFileStats(schema, level_stats_mode(schema, LEVEL), file_format="parquet")
+        stats = PaimonFileStats(schema, level_stats_mode(schema, LEVEL), file_format=self._format)
+        write = self._write_groups if self._format == "parquet" else self._write_chunks
         with self._storage.create(path) as sink:
-            self._write_groups(sink, source, limit, stats)
+            write(sink, source, limit, stats)
             size = sink.tell()
         self._row_bytes = size / stats.rows
         stats.min_sequence, stats.max_sequence = self._first_sequence, self._first_sequence + stats.rows - 1
-        record = file_record(name, size, stats, schema, level=LEVEL, now_ms=self._now_ms, source=FILE_SOURCE_COMPACT)
+        record = file_record(name, size, stats, schema, level=LEVEL, now_ms=self._now_ms, source=self._source)
         return WrittenAppendFile(path, stats.rows, size, record)
 
     def _write_groups(self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: PaimonFileStats) -> None:
@@ -86,6 +100,16 @@ class AppendFileWriter:
                 stats.add(group)
                 self._row_bytes = sink.tell() / stats.rows
                 group = self._group(sink, source, limit, stats)
+
+    def _write_chunks(self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: PaimonFileStats) -> None:
+        """As `_write_groups`, in a format whose writer divides the rows itself."""
+        schema = self._bucket.schemas.current
+        codec, target = compression(schema, LEVEL), limit.bytes or _UNLIMITED
+        with open_output(self._format, sink, schema, codec=codec, target_bytes=target) as write_chunk:
+            while (chunk := self._group(sink, source, limit, stats)).num_rows:
+                write_chunk(self._stored(chunk))
+                stats.add(chunk)
+                self._row_bytes = sink.tell() / stats.rows
 
     def _group(self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: PaimonFileStats) -> pa.Table:
         rows = limit.group_rows(source.row_bytes, self._row_bytes, size=sink.tell(), written=stats.rows)

@@ -20,6 +20,7 @@ from nightkeep.formats.paimon.data.stored_rows import Edges, ParquetStoredRows, 
 from nightkeep.formats.paimon.metadata.file_formats import format_of, refuse_mixed_times
 from nightkeep.formats.paimon.metadata.schema import PaimonField
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
+from nightkeep.formats.paimon.metadata.snapshot_order import told_sequence
 from nightkeep.formats.paimon.metadata.type_changes import evolves
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.model.arrow_types import ChunkedArray
@@ -63,6 +64,7 @@ class PaimonFileReader:
     def __init__(self, storage: Storage, bucket: Bucket, file: PaimonDataFile) -> None:
         self.subject = bucket.path(file)
         self._bucket, self._file = bucket, file
+        self._sequence = told_sequence(file, bucket.schemas.current)
         self._stored = open_stored(storage.open(self.subject), file.name, subject=self.subject)
         self.starts = self._stored.starts
         """The first row of each part of the file (row group, stripe, block) that is read as a whole, then its rows."""
@@ -129,6 +131,8 @@ class PaimonFileReader:
     def _cast(self, column: FileColumn, table: pa.Table) -> ChunkedArray:
         if column.stored is None:
             return absent(table.num_rows, column.logical)
+        if column.name == SEQUENCE and self._sequence is not None:
+            return pa.chunked_array([pa.array(np.full(table.num_rows, self._sequence, np.int64))])
         array = table.column(column.stored)
         if column.written is not None and column.wanted is not None and column.wanted.is_nested:
             return self._nested(column.name, array, column.written, column.wanted)

@@ -128,9 +128,12 @@ _OUTPUTS: Final[Mapping[str, _Output]] = {
 
 
 def _columns(schema: PaimonSchema) -> Sequence[tuple[str, PaimonField | pa.DataType, int]]:
-    """Every column of a file: its name, the table's field or a type of its own, and its field id."""
+    """Every column of a file: its name, the table's field or a type of its own, and its field id. A table without keys
+    has no other columns than its own."""
     is_thin = option_bool(schema, "data-file.thin-mode")
     keys = () if is_thin else schema.select(schema.trimmed_keys)
+    if not schema.primary_keys:
+        return [(field.name, field, field.id) for field in schema.fields]
     return [
         *((KEY_PREFIX + field.name, field, _KEY_FIELD_ID + field.id) for field in keys),
         (SEQUENCE, pa.int64(), _SEQUENCE_FIELD_ID),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nightkeep.formats.paimon.data.columns import SEQUENCE
-from nightkeep.formats.paimon.metadata.merge_engine import sequence_fields
+from nightkeep.formats.paimon.metadata.merge_engine import sequence_descends, sequence_fields
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, keeps_first_row
 from nightkeep.kernels.merge import Direction, OrderBy
 
@@ -13,6 +13,5 @@ def sequence_order(schema: PaimonSchema) -> tuple[OrderBy, ...]:
     oldest of a table that keeps first rows."""
     if keeps_first_row(schema):
         return (OrderBy(SEQUENCE, Direction.DESCENDING),)
-    descending = schema.options.get("sequence.field.sort-order", "ascending").lower() == "descending"
-    direction = Direction.DESCENDING if descending else Direction.ASCENDING
+    direction = Direction.DESCENDING if sequence_descends(schema) else Direction.ASCENDING
     return (*(OrderBy(name, direction) for name in sequence_fields(schema)), OrderBy(SEQUENCE))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
+from typing import Final
 
 import pyarrow as pa
 
@@ -22,8 +23,11 @@ from nightkeep.formats.paimon.metadata.file_formats import compression
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, level_formats
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
+from nightkeep.formats.paimon.metadata.task_memory import row_bytes, spare_bytes
 from nightkeep.storage import Storage
 
+CHUNKS_HELD: Final = 8
+"""A chunk is held several times while its rows are put in order, merged, encoded and read again by the gate."""
 FILE_SOURCE_APPEND, FILE_SOURCE_COMPACT = 0, 1
 
 
@@ -55,10 +59,11 @@ class PaimonFileWriter:
         self._format = level_formats(bucket.schemas.current, level + 1)[level]
 
     def chunk_rows(self, target_bytes: int) -> int:
-        """Rows per chunk so that a file ends near `target_bytes`, estimated from the bucket's own files."""
-        rows = sum(file.rows for file in self._bucket.files)
-        average = max(1, sum(file.bytes for file in self._bucket.files) // max(1, rows))
-        return max(1, min(file_output.ROW_GROUP_ROWS, target_bytes // average))
+        """Rows per chunk so that a file ends near `target_bytes` and the task's memory has room for several chunks,
+        estimated from the bucket's own files."""
+        stored, rows = sum(file.bytes for file in self._bucket.files), sum(file.rows for file in self._bucket.files)
+        fitting = spare_bytes(self._bucket.task_bytes) // CHUNKS_HELD // row_bytes(stored, rows)
+        return max(1, min(file_output.ROW_GROUP_ROWS, target_bytes // max(1, stored // max(1, rows)), fitting))
 
     def write(self, chunks: Iterable[pa.Table], *, target_bytes: int) -> list[WrittenPaimonFile]:
         """Write all chunks. A file ends when it has reached `target_bytes`. No rows make no file."""

@@ -1,7 +1,7 @@
 """A table's options -> whether and how a compaction tells streaming readers what it changed.
 
 With `changelog-producer = lookup` a compaction that lifts level-0 rows writes changelog files beside its data files.
-Options as in A/CoreOptions.java of Paimon 2.0.0.
+With `full-compaction` one that writes the top level does. Options as in A/CoreOptions.java of Paimon 2.0.0.
 """
 
 from __future__ import annotations
@@ -12,23 +12,36 @@ from dataclasses import dataclass
 from typing import Final
 
 from nightkeep.formats.paimon.metadata.locations import CHANGELOG_PREFIX
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors, option_bool
+from nightkeep.formats.paimon.metadata.schema import (
+    PaimonSchema,
+    has_vectors,
+    keeps_first_row,
+    option_bool,
+    skips_level0,
+    top_level,
+)
 
 PRODUCER: Final = "changelog-producer"
 LOOKUP: Final = "lookup"
+FULL_COMPACTION: Final = "full-compaction"
 _PREFIX: Final = "changelog-file.prefix"
 _PLAIN_PREFIX: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+SNAPSHOT_ORDERING: Final = "sequence.snapshot-ordering"
+"""Rows of a later snapshot are newer (metadata.snapshot_order)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangelogRules:
     """How changes are told. `silent_if_equal`: a row that is replaced by an equal one is no change.
 
-    `ignored` are the columns that such a comparison leaves out.
+    `ignored` are the columns that such a comparison leaves out. `told_from` is the lowest level whose rows streaming
+    readers know.
     """
 
     silent_if_equal: bool
     ignored: frozenset[str]
+    told_from: int
 
     def compared(self, schema: PaimonSchema) -> tuple[str, ...]:
         """The columns by which two rows of a key are compared, in the order of the schema."""
@@ -37,11 +50,30 @@ class ChangelogRules:
 
 def changelog_rules(schema: PaimonSchema) -> ChangelogRules | None:
     """None where a compaction tells nothing."""
-    if schema.options.get(PRODUCER, "none").lower() != LOOKUP:
+    producer = producer_of(schema)
+    if producer not in (LOOKUP, FULL_COMPACTION):
         return None
     # Java splits at commas and keeps blanks (CoreOptions.changelogRowDeduplicateIgnoreFields).
     ignored = schema.options.get("changelog-producer.row-deduplicate-ignore-fields", "").split(",")
-    return ChangelogRules(option_bool(schema, "changelog-producer.row-deduplicate"), frozenset(ignored))
+    return ChangelogRules(
+        silent_if_equal=option_bool(schema, "changelog-producer.row-deduplicate"),
+        ignored=frozenset(ignored),
+        told_from=1 if producer == LOOKUP else top_level(schema),
+    )
+
+
+def producer_of(schema: PaimonSchema) -> str:
+    """Who writes changelogs, by its name, which we may not know."""
+    return schema.options.get(PRODUCER, "none").lower()
+
+
+def lowest_level_counts(schema: PaimonSchema) -> bool:
+    """Whether of a key's rows above level 0 only the one on the lowest level counts, for readers as for compactions.
+
+    A compaction that looked up made it of all of them (LookupMergeFunction.pickHighLevel). With vectors no other is
+    left."""
+    looks_up = producer_of(schema) == LOOKUP or option_bool(schema, "force-lookup")
+    return looks_up and not skips_level0(schema)
 
 
 def changelog_prefix(schema: PaimonSchema) -> str:
@@ -52,11 +84,17 @@ def changelog_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     """Features of the changelog that we do not handle, each with an advice."""
     if changelog_rules(schema) is None:
         return
-    if not has_vectors(schema):
+    if producer_of(schema) == LOOKUP and not has_vectors(schema):
         yield (
             f"option {PRODUCER} = {LOOKUP} without deletion vectors is not handled",
             ("compacting without writing that changelog would lose changes for streaming readers"),
         )
+    if producer_of(schema) == FULL_COMPACTION and skips_level0(schema):
+        kind = "merge-engine = first-row" if keeps_first_row(schema) else "deletion vectors"
+        yield f"option {PRODUCER} = {FULL_COMPACTION} with {kind} is not handled", "Paimon does not allow it"
+    if option_bool(schema, SNAPSHOT_ORDERING):
+        feature = f"options {PRODUCER} = {producer_of(schema)} and {SNAPSHOT_ORDERING} = true are not handled together"
+        yield feature, "rows of a changelog file would have sequence numbers that readers do not go by"
     form = schema.options.get("changelog-file.format", "parquet")
     if form.lower() != "parquet":
         yield f"option changelog-file.format = {form} is not handled", "only Parquet files are written"

@@ -30,6 +30,14 @@ _UPDATES: Final = {"merge-engine": "partial-update"}
 _AGGREGATES: Final = {"merge-engine": "aggregation"}
 _GROUP: Final = {**_UPDATES, "fields.n.sequence-group": "t"}
 _NESTED: Final = {"type": "ARRAY", "element": "INT"}
+_COLLECTS: Final = {**_AGGREGATES, "fields.a.aggregate-function": "collect"}
+_BINARY_KEYS: Final[JsonValue] = {"type": "MAP", "key": "BYTES", "value": "INT"}
+_ROWS: Final = {**_AGGREGATES, "fields.a.aggregate-function": "nested_update"}
+_OF_ROWS: Final[JsonValue] = {
+    "type": "ARRAY",
+    "element": {"type": "ROW", "fields": [{"id": 9, "name": "x", "type": "INT"}]},
+}
+_AGES: Final = {"record-level.expire-time": "1 d"}
 _TELLS: Final = {"changelog-producer": "lookup"}
 
 
@@ -67,6 +75,15 @@ EXAMPLES: Final = (
     Example({**_AGGREGATES, "fields.t.aggregate-function": "collect"}),
     Example({**_AGGREGATES, "fields.t.aggregate-function": "merge_map"}),
     Example({**_AGGREGATES, "fields.t.aggregate-function": "merge_map_with_keytime"}),
+    Example({**_COLLECTS, "fields.a.distinct": "true"}, {"a": {"type": "ARRAY", "element": "BYTES"}}),
+    Example({**_COLLECTS, "fields.a.distinct": "true"}, {"a": {"type": "ARRAY", "element": _NESTED}}),
+    Example(_COLLECTS, {"a": {"type": "ARRAY", "element": "TIMESTAMP(9)"}}),
+    Example({**_AGGREGATES, "fields.a.aggregate-function": "merge_map"}, {"a": _BINARY_KEYS}),
+    Example({**_ROWS, "fields.a.nested-key": "x", "fields.a.count-limit": "9"}, {"a": _OF_ROWS}),
+    Example({**_ROWS, "fields.a.nested-key": "absent"}, {"a": _OF_ROWS}),
+    Example({**_ROWS, "fields.a.nested-sequence-field": "x"}, {"a": _OF_ROWS}),
+    Example({**_ROWS, "fields.a.nested-key": "x", "fields.a.nested-key-null-strategy": "skip"}, {"a": _OF_ROWS}),
+    Example({**_ROWS, "fields.a.count-limit": "few"}, {"a": _OF_ROWS}),
     Example({**_AGGREGATES, "fields.t.aggregate-function": "nested_update"}),
     Example({**_AGGREGATES, "fields.t.aggregate-function": "nested_partial_update"}),
     Example({**_AGGREGATES, "fields.t.aggregate-function": "one-of-a-plugin"}),
@@ -77,7 +94,9 @@ EXAMPLES: Final = (
         **_AGGREGATES, "fields.t.aggregate-function": "listagg", "fields.t.distinct": "true",
         "fields.t.list-agg-delimiter": ", ",
     }),
+    Example({"changelog-producer": "of-a-later-release"}),
     Example({"changelog-producer": "full-compaction"}),
+    Example({"changelog-producer": "full-compaction", "merge-engine": "first-row"}, has_vectors=False),
     Example(_TELLS, has_vectors=False),
     Example({**_TELLS, "changelog-file.format": "avro"}),
     Example({**_TELLS, "changelog-file.prefix": "a/b"}),
@@ -87,8 +106,7 @@ EXAMPLES: Final = (
     Example({"file.format": "lance"}),
     Example({"file.format": "orc", "file.compression": "brotli"}),
     Example({"file.format": "avro", "file.compression": "lz4"}),
-    Example({"file.format": "orc"}, keys=()),
-    Example({}, {"nested": _NESTED}, keys=()),
+    Example({"file.format.per.level": "0:orc"}, keys=()),
     Example({}, {"odd": "VARIANT"}),
     Example({}, {"odd": "BLOB"}),
     Example({"type": "format-table"}),
@@ -99,11 +117,15 @@ EXAMPLES: Final = (
     Example({"row-tracking.enabled": "true"}),
     Example({"data-evolution.enabled": "true"}),
     Example({"lookup.remote-file.enabled": "true"}),
-    Example({"sequence.snapshot-ordering": "true"}),
+    Example({**_TELLS, "sequence.snapshot-ordering": "true"}),
     Example({"query-auth.enabled": "true"}),
     Example({"chain-table.enabled": "true"}),
     Example({"compaction.force-rewrite-all-files": "true"}),
-    Example({"record-level.expire-time": "1 d"}),
+    Example(_AGES),
+    Example({**_AGES, "record-level.time-field": "absent"}),
+    Example({**_AGES, "record-level.time-field": "t"}),
+    Example({**_AGES, "record-level.time-field": "n", "merge-engine": "first-row"}, has_vectors=False),
+    Example({**_AGES, "record-level.time-field": "n", **_TELLS}),
     Example({"commit.callbacks": "com.example.Callback"}),
     Example({"data-file.external-paths": "file:/elsewhere"}),
     Example({"global-index.external-path": "file:/elsewhere"}),

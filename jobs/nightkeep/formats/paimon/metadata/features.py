@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nightkeep.errors import RefusedTable
+from nightkeep.formats.paimon.metadata.branch import MAIN_BRANCH, MARK
 from nightkeep.formats.paimon.metadata.changelog import changelog_features
 from nightkeep.formats.paimon.metadata.file_formats import format_features, type_advice
 from nightkeep.formats.paimon.metadata.merge_features import merge_features
+from nightkeep.formats.paimon.metadata.record_expiry import record_expiry_features
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool, option_int
 from nightkeep.formats.paimon.metadata.snapshot import MAX_LEVEL
 
 _VALUES: dict[str, tuple[frozenset[str], str, str]] = {
     # option: (values we handle, default, advice)
     "changelog-producer": (
-        frozenset({"none", "input", "lookup"}), "none",
+        frozenset({"none", "input", "lookup", "full-compaction"}), "none",
         "compacting without writing that changelog would lose changes for streaming readers",
     ),
     "type": (frozenset({"table"}), "table", "only tables with snapshots can be cared for"),
-    "branch": (frozenset({"main"}), "main", "name the main branch"),
     "manifest.format": (frozenset({"avro"}), "avro", "only Avro manifests are read"),
     "manifest.compression": (
         frozenset({"zstd", "deflate", "null"}), "zstd", "manifests are read uncompressed, deflated or in zstd",
@@ -29,13 +30,11 @@ _FLAGS = {
     "row-tracking.enabled": "row ids would have to move with their rows",
     "data-evolution.enabled": "rows are spread over files by column",
     "lookup.remote-file.enabled": "lookup files of rewritten files would be lost",
-    "sequence.snapshot-ordering": "sequence numbers are overridden by snapshot ids",
     "query-auth.enabled": "rows may be hidden from us",
     "chain-table.enabled": "deletes must survive compaction",
     "compaction.force-rewrite-all-files": "an upgrade in place would not be what the table asks for",
 }
 _PRESENT = {
-    "record-level.expire-time": "rows expire by time during compaction, so content is meant to change",
     "commit.callbacks": "callbacks run in the engine's own committer only",
     "data-file.external-paths": "files outside the table's folder are not read yet",
     "global-index.external-path": "files outside the table's folder are not read yet",
@@ -50,21 +49,28 @@ _PREFIXES = {
 }
 
 
-def refuse_schema(table: str, schema: PaimonSchema) -> None:
-    """Raise RefusedTable for the first feature of `schema` that we do not handle."""
-    for feature, advice in _schema_features(schema):
+def refuse_schema(table: str, schema: PaimonSchema, branch: str = MAIN_BRANCH) -> None:
+    """Raise RefusedTable for the first feature of `schema` that we do not handle. `branch` is the one named."""
+    for feature, advice in (*_branch_features(schema, branch), *_schema_features(schema)):
         raise RefusedTable(table, feature, advice)
 
 
 def _schema_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     yield from merge_features(schema)
     yield from changelog_features(schema)
+    yield from record_expiry_features(schema)
     yield from _option_features(schema)
     yield from format_features(schema)
     for field in schema.fields:
         if advice := type_advice(schema, field):
             yield f"column {field.name} of type {field.type} is not handled", advice
     yield from _bucket_features(schema)
+
+
+def _branch_features(schema: PaimonSchema, branch: str) -> Iterator[tuple[str, str]]:
+    meant = schema.options.get("branch", branch)
+    if meant != branch:
+        yield f"option branch = {meant} is not handled", f"name the branch that readers get: URI{MARK}{meant}"
 
 
 def _option_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.paimon.metadata.changelog import LOOKUP, PRODUCER, changelog_rules
+from nightkeep.formats.paimon.metadata.changelog import PRODUCER, changelog_rules, producer_of
 from nightkeep.formats.paimon.metadata.merge_engine import ordering_fields
 from nightkeep.formats.paimon.metadata.schema import (
     PaimonField,
@@ -41,7 +41,7 @@ def format_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
         if codec not in _CODECS.get(name, codec):
             yield f"codec {codec} of {name} files is not handled", f"{', '.join(sorted(_CODECS[name]))} are"
     yield from _changelog_features(schema, formats)
-    yield from _append_features(schema, formats)
+    yield from _append_features(schema)
     if "orc" in formats:
         yield from _orc_features(schema)
     if "avro" in formats:
@@ -50,31 +50,23 @@ def format_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
                 yield f"column {field.name} of type {field.type} in Avro files", "Paimon has no such times there"
 
 
-def _append_features(schema: PaimonSchema, formats: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """A table without primary key has plain columns, in Parquet files."""
-    if schema.primary_keys:
-        return
-    for other in sorted({*formats} - {"parquet"}):
-        yield f"{other} files of a table without primary key are not handled", "Parquet files are"
-    for field in schema.fields:
-        if field.type.is_nested:
-            yield (
-                f"column {field.name} of type {field.type} in a table without primary key",
-                "plain columns are handled",
-            )
+def _append_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
+    """Files of a table without primary key have no levels. Java ignores the option there."""
+    if not schema.primary_keys and _PER_LEVEL in schema.options:
+        yield f"option {_PER_LEVEL} of a table without primary key is not handled", "unset it, or set file.format"
 
 
 def _changelog_features(schema: PaimonSchema, formats: Sequence[str]) -> Iterator[tuple[str, str]]:
     if changelog_rules(schema) is None:
         return
-    advice = "changes are told of plain columns, in Parquet files"
+    advice, option = "changes are told of plain columns, in Parquet files", f"option {PRODUCER} = {producer_of(schema)}"
     for other in sorted({*formats} - {"parquet"}):
-        yield f"option {PRODUCER} = {LOOKUP} with {other} files is not handled", advice
+        yield f"{option} with {other} files is not handled", advice
     if option_bool(schema, "data-file.thin-mode"):
-        yield f"option {PRODUCER} = {LOOKUP} with data-file.thin-mode is not handled", advice
+        yield f"{option} with data-file.thin-mode is not handled", advice
     for field in schema.fields:
         if field.type.is_nested:
-            yield f"option {PRODUCER} = {LOOKUP} with column {field.name} of type {field.type} is not handled", advice
+            yield f"{option} with column {field.name} of type {field.type} is not handled", advice
 
 
 def type_advice(schema: PaimonSchema, field: PaimonField) -> str | None:

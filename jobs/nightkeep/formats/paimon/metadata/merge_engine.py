@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from nightkeep.formats.paimon.metadata.element_rules import ElementRule, element_rule
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool
 from nightkeep.formats.paimon.metadata.types import TypeRoot
 
@@ -52,6 +53,14 @@ class Function(StrEnum):
     PRODUCT = "product"
     LISTAGG = "listagg"
     """Texts that are not blank, joined in the order of rows."""
+    COLLECT = "collect"
+    """The elements of arrays, joined in the order of rows."""
+    MERGE_MAP = "merge_map"
+    """The entries of maps: of entries with one key the last."""
+    NESTED_UPDATE = "nested_update"
+    """The rows in arrays, joined; of rows with one nested key the newest."""
+    NESTED_PARTIAL_UPDATE = "nested_partial_update"
+    """The rows in arrays: of rows with one nested key, of each field the last value that is not null."""
     KEY = "primary-key"
     """A column of the primary key: the last row's, retracts included."""
     SEQUENCE = "sequence"
@@ -63,9 +72,14 @@ class Function(StrEnum):
 INTERNAL = frozenset({Function.KEY, Function.SEQUENCE, Function.OF_GROUP})
 """Functions that no option can name."""
 RETRACTABLE = frozenset({
-    Function.LAST_VALUE, Function.LAST_NON_NULL_VALUE, Function.SUM, Function.PRODUCT, *INTERNAL,
+    Function.LAST_VALUE, Function.LAST_NON_NULL_VALUE, Function.SUM, Function.PRODUCT, Function.COLLECT,
+    Function.MERGE_MAP, Function.NESTED_UPDATE, *INTERNAL,
 })  # fmt: skip
 """A retract of another function is an error, unless the column ignores retracts."""
+NESTED = frozenset({Function.NESTED_UPDATE, Function.NESTED_PARTIAL_UPDATE})
+"""Functions of ARRAY columns of rows."""
+OF_ELEMENTS = NESTED | {Function.COLLECT, Function.MERGE_MAP}
+"""Functions of ARRAY and MAP columns."""
 NUMBERS = frozenset({
     TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.FLOAT, TypeRoot.DOUBLE,
     TypeRoot.DECIMAL,
@@ -77,7 +91,8 @@ class FieldRule:
     """The function of one column; `ignores_retracts`: rows of kind -U and -D leave it as it is.
 
     `group` is the place of its sequence group in MergeRules.groups. `delimiter` and `distinct` are of `listagg`:
-    `distinct` leaves out every part, between two delimiters, that was there before.
+    `distinct` leaves out every part, between two delimiters, that was there before. It also is of `collect`: an element
+    that is there already is left out. `elements` is set for functions of OF_ELEMENTS.
     """
 
     function: Function
@@ -85,6 +100,16 @@ class FieldRule:
     group: int | None = None
     delimiter: str = ","
     distinct: bool = False
+    elements: ElementRule | None = None
+
+    @property
+    def is_unordered(self) -> bool:
+        """Whether the order of elements means nothing: Java has that of a hash table."""
+        if self.elements is None:
+            return False
+        return (
+            bool(self.elements.key) or (self.distinct and not self.elements.rows) or self.function is Function.MERGE_MAP
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +175,11 @@ def sequence_fields(schema: PaimonSchema) -> tuple[str, ...]:
     return listed(schema, "sequence.field")
 
 
+def sequence_descends(schema: PaimonSchema) -> bool:
+    """Whether the smallest value of `sequence.field` is the newest."""
+    return schema.options.get("sequence.field.sort-order", "ascending").lower() == "descending"
+
+
 def ordering_fields(schema: PaimonSchema) -> tuple[str, ...]:
     """Columns that order rows of one key: of `sequence.field`, and of sequence groups."""
     return (*sequence_fields(schema), *(name for group in groups_of(schema) for name in group.sequence))
@@ -181,6 +211,7 @@ def _rule(schema: PaimonSchema, engine: MergeEngine, name: str, group: int | Non
         group=group,
         delimiter=delimiter_of(schema, name),
         distinct=is_distinct(schema, name),
+        elements=element_rule(schema, name, nested=function in NESTED) if function in OF_ELEMENTS else None,
     )
 
 
@@ -190,7 +221,7 @@ def delimiter_of(schema: PaimonSchema, name: str) -> str:
 
 
 def is_distinct(schema: PaimonSchema, name: str) -> bool:
-    """Whether `listagg` leaves out repeated parts of a column."""
+    """Whether `listagg` leaves out repeated parts of a column, and `collect` repeated elements."""
     return option_bool(schema, f"{_FIELDS}{name}.distinct")
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nightkeep.formats.paimon.metadata.element_rules import collect_fault, merge_map_fault, nested_fault
 from nightkeep.formats.paimon.metadata.merge_engine import (
     IGNORE_DELETE,
     INTERNAL,
     LONG_DIGITS,
     NUMBERS,
+    OF_ELEMENTS,
     REMOVING_GROUPS,
     WHOLE_ROWS,
     Function,
@@ -96,6 +98,8 @@ def _function_features(schema: PaimonSchema, engine: MergeEngine, field: PaimonF
 def _unfit(schema: PaimonSchema, field: PaimonField, function: Function) -> str | None:
     """Why a column cannot have a function; None if it can."""
     kind = field.type
+    if function in OF_ELEMENTS:
+        return _unfit_elements(schema, field, function)
     if function in (Function.BOOL_AND, Function.BOOL_OR):
         return None if kind.root is TypeRoot.BOOLEAN else "it is of BOOLEAN columns"
     if kind.is_nested and function in (Function.MAX, Function.MIN):
@@ -109,3 +113,15 @@ def _unfit(schema: PaimonSchema, field: PaimonField, function: Function) -> str 
         if is_distinct(schema, field.name) and len(delimiter_of(schema, field.name)) != 1:
             return "distinct parts are told apart by a delimiter of one character"
     return None
+
+
+def _unfit_elements(schema: PaimonSchema, field: PaimonField, function: Function) -> str | None:
+    takes_back = not option_bool(schema, f"fields.{field.name}.ignore-retract")
+    match function:
+        case Function.COLLECT:
+            return collect_fault(field, compares=takes_back or is_distinct(schema, field.name))
+        case Function.MERGE_MAP:
+            return merge_map_fault(field)
+        case _:
+            partial = function is Function.NESTED_PARTIAL_UPDATE
+            return nested_fault(schema, field, partial=partial, compares=takes_back)

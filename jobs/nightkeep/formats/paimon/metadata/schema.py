@@ -171,6 +171,11 @@ def option_int(schema: PaimonSchema, key: str, default: int) -> int:
     return int(text)
 
 
+def top_level(schema: PaimonSchema) -> int:
+    """The highest level that compactions write: CoreOptions.numLevels less one."""
+    return option_int(schema, "num-levels", option_int(schema, "num-sorted-run.compaction-trigger", 5) + 1) - 1
+
+
 def option_bytes(schema: PaimonSchema, key: str, default: int | None = None) -> int | None:
     """A memory-size option (`128 mb`) in bytes, units as MemorySize.java reads them."""
     return _scaled(schema, key, default, units=_UNITS)

@@ -20,6 +20,7 @@ from nightkeep.formats.paimon.metadata.entries import ADD, decoding, merge_entri
 from nightkeep.formats.paimon.metadata.partition_paths import partition_path
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool, parse_schema
 from nightkeep.formats.paimon.metadata.snapshot_files import numbered, parse_snapshot
+from nightkeep.formats.paimon.metadata.task_memory import DEFAULT_BYTES
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.metadata.values import Value
 from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange, require_one_each, vector_ranges
@@ -30,8 +31,6 @@ MAX_LEVEL = 1 << 10
 """Limit on levels against hostile metadata: far above any real table, and still cheap."""
 EPOCH = date(1970, 1, 1)
 VECTORS_INDEX = "DELETION_VECTORS"
-DELETED_ROWS = "nightkeep.deleted-rows"
-"""The property of a snapshot that has the condition on the rows that its commit deletes."""
 
 Place = tuple[bytes, int]
 """A bucket's place: its partition as BinaryRow bytes, and its bucket number."""
@@ -76,7 +75,7 @@ class Bucket:
 
     `folder` is relative to the table's root. `index_records` are the raw entries of its deletion-vector files: at most
     one in a table with keys. `vectors` are the ranges in all of them. `changelog` are the changelog files that the
-    version's own commit wrote, read for staged versions only.
+    version's own commit wrote, read for staged versions only. `task_bytes`: what its task may hold in memory.
     """
 
     key: UnitKey
@@ -89,6 +88,7 @@ class Bucket:
     index_records: tuple[Record, ...]
     schemas: Schemas
     changelog: tuple[PaimonDataFile, ...] = ()
+    task_bytes: int = DEFAULT_BYTES
 
     @property
     def index_files(self) -> tuple[str, ...]:
@@ -100,10 +100,9 @@ class Bucket:
 
 @dataclass(frozen=True)
 class PaimonSnapshot:
-    """One version. `raw` is its JSON, `index_records` the whole index manifest. All records are raw.
-
-    The `*_schemas` are the distinct Avro schemas of those records, the newest file's first. `identity` is made of the
-    snapshot's JSON, its lists and all of their manifests.
+    """One version. `raw` is its JSON, `index_records` the whole index manifest. All records are raw. The `*_schemas`
+    are the distinct Avro schemas of those records, the newest file's first. `identity` is made of the snapshot's JSON,
+    its lists and all of their manifests.
     """
 
     table: Address
@@ -136,13 +135,6 @@ class PaimonSnapshot:
     @cached_property
     def buckets(self) -> Mapping[UnitKey, Bucket]:
         return {unit.key: unit for unit in self.units}
-
-    @property
-    def deletes(self) -> str | None:
-        """The condition on the rows that our own commit deletes; None of any other commit."""
-        properties = self.raw.get("properties")
-        condition = properties.get(DELETED_ROWS) if isinstance(properties, Mapping) else None
-        return condition if isinstance(condition, str) and self.raw["commitKind"] == "OVERWRITE" else None
 
     @property
     def changes_rows(self) -> bool:
@@ -207,7 +199,7 @@ def _buckets(
         entries.setdefault((record["_PARTITION"], record["_BUCKET"]), []).append(record)
     vectors = _vector_files(index, unique=bool(schemas.current.primary_keys))
     for place in sorted(entries.keys() | vectors.keys()):
-        yield _bucket(place, entries.get(place, []), vectors.get(place, ()), schemas=schemas)
+        yield bucket_at(place, entries.get(place, []), vectors.get(place, ()), schemas=schemas)
 
 
 def _vector_files(index: Sequence[Record], *, unique: bool) -> Mapping[Place, tuple[Record, ...]]:
@@ -233,7 +225,7 @@ def _require_inside(record: Record) -> None:
         raise RefusedTable(str(record["_FILE_NAME"]), "a file outside the table's folder is not handled", advice)
 
 
-def _bucket(place: Place, records: Sequence[Record], index: tuple[Record, ...], *, schemas: Schemas) -> Bucket:
+def bucket_at(place: Place, records: Sequence[Record], index: tuple[Record, ...], *, schemas: Schemas) -> Bucket:
     schema = schemas.current
     partition_bytes, bucket = place
     columns = schema.select(schema.partition_keys)

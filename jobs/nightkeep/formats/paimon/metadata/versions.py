@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.formats.paimon.metadata.branch import location_and_branch
 from nightkeep.formats.paimon.metadata.changelog_files import with_changelog
 from nightkeep.formats.paimon.metadata.features import refuse_schema
 from nightkeep.formats.paimon.metadata.snapshot import PaimonSnapshot, Schemas, load, read_schemas
@@ -51,8 +52,9 @@ def _load(table: Address, storage: Storage, name: str, schema_id: int | None) ->
     Schemas change without a commit.
     """
     schemas = read_schemas(storage)
+    _, branch = location_and_branch(table.location)
     current = schemas.get(max(schemas) if schema_id is None else schema_id)
     if current is None:
         raise CorruptMetadata(name, f"a schema among {sorted(schemas)}", f"schema {schema_id}")
-    refuse_schema(table.name, current)
+    refuse_schema(table.name, current, branch)
     return load(table, storage, name, schemas=Schemas(current, schemas))
