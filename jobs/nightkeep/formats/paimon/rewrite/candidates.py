@@ -1,4 +1,4 @@
-"""Files of a bucket -> the rows that compete for their keys: key and order columns, and where each row is."""
+"""Rows with their places -> those that compete for their keys."""
 
 from __future__ import annotations
 
@@ -8,37 +8,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyroaring import BitMap64
 
-from nightkeep.formats.paimon.data.columns import KIND, RETRACT_KINDS, SEQUENCE, PaimonFileReader, key_columns
+from nightkeep.formats.paimon.data.columns import KIND, SEQUENCE, PaimonFileReader, key_columns
 from nightkeep.formats.paimon.data.sequence import sequence_order
-from nightkeep.formats.paimon.metadata.merge_engine import skips_retracts
-from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
+from nightkeep.formats.paimon.metadata.snapshot import Bucket
 from nightkeep.formats.paimon.rewrite.lookup import Hits
-from nightkeep.kernels.bitmap import mask
 from nightkeep.kernels.merge import OrderBy, keep_latest
 from nightkeep.storage import Storage
 
 SOURCE, POSITION, LEVEL = "source", "position", "level"
 """Columns of a row's place: the number of its file, its position there, and the file's level."""
 _ZERO = pa.scalar(0, pa.int32())
-
-
-def keys_of(
-    storage: Storage, bucket: Bucket, files: Sequence[PaimonDataFile], vectors: dict[str, BitMap64]
-) -> pa.Table:
-    """Key and order columns of the live rows of `files`, each with its source number, position and level."""
-    order = [by.column for by in sequence_order(bucket.schemas.current)]
-    names = [*key_columns(bucket), *order, KIND]
-    parts = []
-    for number, file in enumerate(files):
-        rows = PaimonFileReader(storage, bucket, file).read(names)
-        live = ~mask(marked, rows.num_rows) if (marked := vectors.get(file.name)) else np.ones(rows.num_rows, np.bool_)
-        if skips_retracts(bucket.schemas.current):
-            live &= ~np.isin(rows.column(KIND).to_numpy(), RETRACT_KINDS)
-        rows = placed(rows, np.arange(rows.num_rows), source=number, level=file.level)
-        parts.append(rows if live.all() else rows.filter(pa.array(live)))
-    return pa.concat_tables(parts)
 
 
 def placed(rows: pa.Table, at: npt.NDArray[np.int64], *, source: int, level: int) -> pa.Table:

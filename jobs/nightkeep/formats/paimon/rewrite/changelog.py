@@ -1,13 +1,14 @@
-"""Keys that level-0 rows touch, with their rows before and after -> changelog files, as streaming readers follow them.
+"""Keys with new rows, with their rows before and after -> changelog files, as streaming readers follow them.
 
-A key's row before is the one above level 0, its row after the one that the step shows. A key that comes is +I, one that
-goes -D with the row that goes, one that stays -U and +U. Follows LookupChangelogMergeFunctionWrapper.setChangelog and
-ChangelogMergeTreeRewriter (C/mergetree/compact) of Paimon 2.0.0.
+Rows are new below ChangelogRules.told_from: on level 0, or below the top level. A key's row before is the one above
+them, its row after the one that the step shows. A key that comes is +I, one that goes -D with the row that goes, one
+that stays -U and +U. Follows ChangelogMergeTreeRewriter, LookupChangelogMergeFunctionWrapper.setChangelog and
+FullChangelogMergeFunctionWrapper (C/mergetree/compact) of Paimon 2.0.0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,69 +16,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.formats.paimon.data.columns import KIND, RETRACT_KINDS, PaimonFileReader
+from nightkeep.formats.paimon.data.columns import KIND, RETRACT_KINDS
 from nightkeep.formats.paimon.data.write import FilePurpose, PaimonFileWriter, WrittenPaimonFile
 from nightkeep.formats.paimon.metadata.changelog import ChangelogRules, changelog_rules
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, data_file
-from nightkeep.formats.paimon.rewrite.gather import WantedRows, gather
+from nightkeep.formats.paimon.rewrite.gather import ForwardFiles, even_chunks, gather, run_slots
 from nightkeep.formats.paimon.rewrite.lookup import Hits, find_rows
+from nightkeep.formats.paimon.rewrite.touched import NO_ROW, Touched
 from nightkeep.kernels.arrow_buffers import Rows
-from nightkeep.kernels.merge import Flags, OrderBy, in_order
+from nightkeep.kernels.merge import Flags
 from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.storage import Storage
 
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = range(4)
 """Values of _VALUE_KIND on disk (RowKind.java)."""
-_NONE = -1
 Kinds = npt.NDArray[np.int8]
-
-
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """Keys with rows on level 0, unique, in key order, and the rows that they had above level 0.
-
-    `file` is the number of a row's file among `files`, _NONE for a key without a row; `position` its place in it.
-    """
-
-    keys: pa.Table
-    files: tuple[PaimonDataFile, ...]
-    file: Rows
-    position: Rows
-
-    def with_found(self, hits: Sequence[Hits]) -> Touched:
-        """With the rows that a lookup found. Its wanted keys are those without a row, in order."""
-        numbers = {file.name: number for number, file in enumerate(self.files)}
-        file, position, missing = self.file.copy(), self.position.copy(), np.flatnonzero(self.file == _NONE)
-        for hit in hits:
-            at = missing[hit.wanted]
-            file[at], position[at] = numbers[hit.file.name], hit.positions
-        return Touched(self.keys, self.files, file, position)
-
-
-def untouched_above(keys: pa.Table, files: Sequence[PaimonDataFile]) -> Touched:
-    """Keys of which no merged file has a row above level 0."""
-    none = np.full(keys.num_rows, _NONE, np.int64)
-    return Touched(keys, tuple(files), none, none)
-
-
-def touched_keys(
-    rows: pa.Table, keys: Sequence[str], files: Sequence[PaimonDataFile], *, level: str, place: tuple[str, str]
-) -> Touched:
-    """The keys of `rows` that have a row on level 0. Above it, `rows` have at most one row of a key.
-
-    `level` and `place` name the columns of a row's level, and of its file's number and its position in the file.
-    """
-    ordered, starts = in_order(rows.select([*keys, level]), keys=keys, order=[OrderBy(level)])
-    levels = rows.column(level).to_numpy()[ordered]
-    ends = np.append(starts[1:], len(ordered)) - 1
-    lifted = levels[starts] == 0 if len(starts) else np.zeros(0, np.bool_)
-    starts, ends = starts[lifted], ends[lifted]
-    above = levels[ends] > 0
-    file, position = (
-        np.where(above, rows.column(name).to_numpy()[ordered[ends]].astype(np.int64), _NONE) for name in place
-    )
-    return Touched(rows.select(keys).take(ordered[starts]), tuple(files), file, position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,43 +46,53 @@ class ChangelogWriter:
     now_ms: int
     target_bytes: int
 
-    def of_written(self, touched: Touched, written: Sequence[WrittenPaimonFile]) -> list[WrittenPaimonFile]:
-        """The changes of a step whose rows after are in new files."""
+    def of_written(
+        self, touched: Iterable[Touched], before: Sequence[PaimonDataFile], written: Sequence[WrittenPaimonFile]
+    ) -> list[WrittenPaimonFile]:
+        """The changes of a step whose rows after are in new files. `before` are the files of `touched`."""
         schema = self.bucket.schemas.current
         key_types = [field.type for field in schema.select(schema.trimmed_keys)]
-        files = [data_file(file.record, key_types) for file in written]
-        return self._written(touched, find_rows(self.storage, self.bucket, files, touched.keys))
+        after = [data_file(file.record, key_types) for file in written]
+        changes = ((some, find_rows(self.storage, self.bucket, after, some.keys)) for some in touched)
+        return self._written(changes, before, after)
 
-    def of_lifted(self, touched: Touched, file: PaimonDataFile) -> list[WrittenPaimonFile]:
-        """The changes of a file that changes its level only: each of its rows is the one after."""
-        every = np.arange(file.rows)
-        return self._written(touched, (Hits(file, every, every),))
+    def of_lifted(
+        self, touched: Iterable[tuple[Touched, Rows]], before: Sequence[PaimonDataFile], file: PaimonDataFile
+    ) -> list[WrittenPaimonFile]:
+        """The changes of a file that changes its level only: each of its rows is the one after. They come with their
+        keys, as positions."""
+        changes = ((some, (Hits(file, np.arange(len(at)), at),)) for some, at in touched)
+        return self._written(changes, before, [file])
 
-    def _written(self, touched: Touched, after: Sequence[Hits]) -> list[WrittenPaimonFile]:
+    def _written(
+        self, changes: Iterable[tuple[Touched, Sequence[Hits]]],
+        before: Sequence[PaimonDataFile], after: Sequence[PaimonDataFile],
+    ) -> list[WrittenPaimonFile]:  # fmt: skip
         writer = PaimonFileWriter(
             self.storage, self.bucket, self.naming, level=self.level, now_ms=self.now_ms, purpose=FilePurpose.CHANGES
         )
-        return writer.write(self._changes(touched, after, writer), target_bytes=self.target_bytes)
+        rows = writer.chunk_rows(self.target_bytes)
+        # A file may hold rows of both sides: it is opened once for each, and read forward for each.
+        files = ForwardFiles(
+            self.storage, self.bucket, (*before, *after), columns=writer.columns,
+            slots=(*run_slots(before, "before"), *run_slots(after, "after")),
+        )  # fmt: skip
+        numbers = {file.name: number for number, file in enumerate(after, start=len(before))}
+        pieces = (
+            piece
+            for touched, hits in changes
+            for piece in self._changes(_places(touched, hits, numbers), files, chunk_rows=rows)
+        )
+        chunks = even_chunks(pieces, rows, pairs=(KIND, UPDATE_BEFORE))
+        return writer.write(chunks, target_bytes=self.target_bytes)
 
-    def _changes(self, touched: Touched, after: Sequence[Hits], writer: PaimonFileWriter) -> Iterator[pa.Table]:
-        """Changes in key order, a row before its successor, in chunks that end where a key ends."""
-        places = _places(touched, after)
-        opened = {
-            int(number): WantedRows(
-                PaimonFileReader(self.storage, self.bucket, places.files[number]),
-                places.position[places.file == number],
-            )
-            for number in np.unique(places.file)
-        }
-        chunk_rows = writer.chunk_rows(self.target_bytes)
+    def _changes(self, places: _Places, files: ForwardFiles, *, chunk_rows: int) -> Iterator[pa.Table]:
+        """Changes in key order, a row before its successor, in pieces that end where a key ends."""
         edges = np.unique(np.searchsorted(places.starts, np.arange(0, len(places.kinds), chunk_rows)))
         starts = places.starts[edges[edges < len(places.starts)]]
-        chunks = gather(opened, places.file.astype(np.int32), columns=writer.columns, starts=starts.tolist())
+        chunks = gather(files, places.file.astype(np.int32), places.position, starts=starts.tolist())
         for start, rows in zip(starts, chunks, strict=True):
-            kinds = places.kinds[start : start + rows.num_rows]
-            chunk = self._told(rows, kinds)
-            if chunk.num_rows:
-                yield chunk
+            yield self._told(rows, places.kinds[start : start + rows.num_rows])
 
     def _told(self, rows: pa.Table, kinds: Kinds) -> pa.Table:
         """The rows with their kinds as changes, without those that tell nothing."""
@@ -145,32 +109,33 @@ class ChangelogWriter:
 def changelog_writer(
     storage: Storage, bucket: Bucket, naming: PaimonNaming, *, level: int, now_ms: int, target_bytes: int
 ) -> ChangelogWriter | None:
-    """None for a table whose compactions tell nothing."""
+    """None for a table whose compactions tell nothing, and for a level that streaming readers do not know."""
     rules = changelog_rules(bucket.schemas.current)
-    return None if rules is None else ChangelogWriter(storage, bucket, naming, rules, level, now_ms, target_bytes)
+    if rules is None or level < rules.told_from:
+        return None
+    return ChangelogWriter(storage, bucket, naming, rules, level, now_ms, target_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Rows of changes in their order: the number of each one's file among `files`, its position there, its kind.
+    """Rows of changes in their order: the number of each one's file, its position there, its kind.
 
     A key's changes begin at one of `starts`.
     """
 
-    files: tuple[PaimonDataFile, ...]
     file: Rows
     position: Rows
     kinds: Kinds
     starts: Rows
 
 
-def _places(touched: Touched, after: Sequence[Hits]) -> _Places:
+def _places(touched: Touched, after: Sequence[Hits], numbers: Mapping[str, int]) -> _Places:
+    """`numbers` are those of the files after, which follow those of the touched rows."""
     count = touched.keys.num_rows
-    after_file, after_at = np.full(count, _NONE, np.int64), np.full(count, _NONE, np.int64)
-    # A file may hold rows of both sides: it is opened once for each, and read forward for each.
-    for number, hit in enumerate(after, start=len(touched.files)):
-        after_file[hit.wanted], after_at[hit.wanted] = number, hit.positions
-    had, has = touched.file != _NONE, after_file != _NONE
+    after_file, after_at = np.full(count, NO_ROW, np.int64), np.full(count, NO_ROW, np.int64)
+    for hit in after:
+        after_file[hit.wanted], after_at[hit.wanted] = numbers[hit.file.name], hit.positions
+    had, has = touched.file != NO_ROW, after_file != NO_ROW
     first = np.cumsum(had.astype(np.int64) + has) - had - has
     total = int(had.sum() + has.sum())
     file, position, kinds = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int8)
@@ -181,8 +146,7 @@ def _places(touched: Touched, after: Sequence[Hits]) -> _Places:
         place = (first + offset)[side]
         file[place], position[place] = files[side], at[side]
         kinds[place] = np.where(other[side], paired, alone)
-    changed = had | has
-    return _Places((*touched.files, *(hit.file for hit in after)), file, position, kinds, first[changed])
+    return _Places(file, position, kinds, first[had | has])
 
 
 def _without_deleted(kinds: Kinds, stored: Kinds) -> tuple[Kinds, Flags]:

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function, refuse_retract
+from nightkeep.formats.paimon.metadata.merge_engine import OF_ELEMENTS, FieldRule, Function, refuse_retract
+from nightkeep.formats.paimon.rewrite.element_fold import ElementFold
 from nightkeep.formats.paimon.rewrite.joined import Joined
 from nightkeep.formats.paimon.rewrite.row_order import RowOrder
 from nightkeep.formats.paimon.rewrite.totals import ColumnTotals
@@ -52,6 +53,8 @@ def column_fold(rule: FieldRule, name: str, column: ChunkedArray, keys: int) -> 
             return _Total(rule, name, column, keys)
         case Function.LISTAGG:
             return Joined(rule, name, column, keys)
+        case function if function in OF_ELEMENTS:
+            return ElementFold(rule, name, column, keys)
         case _:
             return _Chosen(rule, name, column, keys)
 

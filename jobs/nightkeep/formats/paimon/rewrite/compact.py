@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.data.write import wall_clock_ms
+from nightkeep.formats.paimon.metadata.changelog import FULL_COMPACTION, PRODUCER, changelog_rules, producer_of
 from nightkeep.formats.paimon.metadata.merge_engine import (
     Function,
     MergeEngine,
@@ -21,6 +22,7 @@ from nightkeep.formats.paimon.metadata.merge_engine import (
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors, option_bool
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
+from nightkeep.formats.paimon.rewrite.expired_rows import expiry_clock, may_expire
 from nightkeep.formats.paimon.rewrite.levels import (
     CompactionPick,
     CompactionRules,
@@ -47,7 +49,7 @@ _IN_PARTS = _IN_GROUPS | frozenset({
 })  # fmt: skip
 """The same without a group."""
 _ENGINES = (MergeEngine.DEDUPLICATE, MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
-_PRODUCERS = ("none", "input")
+_PRODUCERS = ("none", "input", FULL_COMPACTION)
 
 
 def compact_levels(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> Work[UpgradeTask] | None:
@@ -56,21 +58,26 @@ def compact_levels(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -
     rules = CompactionRules.of(schema, now_ms=request.now_ms, target_bytes=request.target_bytes)
     # The pick compares with creation times of files, which are in local wall time.
     now_ms = wall_clock_ms(request.now_ms)
-    picked = pick_full(bucket, rules) if request.full else pick(bucket, rules, now_ms=now_ms)
+    expiring = may_expire(bucket, request.now_ms)
+    picked = pick_full(bucket, rules, expiring) if request.full else pick(bucket, rules, now_ms=now_ms)
     if picked is None:
         return None
+    picked = replace(picked, expiring=expiring)
     todo = _steps(bucket, picked, rules)
-    why = _not_in_parts(bucket, picked, todo)
+    # A row that expires above older rows of its key would bring one of them back.
+    why = "rows expire" if expiring else _not_in_parts(bucket, picked, todo)
     if why:
         picked = _with_every_run(bucket, picked, rules, why=why)
         todo = _steps(bucket, picked, rules)
     if not todo:
         return None
     target = request.target_bytes or target_file_bytes(schema)
+    sized = replace(bucket, task_bytes=request.task_bytes)
     ends = drops_retracts(bucket, picked, rules)
     task = UpgradeTask(
-        bucket, todo, picked.output_level, target, values_needed=False, looks_up=False, drops_retracts=ends
-    )
+        sized, todo, picked.output_level, target, values_needed=False, looks_up=False, drops_retracts=ends,
+        clock_ms=expiry_clock(snapshot, request),
+    )  # fmt: skip
     return Work(
         reason=_reason(picked, todo, ends=ends),
         input_files=tuple(file.name for file in picked.files),
@@ -159,10 +166,18 @@ def _estimate(bucket: Bucket, picked: CompactionPick, todo: Sequence[Step]) -> E
     written = sum(file.bytes for file in merged)
     return Estimate(
         read_bytes=written,
-        written_bytes=written,
+        written_bytes=written + _told_bytes(bucket, picked),
         files_after=len(bucket.files) - len(merged) + bool(merged),
         benefit=f"{len(before)} sorted runs of {sum(run.bytes for run in before):,} bytes become {after}",
     )
+
+
+def _told_bytes(bucket: Bucket, picked: CompactionPick) -> int:
+    """About the size of the changelog: at most two rows for each new one."""
+    rules = changelog_rules(bucket.schemas.current)
+    if rules is None or picked.output_level < rules.told_from:
+        return 0
+    return 2 * sum(file.bytes for file in picked.files if file.level < rules.told_from)
 
 
 def refuse_vectors(snapshot: PaimonSnapshot, request: Request) -> None:
@@ -180,18 +195,29 @@ def refuse_other_compactions(snapshot: PaimonSnapshot, request: Request) -> None
     """Raises RefusedTable for tables whose compaction does more than merge files, and for a clustering."""
     schema = snapshot.schema
     engine = schema.options.get("merge-engine", str(MergeEngine.DEDUPLICATE)).lower()
-    producer = schema.options.get("changelog-producer", _PRODUCERS[0]).lower()
+    producer = producer_of(schema)
     if engine not in _ENGINES:
         advice = f"{', '.join(_ENGINES)} are, and upgrade is for first-row"
         raise _refused(snapshot, f"option merge-engine = {engine} is not handled", advice)
     if producer not in _PRODUCERS:
         advice = "compacting without writing that changelog would lose changes for streaming readers"
         raise _refused(snapshot, f"option changelog-producer = {producer} is not handled", advice)
+    _refuse_higher_levels(snapshot)
     if option_bool(schema, "force-lookup"):
         raise _refused(snapshot, "option force-lookup = true is not handled", "files are merged without lookups")
     if request.clustering is not None:
         advice = "leave out --zorder and --hilbert"
         raise _refused(snapshot, "files of a table with a primary key are sorted by key", advice)
+
+
+def _refuse_higher_levels(snapshot: PaimonSnapshot) -> None:
+    """Raises RefusedTable for levels that num-levels leaves out now. Java's full compactions, which write the highest
+    level, tell nothing then, and its streaming readers begin with no row of that level."""
+    rules = changelog_rules(snapshot.schema)
+    levels = [file.level for unit in snapshot.units for file in unit.files]
+    if rules is not None and max(levels, default=0) > rules.told_from:
+        feature = f"files on level {max(levels)}, above the top level {rules.told_from}, are not handled"
+        raise _refused(snapshot, feature, f"with {PRODUCER} = {FULL_COMPACTION} readers know the top level only")
 
 
 def _refused(snapshot: PaimonSnapshot, feature: str, advice: str) -> RefusedTable:

@@ -1,12 +1,12 @@
-"""Wanted rows by (file, position) in key order -> the rows in key order, one chunk at a time.
+"""Rows by (file, position) in key order -> their columns in key order, one chunk at a time.
 
-Files are sorted by key, so each file's wanted rows come in file order. Every file is read once, forward. At most one
-chunk and one batch of each file are in memory.
+Files are sorted by key, so each file's rows come in file order: it is read forward. At most one chunk and one batch of
+each sorted run are in memory, beside what a file's format reads as a whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -14,47 +14,114 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from nightkeep.formats.paimon.data.columns import PaimonFileReader
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
+from nightkeep.kernels.arrow_buffers import Rows
+from nightkeep.storage import Storage
 
 
-class WantedRows:
-    """The wanted rows of one file, returned in file order. `positions` are ascending."""
+class ForwardFile:
+    """Some columns of an open file, for positions that ascend from call to call. Others cost a second reading."""
 
-    def __init__(self, reader: PaimonFileReader, positions: npt.NDArray[np.int64]) -> None:
-        self._reader, self._positions = reader, positions
-        self._pieces: Iterator[pa.Table] | None = None
-        self._rest: pa.Table | None = None
+    def __init__(self, reader: PaimonFileReader, columns: Sequence[str]) -> None:
+        self._reader, self._columns = reader, columns
+        self._pieces: Iterator[pa.Table] = iter(())
+        self._piece: pa.Table | None = None
+        self._start = self._stop = self._end = 0
 
-    def next_rows(self, count: int, columns: Sequence[str]) -> list[pa.Table]:
-        """The next `count` wanted rows, as tables in order."""
-        if self._pieces is None:
-            self._pieces = self._reader.taken(columns, self._positions)
-        pieces: list[pa.Table] = []
-        while count:
-            piece = self._rest if self._rest is not None else next(self._pieces)
-            pieces.append(piece.slice(0, count))
-            self._rest = piece.slice(count) if piece.num_rows > count else None
-            count -= pieces[-1].num_rows
-        return pieces
+    def rows(self, positions: Rows) -> Iterator[pa.Table]:
+        """The rows at ascending `positions`, in pieces."""
+        while len(positions):
+            first = int(positions[0])
+            piece = self._piece
+            if piece is None or not self._start <= first < self._stop:
+                self._advance(first)
+                continue
+            count = int(np.searchsorted(positions, self._stop))
+            at = positions[:count] - self._start
+            yield piece.slice(int(at[0]), count) if at[-1] - at[0] == count - 1 else piece.take(at)
+            positions = positions[count:]
+
+    def _advance(self, position: int) -> None:
+        """Read the next batch, of the part that has `position`."""
+        if not self._stop <= position < self._end:
+            part = int(np.searchsorted(self._reader.starts, position, side="right")) - 1
+            self._pieces = self._reader.batches(self._columns, [part])
+            self._stop, self._end = (int(edge) for edge in self._reader.starts[part : part + 2])
+        self._piece = next(self._pieces)
+        self._start, self._stop = self._stop, self._stop + self._piece.num_rows
+
+
+class ForwardFiles:
+    """Files of a bucket by number, of which one of each slot is open at a time."""
+
+    def __init__(
+        self, storage: Storage, bucket: Bucket, files: Sequence[PaimonDataFile], *,
+        columns: Sequence[str], slots: Sequence[Hashable],
+    ) -> None:  # fmt: skip
+        self._storage, self._bucket, self._files = storage, bucket, files
+        self._columns, self._slots = columns, slots
+        self._open: dict[Hashable, tuple[int, ForwardFile]] = {}
+
+    def rows(self, number: int, positions: Rows) -> Iterator[pa.Table]:
+        """The rows of one file at ascending `positions`, in pieces."""
+        slot = self._slots[number]
+        opened, file = self._open.get(slot, (None, None))
+        if file is None or opened != number:
+            self._open.pop(slot, None)
+            reader = PaimonFileReader(self._storage, self._bucket, self._files[number])
+            file = ForwardFile(reader, self._columns)
+            self._open[slot] = (number, file)
+        return file.rows(positions)
+
+
+def run_slots(files: Sequence[PaimonDataFile], side: str = "") -> list[Hashable]:
+    """A slot for each sorted run: files of a level above 0 have keys one after the other."""
+    return [(side, file.level or file.name) for file in files]
 
 
 def gather(
-    sources: Mapping[int, WantedRows], of_row: npt.NDArray[np.int32], *, columns: Sequence[str], starts: Sequence[int]
+    files: ForwardFiles, of_row: npt.NDArray[np.int32], at: Rows, *, starts: Sequence[int]
 ) -> Iterator[pa.Table]:
-    """Tables of `columns`, one from each of the ascending `starts` to the next. Row i is the next row of source
-    `of_row[i]`."""
+    """Tables of the files' columns, one from each of the ascending `starts` to the next. Row i is at position `at[i]`
+    of file `of_row[i]`. Raises ValueError unless the rows of each file come in file order."""
     for start, stop in pairwise([*starts, len(of_row)]):
-        numbers = of_row[start:stop]
-        counts = np.bincount(numbers)
-        pieces = [
-            piece
-            for number in np.flatnonzero(counts)
-            for piece in sources[int(number)].next_rows(int(counts[number]), columns)
-        ]
-        chunk = pa.concat_tables(pieces)
+        numbers, places = of_row[start:stop], at[start:stop]
         by_source = np.argsort(numbers, kind="stable")
-        if bool((by_source[1:] > by_source[:-1]).all()):
+        pieces: list[pa.Table] = []
+        for own in np.split(by_source, np.flatnonzero(np.diff(numbers[by_source])) + 1):
+            positions = places[own]
+            if bool((np.diff(positions) <= 0).any()):
+                raise ValueError("rows of a file in key order are not in file order: its keys do not ascend")
+            pieces += files.rows(int(numbers[own[0]]), positions)
+        chunk = pa.concat_tables(pieces)
+        if bool((np.diff(by_source) > 0).all()):
             yield chunk
             continue
         place = np.empty_like(by_source)
         place[by_source] = np.arange(len(by_source))
         yield chunk.combine_chunks().take(place)
+
+
+def even_chunks(pieces: Iterable[pa.Table], rows: int, *, pairs: tuple[str, int] | None = None) -> Iterator[pa.Table]:
+    """The same rows in chunks of `rows` rows, fewer at the end, whatever the pieces are; each chunk without chunks.
+
+    `pairs` is a column and its value in rows that the next row must be with: then a chunk may have one row more.
+    """
+    held: list[pa.Table] = []
+    count = 0
+    for piece in pieces:
+        if piece.num_rows:
+            held.append(piece)
+            count += piece.num_rows
+        while count > rows:
+            joined = pa.concat_tables(held)
+            size = rows + _parts_a_pair(joined, rows - 1, pairs)
+            yield joined.slice(0, size).combine_chunks()
+            held = [joined.slice(size)] if size < count else []
+            count -= size
+    if held:
+        yield pa.concat_tables(held).combine_chunks()
+
+
+def _parts_a_pair(rows: pa.Table, last: int, pairs: tuple[str, int] | None) -> bool:
+    return pairs is not None and rows.column(pairs[0])[last].as_py() == pairs[1]

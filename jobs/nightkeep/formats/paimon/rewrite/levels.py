@@ -6,7 +6,7 @@ MergeTreeCompactManagerFactory, which chooses between the first two.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -41,12 +41,16 @@ class SortedRun:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPick:
-    """The files to compact and their output level. `one_by_one`: each is rewritten alone (FileRewriteCompactTask)."""
+    """The files to compact and their output level. `one_by_one`: each is rewritten alone (FileRewriteCompactTask).
+
+    `expiring` are names of files that may hold expired rows: they are rewritten, not lifted.
+    """
 
     files: tuple[PaimonDataFile, ...]
     output_level: int
     reason: str
     one_by_one: bool = False
+    expiring: Set[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +145,17 @@ def pick(bucket: Bucket, rules: CompactionRules, *, now_ms: int) -> CompactionPi
     return picked
 
 
-def pick_full(bucket: Bucket, rules: CompactionRules) -> CompactionPick | None:
-    """CompactStrategy.pickFullCompaction: all files to the top level; if all are there, only files with a vector."""
+def pick_full(bucket: Bucket, rules: CompactionRules, expiring: Set[str] = frozenset()) -> CompactionPick | None:
+    """CompactStrategy.pickFullCompaction: all files to the top level; if all are there, only files with a vector and
+    those of `expiring`."""
     runs, top = sorted_runs(bucket.files), max_level(bucket.files, rules)
     if not runs:
         return None
     if len(runs) == 1 and runs[0].level == top:
         marked = {vector.data_file for vector in bucket.vectors}
-        files = tuple(file for file in runs[0].files if file.name in marked)
-        reason = f"full compaction of {len(files)} top-level files with deletion vectors"
+        files = tuple(file for file in runs[0].files if file.name in marked | expiring)
+        old = " or expired rows" if expiring else ""
+        reason = f"full compaction of {len(files)} top-level files with deletion vectors{old}"
         return CompactionPick(files, top, reason, one_by_one=True) if files else None
     return _unit(runs, len(runs), top, reason="full compaction asked for")
 

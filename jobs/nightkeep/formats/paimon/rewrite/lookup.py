@@ -6,9 +6,9 @@ one by one.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +17,18 @@ from pyroaring import BitMap64
 
 from nightkeep.formats.paimon.data.columns import PaimonFileReader
 from nightkeep.formats.paimon.data.stored_rows import Edges
-from nightkeep.formats.paimon.metadata.binary_row import SortKey, sort_key
+from nightkeep.formats.paimon.metadata.binary_row import SortKey
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
-from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
-from nightkeep.formats.paimon.metadata.values import Value, canonical
+from nightkeep.formats.paimon.metadata.types import TypeRoot
+from nightkeep.formats.paimon.metadata.values import canonical
+from nightkeep.formats.paimon.rewrite.stored_keys import StoredKeys
 from nightkeep.kernels.bitmap import mask
 from nightkeep.kernels.lookup import find_keys
 from nightkeep.storage import Storage
 
+LOOKUP_ROWS: Final = 1 << 18
+"""Keys of a looked-up file that are read at a time."""
+_NO_ROWS: Final = np.zeros(0, np.int64)
 _PRUNABLE = frozenset({
     TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT,
     TypeRoot.DATE, TypeRoot.CHAR, TypeRoot.VARCHAR,
@@ -54,7 +58,7 @@ def find_replaced(
     replaced: list[Hits] = []
     for level in sorted({file.level for file in bucket.files if file.level > below}):
         wanted = keys if len(remaining) == keys.num_rows else keys.take(remaining)
-        order = _KeyOrder(wanted.combine_chunks(), bucket)
+        order = StoredKeys(wanted.combine_chunks(), bucket)
         hits = [
             hit
             for file in bucket.files
@@ -69,52 +73,41 @@ def find_replaced(
 
 def find_rows(storage: Storage, bucket: Bucket, files: Sequence[PaimonDataFile], keys: pa.Table) -> tuple[Hits, ...]:
     """The rows of `files` with one of `keys`, hidden or not. `keys` as in `find_replaced`."""
-    order = _KeyOrder(keys.combine_chunks(), bucket)
+    order = StoredKeys(keys.combine_chunks(), bucket)
     hits = (_find_in(PaimonFileReader(storage, bucket, file), order, file) for file in files)
     return tuple(hit for hit in hits if hit is not None and len(hit.wanted))
 
 
-@dataclass(frozen=True, slots=True)
-class _KeyOrder:
-    """Ascending keys, searchable by whole key or by the first key column."""
-
-    keys: pa.Table
-    bucket: Bucket
-
-    @property
-    def types(self) -> tuple[PaimonType, ...]:
-        schema = self.bucket.schemas.current
-        return tuple(field.type for field in schema.select(schema.trimmed_keys))
-
-    def span(self, low: tuple[Value, ...], high: tuple[Value, ...]) -> slice:
-        """Rows whose leading columns lie in [low, high]. Both have the first `len(low)` key values."""
-        types = self.types[: len(low)]
-
-        def row_key(row: int) -> SortKey:
-            values = [canonical(self.keys.column(i)[row], kind) for i, kind in enumerate(types)]
-            return sort_key(values, types)
-
-        rows = range(self.keys.num_rows)
-        start = bisect_left(rows, sort_key(low, types), key=row_key)
-        stop = bisect_right(rows, sort_key(high, types), key=row_key)
-        return slice(start, stop)
-
-
-def _find_in(reader: PaimonFileReader, order: _KeyOrder, file: PaimonDataFile) -> Hits | None:
+def _find_in(reader: PaimonFileReader, order: StoredKeys, file: PaimonDataFile) -> Hits | None:
+    """Reads a batch of keys at a time, and searches it for those wanted keys that lie between its ends."""
     span = order.span(file.min_key, file.max_key)
     if span.start >= span.stop:
         return None
-    wanted = order.keys.slice(span.start, span.stop - span.start)
-    groups = _groups(reader, _KeyOrder(wanted, order.bucket))
-    held = reader.read(wanted.column_names, groups)
-    row_of_key = find_keys(wanted, held)
-    hits = np.flatnonzero(row_of_key >= 0)
-    ordinals = [np.arange(reader.starts[g], reader.starts[g + 1]) for g in groups]
-    positions = np.concatenate(ordinals)[row_of_key[hits]] if ordinals else row_of_key[:0]
-    return Hits(file, hits + span.start, positions)
+    wanted = StoredKeys(order.keys.slice(span.start, span.stop - span.start), order.bucket)
+    hits, positions = [_NO_ROWS], [_NO_ROWS]
+    before: SortKey | None = None
+    for group in _groups(reader, wanted):
+        start = int(reader.starts[group])
+        for held in reader.batches(wanted.keys.column_names, [group], batch_rows=LOOKUP_ROWS):
+            low, before = _ends(StoredKeys(held, order.bucket), before, subject=reader.subject)
+            near = wanted.within(low, before)
+            row_of_key = find_keys(wanted.keys.slice(near.start, near.stop - near.start), held)
+            found = np.flatnonzero(row_of_key >= 0)
+            hits.append(found + span.start + near.start)
+            positions.append(row_of_key[found] + start)
+            start += held.num_rows
+    return Hits(file, np.concatenate(hits), np.concatenate(positions))
 
 
-def _groups(reader: PaimonFileReader, wanted: _KeyOrder) -> list[int]:
+def _ends(held: StoredKeys, before: SortKey | None, *, subject: str) -> tuple[SortKey, SortKey]:
+    """The first and the last key. Raises ValueError unless they sort after the key `before`."""
+    low = held.key(0)
+    if before is not None and low <= before:
+        raise ValueError(f"{subject}: a row group starts with a key that is not above those before it")
+    return low, held.key(-1)
+
+
+def _groups(reader: PaimonFileReader, wanted: StoredKeys) -> list[int]:
     """Row groups whose first key column may hold a wanted key; all of them if the ranges cannot be trusted."""
     every = range(len(reader.starts) - 1)
     if wanted.types[0].root not in _PRUNABLE:
@@ -123,7 +116,7 @@ def _groups(reader: PaimonFileReader, wanted: _KeyOrder) -> list[int]:
     return [group for group in every if _meets(reader.edges(name, group), wanted)]
 
 
-def _meets(edges: Edges | None, wanted: _KeyOrder) -> bool:
+def _meets(edges: Edges | None, wanted: StoredKeys) -> bool:
     if edges is None:
         return True
     kind = wanted.types[0]

@@ -7,7 +7,7 @@ MergeTreeCompactRewriter for a table without vectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -23,6 +23,7 @@ from nightkeep.formats.paimon.data.columns import KIND, RETRACT_KINDS, SEQUENCE,
 from nightkeep.formats.paimon.data.sequence import sequence_order
 from nightkeep.formats.paimon.data.write import PaimonFileWriter, WrittenPaimonFile
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors, vector_file
+from nightkeep.formats.paimon.metadata.changelog import ChangelogRules
 from nightkeep.formats.paimon.metadata.merge_engine import MergeRules, merge_rules
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
@@ -32,23 +33,26 @@ from nightkeep.formats.paimon.rewrite.candidates import (
     LEVEL,
     POSITION,
     SOURCE,
-    keys_of,
     level0_only,
     lowest_level_only,
     old_rows,
 )
-from nightkeep.formats.paimon.rewrite.changelog import Touched, changelog_writer, touched_keys, untouched_above
+from nightkeep.formats.paimon.rewrite.changelog import changelog_writer
+from nightkeep.formats.paimon.rewrite.expired_rows import expired_positions, without_expired
 from nightkeep.formats.paimon.rewrite.first_rows import without_known
 from nightkeep.formats.paimon.rewrite.fold import fold
-from nightkeep.formats.paimon.rewrite.gather import WantedRows, gather
-from nightkeep.formats.paimon.rewrite.levels import sorted_runs
+from nightkeep.formats.paimon.rewrite.gather import ForwardFiles, even_chunks, gather, run_slots
+from nightkeep.formats.paimon.rewrite.key_ranges import key_ranges
 from nightkeep.formats.paimon.rewrite.lookup import Hits, find_replaced
-from nightkeep.formats.paimon.rewrite.overlaps import newer_below
+from nightkeep.formats.paimon.rewrite.overlaps import NewerRows, newer_below
 from nightkeep.formats.paimon.rewrite.sorted_merge import merge_sorted
 from nightkeep.formats.paimon.rewrite.steps import Step, StepKind
+from nightkeep.formats.paimon.rewrite.touched import Touched, TouchedStore, touched_keys, untouched_above
+from nightkeep.formats.paimon.rewrite.winners import numbered, oldest_first, winners
+from nightkeep.kernels.arrow_buffers import Rows
 from nightkeep.kernels.bitmap import Width, from_positions
-from nightkeep.kernels.merge import in_order, keep_latest
-from nightkeep.model import Rewrite, Run, TaskCost
+from nightkeep.kernels.merge import in_order
+from nightkeep.model import Intent, Rewrite, Run, TaskCost
 from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.storage import Storage
 
@@ -60,7 +64,8 @@ _NO_COST = TaskCost(0.0, 0.0, 0, "")
 class UpgradeTask:
     """One bucket's compaction, planned from metadata. `values_needed`: old rows compete by sequence field, or are
     merged with new ones. `looks_up`: rows below are looked up and marked, as the table has vectors. Otherwise files are
-    only merged with each other, and retracts stay unless `drops_retracts`."""
+    only merged with each other, and retracts stay unless `drops_retracts`. `clock_ms`: rows that have expired by then
+    go; None if none expire."""
 
     bucket: Bucket
     steps: tuple[Step, ...]
@@ -69,6 +74,7 @@ class UpgradeTask:
     values_needed: bool
     looks_up: bool = True
     drops_retracts: bool = True
+    clock_ms: int | None = None
 
 
 def rewrite(storage: Storage, task: UpgradeTask, run: Run) -> Rewrite[BucketEdit]:
@@ -78,14 +84,17 @@ def rewrite(storage: Storage, task: UpgradeTask, run: Run) -> Rewrite[BucketEdit
     with naming(bucket.key, "rows as their schema and level promise"):
         for step in task.steps:
             work.do(step)
+        work.mark_expired()
         index, name = vector_file(storage, bucket, work.vectors, gone=work.gone, naming=work.naming)
     edit = BucketEdit(
         bucket.partition_bytes, bucket.key.bucket or 0, bucket.total_buckets,
         tuple(work.removed), tuple(work.added), index, tuple(work.changelog),
+        intent=Intent(clock_ms=task.clock_ms),
     )  # fmt: skip
     outputs = [*work.outputs, *([name] if name else [])]
+    findings = tuple(str(newer) for newer in work.newer.values())
     return Rewrite(
-        bucket.key, edit, tuple(outputs), work.rows_written, work.rows_marked, tuple(work.findings), _NO_COST
+        bucket.key, edit, tuple(outputs), work.rows_written, work.rows_marked, findings, _NO_COST, work.rows_expired
     )
 
 
@@ -104,9 +113,10 @@ class _Work:
         self.added: list[Record] = []
         self.changelog: list[Record] = []
         self.outputs: list[str] = []
-        self.findings: list[str] = []
+        self.newer: dict[str, NewerRows] = {}
         self.rows_written = 0
         self.rows_marked = 0
+        self.rows_expired = 0
 
     def do(self, step: Step) -> None:
         if step.kind is StepKind.MERGE or self._must_lose_retracts(step.files[0]):
@@ -118,56 +128,89 @@ class _Work:
         """Whether a file to be lifted has retracts that must end here. Some writers count none in their metadata."""
         if not self.task.drops_retracts or (self.task.looks_up and file.level != 0):
             return False
-        kinds = PaimonFileReader(self.storage, self.task.bucket, file).read([KIND]).column(KIND)
-        return bool(pc.any(pc.is_in(kinds, _RETRACTS)).as_py())
+        reader = PaimonFileReader(self.storage, self.task.bucket, file)
+        batches = reader.batches([KIND], range(len(reader.starts) - 1))
+        return any(pc.any(pc.is_in(rows.column(KIND), _RETRACTS)).as_py() for rows in batches)
 
     def _upgrade(self, file: PaimonDataFile) -> None:
         if file.level == 0 and self.task.looks_up:
-            rows = keys_of(self.storage, self.task.bucket, (file,), self.vectors)
-            keys = rows.select(key_columns(self.task.bucket))
-            hits = self._mark(keys, rows.column(SEQUENCE), replaces=True)
+            before = self.task.bucket.files
+            touched = (
+                self._marked_by(rows) for rows in key_ranges(self.storage, self.task.bucket, (file,), self.vectors)
+            )
             if self.teller is not None:
-                touched = untouched_above(keys, self.task.bucket.files).with_found(hits)
-                self._tell(self.teller.of_lifted(touched, file))
+                self._tell(self.teller.of_lifted(touched, before, file))
+            for _ in touched:
+                pass
+        elif self.teller is not None and file.level < self.teller.rules.told_from:
+            fresh = (self._fresh(rows) for rows in key_ranges(self.storage, self.task.bucket, (file,), self.vectors))
+            self._tell(self.teller.of_lifted(fresh, self.task.bucket.files, file))
         self.removed.append(file.record)
         self.added.append(file.record | {"_LEVEL": self.task.output_level})
 
+    def _marked_by(self, rows: pa.Table) -> tuple[Touched, Rows]:
+        """Mark what rows of a lifted file replace: their keys with the rows before, and their positions."""
+        keys = rows.select(key_columns(self.task.bucket))
+        hits = self._mark(keys, rows.column(SEQUENCE), replaces=True)
+        return untouched_above(keys, self.task.bucket.files).with_found(hits), rows.column(POSITION).to_numpy()
+
+    def _fresh(self, rows: pa.Table) -> tuple[Touched, Rows]:
+        """Keys of rows of a lifted file that meet no row, and the positions of these rows."""
+        keys = rows.select(key_columns(self.task.bucket))
+        return untouched_above(keys, self.task.bucket.files), rows.column(POSITION).to_numpy()
+
     def _merge(self, files: Sequence[PaimonDataFile]) -> None:
         """Merge overlapping files into new ones on the output level."""
-        bucket, sources = self.task.bucket, _oldest_first(files)
-        rows, touched = keys_of(self.storage, bucket, sources, self.vectors), None
-        if self.task.looks_up and any(file.level == 0 for file in files):
-            sources = _numbered(bucket, sources)
-            rows, touched = self._with_replaced(rows, sources)
-        written = self._write(rows, sources)
-        if self.teller is not None and touched is not None:
-            self._tell(self.teller.of_written(touched, written))
+        bucket, sources = self.task.bucket, oldest_first(files)
+        ranges = key_ranges(self.storage, bucket, sources, self.vectors)
+        lifts = any(file.level == 0 for file in files)
+        with TouchedStore() as told:
+            if self.task.looks_up and lifts:
+                sources = numbered(bucket, sources)
+                ranges = (self._with_replaced(rows, sources, told) for rows in ranges)
+            elif self.teller is not None:
+                ranges = (self._with_touched(rows, sources, told, self.teller.rules) for rows in ranges)
+            written = self._write(ranges, sources, keeps_kinds=not lifts)
+            if self.teller is not None:
+                self._tell(self.teller.of_written(told.ranges(), sources, written))
         self.removed += [file.record for file in files]
         self.gone |= {file.name for file in files}
+
+    def _with_touched(
+        self, rows: pa.Table, sources: Sequence[PaimonDataFile], told: TouchedStore, rules: ChangelogRules
+    ) -> pa.Table:
+        """The rows. Those that their keys had are added to `told`."""
+        told.add(
+            touched_keys(
+                rows, key_columns(self.task.bucket), sources,
+                level=LEVEL, place=(SOURCE, POSITION), told_from=rules.told_from,
+            )
+        )  # fmt: skip
+        return rows
 
     def _tell(self, written: Sequence[WrittenPaimonFile]) -> None:
         self.changelog += [file.record for file in written]
         self.outputs += [file.path for file in written]
 
-    def _with_replaced(self, rows: pa.Table, sources: Sequence[PaimonDataFile]) -> tuple[pa.Table, Touched | None]:
+    def _with_replaced(self, rows: pa.Table, sources: Sequence[PaimonDataFile], told: TouchedStore) -> pa.Table:
         """Mark the rows that level-0 rows replace below. If values are needed, add those old rows as candidates.
 
-        Also the rows that these keys had, if the changelog needs them.
+        The rows that these keys had are added to `told` if the changelog needs them.
         """
         bucket, keys = self.task.bucket, key_columns(self.task.bucket)
-        rows, told = lowest_level_only(rows, keys), None
+        rows = lowest_level_only(rows, keys)
         fresh = level0_only(rows, keys)
         if keeps_first_row(bucket.schemas.current):
-            return without_known(self.storage, bucket, rows, fresh.select(keys), below=self.task.output_level), None
+            return without_known(self.storage, bucket, rows, fresh.select(keys), below=self.task.output_level)
         hits = self._mark(fresh.select(keys), fresh.column(SEQUENCE), replaces=not self.task.values_needed)
         if self.teller is not None:
-            told = touched_keys(rows, keys, sources, level=LEVEL, place=(SOURCE, POSITION)).with_found(hits)
+            told.add(touched_keys(rows, keys, sources, level=LEVEL, place=(SOURCE, POSITION)).with_found(hits))
         if not self.task.values_needed:
-            return rows, told
+            return rows
         numbered = {file.name: number for number, file in enumerate(sources)}
         old = [old_rows(self.storage, bucket, hit, source=numbered[hit.file.name]) for hit in hits]
         # Old rows come last: an old row that equals the newest candidate wins (KeyValueBuffer.insertInto).
-        return pa.concat_tables([rows, *old]), told
+        return pa.concat_tables([rows, *old])
 
     def _mark(self, keys: pa.Table, sequences: ChunkedArray, *, replaces: bool) -> tuple[Hits, ...]:
         """Delete the rows that `keys` meet, through vectors. `replaces`: whatever their sequence numbers say."""
@@ -176,80 +219,81 @@ class _Work:
             positions = BitMap64(from_positions(hit.positions, Width.BITS_64))
             self.vectors[hit.file.name] = self.vectors.get(hit.file.name, BitMap64()) | positions
             self.rows_marked += len(hit.positions)
-            if replaces:
-                self.findings += newer_below(self.storage, self.task.bucket, keys, sequences, hit)
+            newer = newer_below(self.storage, self.task.bucket, keys, sequences, hit) if replaces else None
+            if newer is not None:
+                known = self.newer.get(newer.name)
+                self.newer[newer.name] = newer if known is None else known + newer
         return hits
 
-    def _write(self, rows: pa.Table, sources: Sequence[PaimonDataFile]) -> list[WrittenPaimonFile]:
-        """New files of what the merge makes of `rows`: of each key its newest row, or all of them folded."""
+    def _write(
+        self, ranges: Iterable[pa.Table], sources: Sequence[PaimonDataFile], *, keeps_kinds: bool
+    ) -> list[WrittenPaimonFile]:
+        """New files of what the merge makes of rows, a range of keys after the other: of each key its newest row, or
+        all of them folded. `keeps_kinds`: no file is of level 0."""
         writer = PaimonFileWriter(
             self.storage, self.task.bucket, self.naming, level=self.task.output_level, now_ms=self.now_ms
         )
-        chunk_rows = writer.chunk_rows(self.task.target_bytes)
-        if self.rules is None:
-            wanted = _winners(rows, self.task.bucket, drops_retracts=self.task.drops_retracts)
-            chunks = self._gathered(
-                rows.select(_PLACE).take(wanted), sources, writer, range(0, len(wanted), chunk_rows)
+        files = ForwardFiles(self.storage, self.task.bucket, sources, columns=writer.columns, slots=run_slots(sources))
+        count = writer.chunk_rows(self.task.target_bytes)
+        pieces = (
+            piece
+            for rows in ranges
+            for piece in (
+                self._newest(rows, files, chunk_rows=count)
+                if self.rules is None
+                else self._folded(rows, files, self.rules, chunk_rows=count, keeps_kinds=keeps_kinds)
             )
-        else:
-            chunks = self._folded(rows, sources, writer, self.rules, chunk_rows=chunk_rows)
-        written = writer.write(chunks, target_bytes=self.task.target_bytes)
+        )
+        written = writer.write(even_chunks(self._unexpired(pieces), count), target_bytes=self.task.target_bytes)
         self.added += [file.record for file in written]
         self.outputs += [file.path for file in written]
         self.rows_written += sum(file.record["_ROW_COUNT"] for file in written)
         return written
 
+    def _newest(self, rows: pa.Table, files: ForwardFiles, *, chunk_rows: int) -> Iterator[pa.Table]:
+        wanted = winners(rows, self.task.bucket, drops_retracts=self.task.drops_retracts)
+        places = rows.select(_PLACE).take(wanted)
+        return gather(files, *_places(places), starts=range(0, len(wanted), chunk_rows))
+
+    def _unexpired(self, chunks: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        schema, clock_ms = self.task.bucket.schemas.current, self.task.clock_ms
+        for chunk in chunks:
+            kept = chunk if clock_ms is None else without_expired(chunk, schema, clock_ms)
+            self.rows_expired += chunk.num_rows - kept.num_rows
+            if kept.num_rows:
+                yield kept
+
+    def mark_expired(self) -> None:
+        """Mark expired rows of files that stay as they are, so that none of the bucket is left that readers see."""
+        if self.task.clock_ms is None or not self.task.looks_up:
+            return
+        bucket, lifted = self.task.bucket, {record["_FILE_NAME"] for record in self.added}
+        stay = [f for f in bucket.files if f.name not in self.gone and (f.level > 0 or f.name in lifted)]
+        fresh = expired_positions(self.storage, bucket, stay, self.vectors, clock_ms=self.task.clock_ms)
+        for name, positions in fresh.items():
+            self.vectors[name] = self.vectors.get(name, BitMap64()) | positions
+            self.rows_expired += len(positions)
+
     def _folded(
-        self, rows: pa.Table, sources: Sequence[PaimonDataFile], writer: PaimonFileWriter, rules: MergeRules, *,
-        chunk_rows: int,
-    ) -> Iterator[pa.Table]:  # fmt: skip
+        self, rows: pa.Table, files: ForwardFiles, rules: MergeRules, *, chunk_rows: int, keeps_kinds: bool
+    ) -> Iterator[pa.Table]:
         bucket = self.task.bucket
         ordered, starts = in_order(rows, keys=key_columns(bucket), order=sequence_order(bucket.schemas.current))
         # A chunk ends where a key ends.
         edges = np.unique(np.searchsorted(starts, np.arange(0, len(ordered), chunk_rows)))
         edges = edges[edges < len(starts)]
-        chunks = self._gathered(rows.select(_PLACE).take(ordered), sources, writer, starts[edges].tolist())
-        keeps_kinds = 0 not in pc.unique(rows.column(LEVEL)).to_numpy()
+        places = rows.select(_PLACE).take(ordered)
+        chunks = gather(files, *_places(places), starts=starts[edges].tolist())
         for chunk, (first, stop) in zip(chunks, pairwise([*edges, len(starts)]), strict=True):
             own = starts[first:stop] - starts[first]
             if self.task.looks_up:
-                merged = fold(chunk, own, rules, keeps_kinds=keeps_kinds)
+                yield fold(chunk, own, rules, keeps_kinds=keeps_kinds)
             else:
-                merged = merge_sorted(chunk, own, rules, drops_retracts=self.task.drops_retracts)
-            if merged.num_rows:
-                yield merged
-
-    def _gathered(
-        self, rows: pa.Table, sources: Sequence[PaimonDataFile], writer: PaimonFileWriter, starts: Sequence[int]
-    ) -> Iterator[pa.Table]:
-        """Every column of `rows`, which are in key order, in chunks from one of `starts` to the next."""
-        of_row, at = rows.column(SOURCE).to_numpy(), rows.column(POSITION).to_numpy()
-        opened = {
-            int(number): WantedRows(
-                PaimonFileReader(self.storage, self.task.bucket, sources[number]), at[of_row == number]
-            )
-            for number in np.unique(of_row)
-        }
-        return gather(opened, of_row, columns=writer.columns, starts=starts)
+                yield merge_sorted(chunk, own, rules, drops_retracts=self.task.drops_retracts)
 
 
 _RETRACTS = pa.array(RETRACT_KINDS, pa.int8())
 
 
-def _numbered(bucket: Bucket, sources: Sequence[PaimonDataFile]) -> tuple[PaimonDataFile, ...]:
-    """The bucket's files: the merged files first, because they are numbered already, then all others."""
-    named = {file.name for file in sources}
-    return (*sources, *(file for file in bucket.files if file.name not in named))
-
-
-def _oldest_first(files: Sequence[PaimonDataFile]) -> tuple[PaimonDataFile, ...]:
-    return tuple(file for run in reversed(sorted_runs(files)) for file in run.files)
-
-
-def _winners(rows: pa.Table, bucket: Bucket, *, drops_retracts: bool) -> npt.NDArray[np.int64]:
-    """Rows to write, in key order: the newest of each key, which may be a retract unless those are dropped."""
-    kept = keep_latest(rows, keys=key_columns(bucket), order=sequence_order(bucket.schemas.current))
-    if not drops_retracts:
-        return kept
-    kinds = rows.column(KIND).take(kept).to_numpy()
-    return kept[~np.isin(kinds, RETRACT_KINDS)]
+def _places(rows: pa.Table) -> tuple[npt.NDArray[np.int32], Rows]:
+    return rows.column(SOURCE).to_numpy(), rows.column(POSITION).to_numpy()

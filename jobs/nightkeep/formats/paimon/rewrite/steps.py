@@ -71,7 +71,7 @@ def _flush(
 
 
 def _lift(file: PaimonDataFile, pick: CompactionPick, rules: CompactionRules, *, top: int) -> list[Step]:
-    if pick.output_level == top and file.deletes_unknown_or_some:
+    if (pick.output_level == top and file.deletes_unknown_or_some) or file.name in pick.expiring:
         return [Step(StepKind.MERGE, (file,))]
     if file.level == pick.output_level:
         return []

@@ -10,6 +10,7 @@ from nightkeep.formats.paimon.rewrite import rewrite as upgrade
 from nightkeep.formats.paimon.rewrite.append import rewrite as append
 from nightkeep.formats.paimon.rewrite.append.delete import AppendDelete, arrow_schema, count_matching
 from nightkeep.formats.paimon.rewrite.append.rewrite import AppendTask
+from nightkeep.formats.paimon.rewrite.append.update import AppendUpdate, count_updates
 from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask
 from nightkeep.model import Operation, Rewrite, Run
 from nightkeep.storage import Storage
@@ -29,7 +30,9 @@ def columns(snapshot: PaimonSnapshot) -> pa.Schema:
 
 
 def matching_rows(storage: Storage, task: PaimonTask) -> int:
-    """How many live rows a delete would hide. Raises TypeError for any other task."""
+    """How many live rows a delete or an update would change. Raises TypeError for any other task."""
+    if isinstance(task, AppendUpdate):
+        return count_updates(storage, task)
     if not isinstance(task, AppendDelete):
-        raise TypeError(f"expected a task of {Operation.DELETE}, found {task!r:.80}")
+        raise TypeError(f"expected a task of {Operation.DELETE} or {Operation.UPDATE}, found {task!r:.80}")
     return count_matching(storage, task)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.data.write import wall_clock_ms
 from nightkeep.formats.paimon.metadata.changelog import changelog_rules
 from nightkeep.formats.paimon.metadata.merge_engine import merge_rules, sequence_fields
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, keeps_first_row, option_bool, skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
+from nightkeep.formats.paimon.rewrite.expired_rows import expiry_clock, may_expire
 from nightkeep.formats.paimon.rewrite.lag import lag
 from nightkeep.formats.paimon.rewrite.levels import (
     CompactionPick,
@@ -29,15 +32,18 @@ def lift_level0(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> W
     rules = CompactionRules.of(schema, now_ms=request.now_ms, target_bytes=request.target_bytes)
     # The pick compares with creation times of files, which are in local wall time.
     now_ms = wall_clock_ms(request.now_ms)
-    picked = pick_full(bucket, rules) if request.full else pick(bucket, rules, now_ms=now_ms)
+    expiring = may_expire(bucket, request.now_ms)
+    picked = pick_full(bucket, rules, expiring) if request.full else pick(bucket, rules, now_ms=now_ms)
     if picked is None:
         return None
+    picked = replace(picked, expiring=expiring)
     top = max_level(bucket.files, rules)
     key_types = [field.type for field in schema.select(schema.trimmed_keys)]
     todo = steps(picked, rules, top=top, key_types=key_types)
     if not todo:
         return None
     target = request.target_bytes or target_file_bytes(schema)
+    sized = replace(bucket, task_bytes=request.task_bytes)
     tells = changelog_rules(schema) is not None
     # A lookup that gives the row before lets it compete as well (LookupChangelogMergeFunctionWrapper.getResult).
     values_needed = (rules.values_needed and not keeps_first_row(schema)) or tells
@@ -46,7 +52,11 @@ def lift_level0(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> W
         input_files=tuple(file.name for file in picked.files),
         input_bytes=sum(file.bytes for file in picked.files),
         estimate=_estimate(bucket, picked, todo, tells=tells),
-        tasks=(UpgradeTask(bucket, todo, picked.output_level, target, values_needed),),
+        tasks=(
+            UpgradeTask(
+                sized, todo, picked.output_level, target, values_needed, clock_ms=expiry_clock(snapshot, request)
+            ),
+        ),
         measures=lag((bucket,), request.now_ms),
     )
 

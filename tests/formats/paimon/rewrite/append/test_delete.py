@@ -147,14 +147,14 @@ def test_the_gate_catches_a_row_too_many_or_too_few(table: Appended, act: Act, l
 
 def test_of_two_commits_the_check_tells_one_that_deletes_other_rows(table: Appended, spark: SparkSession) -> None:
     """A delete that hides a row too many, published without the gate."""
-    with _asleep(table.folder, hide_one_row_more):
+    with asleep(table.folder, hide_one_row_more):
         document = table.delete_where("id > 35")
     request = CheckRequest(address=Address("paimon", str(table.folder), "t"), version=document.committed_version)
     assert check(request, spark=spark).status is CheckStatus.FAILED
 
 
 @contextmanager
-def _asleep(table: Path, act: Act) -> Iterator[None]:
+def asleep(table: Path, act: Act) -> Iterator[None]:
     def asleep(opened: Any, plan: Any, rewrites: Any, candidate: Any, **options: Any) -> Verified:
         act(Staged(table, candidate))
         proofs = tuple(UnitProof(k, Fingerprint(), Fingerprint(), (), TaskCost(0, 0, 0, "")) for k in candidate.units)

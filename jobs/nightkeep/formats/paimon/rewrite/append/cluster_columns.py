@@ -9,8 +9,10 @@ import pyarrow as pa
 from nightkeep.clustering.columns import ClusterColumns
 from nightkeep.formats.paimon.data.append_write import LEVEL
 from nightkeep.formats.paimon.data.file_statistics import level_stats_mode, stats_modes
-from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
+from nightkeep.formats.paimon.metadata.file_formats import shifts_times
+from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema, level_formats
 from nightkeep.formats.paimon.metadata.snapshot import PaimonSnapshot
+from nightkeep.formats.paimon.metadata.types import TypeRoot
 from nightkeep.kernels.stats import Detail
 from nightkeep.model import Request
 
@@ -36,8 +38,15 @@ class AppendLeaf:
 
 def indexed_fields(schema: PaimonSchema) -> tuple[PaimonField, ...]:
     """The columns whose statistics in new files have bounds, partition columns included."""
-    modes = zip(schema.fields, stats_modes(schema, level_stats_mode(schema, LEVEL), file_format="parquet"), strict=True)
-    return tuple(field for field, mode in modes if mode.detail in _BOUNDED)
+    file_format = level_formats(schema, 1)[LEVEL]
+    modes = stats_modes(schema, level_stats_mode(schema, LEVEL), file_format=file_format)
+    every = zip(schema.fields, modes, strict=True)
+    return tuple(field for field, mode in every if mode.detail in _BOUNDED and _has_bounds(schema, field, file_format))
+
+
+def _has_bounds(schema: PaimonSchema, field: PaimonField, file_format: str) -> bool:
+    is_shifted = file_format == "orc" and field.type.root is TypeRoot.TIMESTAMP_LTZ and shifts_times(schema)
+    return not field.type.is_nested and not is_shifted
 
 
 def columns_of(schema: PaimonSchema) -> ClusterColumns:

@@ -11,6 +11,7 @@ from nightkeep.formats.paimon.metadata.binary_row import decode_row
 from nightkeep.formats.paimon.metadata.schema import PaimonField
 from nightkeep.formats.paimon.metadata.snapshot import PaimonDataFile, Schemas
 from nightkeep.formats.paimon.metadata.type_changes import evolves
+from nightkeep.formats.paimon.metadata.types import TypeRoot
 from nightkeep.formats.paimon.metadata.values import Value
 from nightkeep.kernels.skipping import FileBounds
 from nightkeep.model.arrow_types import Array
@@ -39,7 +40,7 @@ class _Stated:
         listed = file.record["_VALUE_STATS_COLS"]
         fields = written.fields if listed is None else written.select(tuple(listed))
         types = [field.type for field in fields]
-        if not all(kind.is_primitive for kind in types):
+        if any(kind.root is TypeRoot.OTHER for kind in types):
             return
         lows, highs = (decode_row(stats[side], types) for side in ("_MIN_VALUES", "_MAX_VALUES"))
         nulls = stats["_NULL_COUNTS"] or [None] * len(fields)

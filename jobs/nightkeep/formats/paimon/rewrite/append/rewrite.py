@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from nightkeep.clustering.rewrite_tasks import NO_COST, ClusterTask, PackTask, cluster, pack
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
-from nightkeep.formats.paimon.rewrite.append.delete import AppendDelete, mark
+from nightkeep.formats.paimon.rewrite.append.delete import AppendDelete, delete
 from nightkeep.formats.paimon.rewrite.append.inputs import AppendCluster, AppendPack
 from nightkeep.formats.paimon.rewrite.append.prune import PruneTask, prune
+from nightkeep.formats.paimon.rewrite.append.update import AppendUpdate, update
 from nightkeep.model import Rewrite, Run
 from nightkeep.storage import Storage
 
-AppendTask = AppendPack | AppendCluster | PruneTask | AppendDelete
+AppendTask = AppendPack | AppendCluster | PruneTask | AppendDelete | AppendUpdate
 """The tasks that the rules of tables without keys make."""
 
 
@@ -25,5 +26,8 @@ def rewrite(storage: Storage, task: AppendTask, run: Run) -> Rewrite[BucketEdit]
             edit, outputs = prune(storage, task, run)
             return Rewrite(task.bucket.key, edit, outputs, 0, 0, (), NO_COST)
         case AppendDelete():
-            edit, outputs, marked = mark(storage, task, run)
+            edit, outputs, marked = delete(storage, task, run)
             return Rewrite(task.bucket.key, edit, outputs, 0, marked, (), NO_COST)
+        case AppendUpdate():
+            edit, outputs, changed = update(storage, task, run)
+            return Rewrite(task.bucket.key, edit, outputs, changed, changed, (), NO_COST)
