@@ -78,7 +78,7 @@ def test_a_retract_at_the_bottom_is_one_too_many() -> None:
 
 def test_rows_that_are_gone_altogether_are_named() -> None:
     (fault,) = faults([(0, OLD)], [])
-    assert fault == "new files: 0 keys, a merge of the replaced files leaves 3"
+    assert fault == ("new files: 3 keys without the sequence number or kind that a merge leaves, such as k=1; k=2; k=3")
 
 
 def test_a_row_merged_of_several_has_the_last_number_that_counts() -> None:

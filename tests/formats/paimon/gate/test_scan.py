@@ -1,5 +1,6 @@
 """What the gate takes for a bucket's rows: the twin keeps the newest row of each key in a dict."""
 
+import pytest
 from hypothesis import given, settings
 from tests.formats.paimon.made_bucket import MadeBucket, Row, buckets
 from tests.support.examples import examples
@@ -53,6 +54,17 @@ def test_descending_sequence_fields_keep_the_least_and_nulls_lose() -> None:
     least = made.add(5, [Row(1, "a", 1), Row(2, "b", 2), Row(3, None, 9)])
     made.add(0, [Row(1, "b", 5), Row(2, None, 6), Row(3, "z", 3)])
     assert places(made, View.MERGED) == {(least, 0), (least, 1), ("data-1.parquet", 2)}
+
+
+@pytest.mark.parametrize("option", ["changelog-producer", "force-lookup"])
+def test_where_compactions_look_up_the_lowest_level_counts(option: str) -> None:
+    """What a key has deeper went into it, whatever the sequence numbers say."""
+    value = {"changelog-producer": "lookup", "force-lookup": "true"}[option]
+    made = MadeBucket({"deletion-vectors.enabled": "false", option: value})
+    made.add(5, [Row(1, "deep", 9), Row(2, "deep", 1), Row(3, "deep", 1), Row(4, "deep", 1)])
+    low = made.add(3, [Row(1, "low", 2), Row(3, "low", 2, 3)])
+    fresh = made.add(0, [Row(1, "late", 1), Row(2, "new", 3)])
+    assert places(made, View.MERGED) == {(low, 0), (fresh, 1), ("data-0.parquet", 3)}
 
 
 def test_of_equal_sequence_numbers_the_newest_file_wins() -> None:

@@ -20,11 +20,13 @@ from nightkeep.formats.paimon.commit.index_manifest import index_records
 from nightkeep.formats.paimon.metadata.entries import ADD, DELETE, read_list
 from nightkeep.formats.paimon.metadata.manifests import ManifestWriter
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
+from nightkeep.formats.paimon.metadata.own_commits import EXPIRY_CLOCK
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema
-from nightkeep.formats.paimon.metadata.snapshot import DELETED_ROWS, Bucket, PaimonSnapshot
+from nightkeep.formats.paimon.metadata.row_changes import stated_changes
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import digest, newest_first, parse_snapshot, snapshot_ids
-from nightkeep.model import Candidate, Operation, Rewrite, Run, UnitKey, VersionIdentity, digest_of
+from nightkeep.model import Candidate, Rewrite, Run, UnitKey, VersionIdentity, digest_of
 from nightkeep.model.run_names import commit_user, horizon_ms
 from nightkeep.storage import Storage, require_exclusive_create
 from nightkeep.storage.times import not_ahead
@@ -203,6 +205,14 @@ def _bucket_conflict(planned: PaimonSnapshot, head: PaimonSnapshot, rewrite: Rew
     missing = _places(before, lifted=False) - _places(after, lifted=False)
     if missing:
         return f"level-0 files are gone: {', '.join(name for name, _ in sorted(missing))}"
+    return _expiry_conflict(before, after, rewrite.edit)
+
+
+def _expiry_conflict(before: Bucket, after: Bucket, edit: BucketEdit) -> str | None:
+    """Why expired rows may not go any more. Without vectors, readers merge new rows with those that would be gone."""
+    fresh = _places(after, lifted=False) - _places(before, lifted=False)
+    if fresh and edit.intent.clock_ms is not None and not has_vectors(before.schemas.current):
+        return f"rows expire, and level-0 files were added: {', '.join(name for name, _ in sorted(fresh))}"
     return None
 
 
@@ -235,16 +245,20 @@ def _snapshot_json(
         "totalRecordCount": int(str(parent.raw["totalRecordCount"])) + delta, "deltaRecordCount": delta,
     }  # fmt: skip
     raw |= _carried_statistics(storage, parent) | _sequence_property(parent, entries)
-    return raw | _deletes(edits)
+    stated = stated_changes([edit.intent for edit in edits])
+    properties = {**_properties(raw), **_properties(stated), **_clock(edits)}
+    return raw | stated | ({"properties": properties} if properties else {})
 
 
-def _deletes(edits: Sequence[BucketEdit]) -> dict[str, object]:
-    """What a commit that deletes rows says of it. Java commits such as OVERWRITE, for its readers of changes."""
-    conditions = {edit.intent.where for edit in edits if edit.intent.operation is Operation.DELETE}
-    if not conditions:
-        return {}
-    (condition,) = conditions
-    return {"commitKind": "OVERWRITE", "operation": "DELETE", "properties": {DELETED_ROWS: condition}}
+def _properties(raw: Mapping[str, object]) -> Mapping[str, object]:
+    held = raw.get("properties")
+    return held if isinstance(held, Mapping) else {}
+
+
+def _clock(edits: Sequence[BucketEdit]) -> Mapping[str, str]:
+    """For the check: the time by which rows expired."""
+    clocks = {edit.intent.clock_ms for edit in edits} - {None}
+    return dict.fromkeys([EXPIRY_CLOCK], str(*clocks)) if len(clocks) == 1 else {}
 
 
 def _carried_statistics(storage: Storage, parent: PaimonSnapshot) -> dict[str, object]:
@@ -260,9 +274,8 @@ def _sequence_property(parent: PaimonSnapshot, entries: Sequence[Record]) -> dic
     """With write.sequence-number-init-mode=snapshot, the snapshot stores the highest sequence number."""
     if parent.schema.options.get("write.sequence-number-init-mode", "").lower() != "snapshot":
         return {}
-    properties = parent.raw.get("properties")
-    previous = properties.get(MAX_SEQUENCE_PROPERTY) if isinstance(properties, Mapping) else None
+    previous = _properties(parent.raw).get(MAX_SEQUENCE_PROPERTY)
     live = [file.max_sequence for unit in parent.units for file in unit.files]
     added = [entry["_FILE"]["_MAX_SEQUENCE_NUMBER"] for entry in entries if entry["_KIND"] == ADD]
-    numbers = [*([int(previous)] if previous is not None else live), *added]
+    numbers = [*([int(str(previous))] if previous is not None else live), *added]
     return {"properties": {MAX_SEQUENCE_PROPERTY: str(max(numbers))}} if numbers else {}

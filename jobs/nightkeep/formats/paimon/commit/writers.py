@@ -9,7 +9,7 @@ from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.snapshot import PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import newest_first
 from nightkeep.model import Request, Writers
-from nightkeep.storage import ObjectStorage, Storage
+from nightkeep.storage import ObjectStorage, Storage, whole_store
 
 WRITER_HISTORY = 20
 """How many recent snapshots are searched for a writer that also compacts."""
@@ -36,7 +36,7 @@ def refuse_unconditional_writers(storage: Storage, snapshot: PaimonSnapshot, req
 
     Such a commit checks that a snapshot does not exist, and then writes it (SnapshotCommit, RenamingSnapshotCommit).
     """
-    if isinstance(storage, ObjectStorage) and request.writers is not Writers.CONDITIONAL:
+    if isinstance(whole_store(storage), ObjectStorage) and request.writers is not Writers.CONDITIONAL:
         raise RefusedTable(
             snapshot.table.name,
             "Paimon's writers may overwrite commits of others on an object store",

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
+
 from nightkeep.errors import naming
 from nightkeep.formats.paimon.data.columns import PaimonFileReader, value_columns
 from nightkeep.formats.paimon.deletes.append_vectors import vectors_of
@@ -19,6 +21,7 @@ from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
 from nightkeep.gate.column_range import ColumnRange
 from nightkeep.gate.listing import listing_faults
 from nightkeep.model import UnitKey
+from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.storage import Storage
 
 
@@ -84,5 +87,9 @@ def _file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> Iter
     seen = {name: ColumnRange() for name in columns}
     for group in range(len(reader.starts) - 1):
         rows = reader.read(columns, [group])
-        seen = {name: held.with_chunk(rows.column(name)) for name, held in seen.items()}
+        seen = {name: _with_chunk(held, rows.column(name)) for name, held in seen.items()}
     yield from statistic_faults(seen, bucket, file)
+
+
+def _with_chunk(held: ColumnRange, values: ChunkedArray) -> ColumnRange:
+    return held.with_nulls(values) if pa.types.is_nested(values.type) else held.with_chunk(values)

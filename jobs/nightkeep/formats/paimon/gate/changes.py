@@ -1,4 +1,5 @@
-"""A bucket before and after a commit -> the changes that a raw reader must be told, and those that its changelog tells.
+"""A bucket before and after a commit -> the changes that streaming readers must be told, and those that its
+changelog tells.
 
 The rows that both states show of a key decide: nothing is taken from the rewrite's lookup or merge. Keys are joined in
 Polars, rows are read again at their places.
@@ -18,8 +19,9 @@ from nightkeep.errors import naming
 from nightkeep.formats.paimon.data.columns import KIND, SEQUENCE, PaimonFileReader, key_columns, value_columns
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
 from nightkeep.formats.paimon.gate.comparable import comparable
-from nightkeep.formats.paimon.gate.scan import PROMISE, live_keys
-from nightkeep.formats.paimon.metadata.changelog import changelog_rules
+from nightkeep.formats.paimon.gate.key_pool import KeySide, PoolOrder, key_pools
+from nightkeep.formats.paimon.gate.scan import PROMISE
+from nightkeep.formats.paimon.metadata.changelog import ChangelogRules, changelog_rules
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
 from nightkeep.kernels.bitmap import mask
 from nightkeep.kernels.fingerprint import row_hashes
@@ -32,28 +34,35 @@ _AFTER = "_after"
 
 
 def expected(storage: Storage, base: Bucket, candidate: Bucket) -> Iterator[pa.RecordBatch]:
-    """The changes of keys whose level-0 rows the candidate shows: kind, sequence number, every column of the schema.
+    """The changes of keys whose new rows the candidate shows: kind, sequence number, every column of the schema.
 
-    A key that neither state shows has none. A key that both show has two, unless the table keeps equal rows silent.
+    Rows are new below ChangelogRules.told_from: on level 0, or below the top level. A key that neither state shows has
+    none. A key that both show has two, unless the table keeps equal rows silent.
     None for a table whose compactions tell nothing.
     """
     rules = changelog_rules(candidate.schemas.current)
-    lifted = _lifted(base, candidate)
+    lifted = [] if rules is None else _lifted(base, candidate, rules.told_from)
     if rules is None or not lifted:
         return
     with naming(candidate.key, PROMISE):
-        before, after = _seen(storage, base, candidate, lifted)
-        keys = list(key_columns(base))
-        both = before.join(after, on=keys, how="inner", suffix=_AFTER)
-        yield from _as(storage, base, before.join(after, on=keys, how="anti"), kind=_DELETE)
-        yield from _as(storage, candidate, after.join(before, on=keys, how="anti"), kind=_INSERT)
-        old, new = both.select(_PLACE), both.select(pl.col(f"{name}{_AFTER}").alias(name) for name in _PLACE)
-        if rules.silent_if_equal and len(both):
-            columns = rules.compared(candidate.schemas.current)
-            differ = _hashes(storage, base, old, columns) != _hashes(storage, candidate, new, columns)
-            old, new = (side.filter(pl.Series(differ.any(axis=1))) for side in (old, new))
-        yield from _as(storage, base, old, kind=_UPDATE_BEFORE)
-        yield from _as(storage, candidate, new, kind=_UPDATE_AFTER)
+        for before, after in _seen(storage, base, candidate, lifted, told_from=rules.told_from):
+            yield from _changes(storage, base, candidate, before, after, rules)
+
+
+def _changes(
+    storage: Storage, base: Bucket, candidate: Bucket, before: pl.DataFrame, after: pl.DataFrame, rules: ChangelogRules
+) -> Iterator[pa.RecordBatch]:
+    keys = list(key_columns(base))
+    both = before.join(after, on=keys, how="inner", suffix=_AFTER)
+    yield from _as(storage, base, before.join(after, on=keys, how="anti"), kind=_DELETE)
+    yield from _as(storage, candidate, after.join(before, on=keys, how="anti"), kind=_INSERT)
+    old, new = both.select(_PLACE), both.select(pl.col(f"{name}{_AFTER}").alias(name) for name in _PLACE)
+    if rules.silent_if_equal and len(both):
+        columns = rules.compared(candidate.schemas.current)
+        differ = _hashes(storage, base, old, columns) != _hashes(storage, candidate, new, columns)
+        old, new = (side.filter(pl.Series(differ.any(axis=1))) for side in (old, new))
+    yield from _as(storage, base, old, kind=_UPDATE_BEFORE)
+    yield from _as(storage, candidate, new, kind=_UPDATE_AFTER)
 
 
 def told(storage: Storage, candidate: Bucket) -> Iterator[pa.RecordBatch]:
@@ -66,39 +75,49 @@ def told(storage: Storage, candidate: Bucket) -> Iterator[pa.RecordBatch]:
                 yield from piece.to_batches()
 
 
-def _lifted(base: Bucket, candidate: Bucket) -> list[int]:
-    """The numbers of the base's level-0 files that are not on level 0 any more."""
-    waiting = {file.name for file in candidate.files if file.level == 0}
-    return [n for n, file in enumerate(base.files) if file.level == 0 and file.name not in waiting]
+def _lifted(base: Bucket, candidate: Bucket, told_from: int) -> list[int]:
+    """The numbers of the base's files with new rows that are new no more. None where readers see what they saw: rows
+    below the top level were merged with each other."""
+    waiting = {file.name for file in candidate.files if file.level < told_from}
+    seen = [({file.name for file in b.files if file.level >= told_from}, b.index_files) for b in (base, candidate)]
+    if seen[0] == seen[1]:
+        return []
+    return [n for n, file in enumerate(base.files) if file.level < told_from and file.name not in waiting]
 
 
 def _seen(
-    storage: Storage, base: Bucket, candidate: Bucket, lifted: Sequence[int]
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Of the keys of lifted files, those that raw readers of each state see, with the places of their rows: the file by
-    its number in the bucket, and the position. A file of both states is read once."""
-    keys, hidden = list(key_columns(base)), read_vectors(storage, base)
-    touched = pl.concat([live_keys(storage, base, n, keys, marked=hidden) for n in lifted]).select(keys).unique()
-    upper = {
-        file.name: (bucket, number)
-        for bucket in (base, candidate)
-        for number, file in enumerate(bucket.files)
-        if file.level > 0
-    }
-    stored = {
-        name: live_keys(storage, bucket, number, keys, marked={}).join(touched, on=keys, how="semi")
-        for name, (bucket, number) in upper.items()
-    }
-    nothing = touched.clear().with_columns(file=pl.lit(0, pl.Int32), position=pl.lit(0, pl.Int64))
-    before, after = (pl.concat([nothing, *_shown(storage, bucket, stored)]) for bucket in (base, candidate))
-    return before, after
+    storage: Storage, base: Bucket, candidate: Bucket, lifted: Sequence[int], *, told_from: int
+) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Of the keys of lifted files, those that streaming readers of each state know, with the places of their rows: the
+    file by its number in the bucket, and the position. A range of keys at a time; a file of both is read once."""
+    keys = list(key_columns(base))
+    held = {file.name for file in base.files if file.level >= told_from}
+    upper = [n for n, file in enumerate(base.files) if file.level >= told_from]
+    fresh = [n for n, file in enumerate(candidate.files) if file.level >= told_from and file.name not in held]
+    sides = (
+        KeySide(base, lifted, read_vectors(storage, base)), KeySide(base, upper, {}), KeySide(candidate, fresh, {})
+    )  # fmt: skip
+    vectors = [read_vectors(storage, bucket) for bucket in (base, candidate)]
+    for touched, old, new in key_pools(storage, sides, PoolOrder(keys, keys, [False] * len(keys))):
+        wanted = touched.select(keys).unique()
+        stored = {
+            bucket.files[int(number)].name: rows
+            for bucket, frame in ((base, old), (candidate, new))
+            for (number,), rows in frame.join(wanted, on=keys, how="semi").partition_by("file", as_dict=True).items()
+        }
+        before, after = (
+            pl.concat([touched.clear(), *_shown(bucket, stored, marked, told_from)])
+            for bucket, marked in zip((base, candidate), vectors, strict=True)
+        )
+        yield before, after
 
 
-def _shown(storage: Storage, bucket: Bucket, stored: Mapping[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Rows of `stored` that a raw reader of the bucket sees, file by file."""
-    vectors = read_vectors(storage, bucket)
+def _shown(
+    bucket: Bucket, stored: Mapping[str, pl.DataFrame], vectors: Mapping[str, BitMap64], told_from: int
+) -> Iterator[pl.DataFrame]:
+    """Rows of `stored` that a streaming reader of the bucket knows, file by file."""
     for number, file in enumerate(bucket.files):
-        if file.level > 0:
+        if file.level >= told_from and file.name in stored:
             rows = stored[file.name].with_columns(file=pl.lit(number, pl.Int32))
             marked = vectors.get(file.name)
             yield rows.filter(pl.Series(~_are_in(marked, rows["position"].to_numpy()))) if marked else rows

@@ -6,10 +6,12 @@ Tables with and without keys differ in all of it. A unit's schema tells which it
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
-from nightkeep.formats.paimon.gate import append_audit, append_scan, audit, changes, scan
+from nightkeep.formats.paimon.gate import append_audit, append_scan, audit, changes, expired_rows, scan
+from nightkeep.formats.paimon.gate.unordered import alike
 from nightkeep.formats.paimon.metadata.schema import skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.model import UnitKey, View
@@ -20,7 +22,7 @@ from nightkeep.storage import Storage
 def gate_of(storage: Storage) -> Gate[PaimonSnapshot, Bucket]:
     return Gate(
         survivors=Bound(survivors, storage),
-        rows=Bound(scan.rows, storage),
+        rows=Bound(rows, storage),
         merged=Bound(merged, storage),
         pieces=pieces,
         unit_faults=Bound(unit_faults, storage),
@@ -29,6 +31,9 @@ def gate_of(storage: Storage) -> Gate[PaimonSnapshot, Bucket]:
         published=published,
         changes=Bound(changes.expected, storage),
         changelog=Bound(changes.told, storage),
+        within=within,
+        clock=expired_rows.clock,
+        unexpired=expired_rows.unexpired,
     )
 
 
@@ -36,13 +41,25 @@ def survivors(storage: Storage, bucket: Bucket, view: View) -> Positions:
     return scan.survivors(storage, bucket, view) if _has_keys(bucket) else append_scan.survivors(storage, bucket, view)
 
 
+def rows(storage: Storage, bucket: Bucket, positions: Positions) -> Iterator[pa.RecordBatch]:
+    """The rows at `positions`, with elements that have no order in ours."""
+    for batch in scan.rows(storage, bucket, positions):
+        yield alike(batch, bucket.schemas.current)
+
+
 def merged(storage: Storage, bucket: Bucket, view: View) -> Iterator[pa.RecordBatch]:
-    return scan.merged(storage, bucket, view) if _has_keys(bucket) else iter(())
+    """Rows that are merged of several, with elements that have no order in ours. None of a table without keys."""
+    for batch in scan.merged(storage, bucket, view) if _has_keys(bucket) else ():
+        yield alike(batch, bucket.schemas.current)
 
 
 def pieces(base: Bucket, candidate: Bucket) -> Sequence[tuple[Bucket, Bucket]]:
     """With keys one pair: merging needs every file of its bucket."""
     return ((base, candidate),) if _has_keys(base) else append_scan.pieces(base, candidate)
+
+
+def within(unit: Bucket, task_bytes: int) -> Bucket:
+    return replace(unit, task_bytes=task_bytes)
 
 
 def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str, ...]:

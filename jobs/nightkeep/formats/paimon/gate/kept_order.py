@@ -17,17 +17,21 @@ import polars as pl
 
 from nightkeep.formats.paimon.data.columns import DELETE_KIND, KEY_PREFIX, KIND, RETRACT_KINDS, SEQUENCE, key_columns
 from nightkeep.formats.paimon.gate.group_order import row_roles
+from nightkeep.formats.paimon.gate.key_pool import KeySide, key_pools
 from nightkeep.formats.paimon.gate.scan import (
     by_file,
     is_newest,
     is_single,
     key_numbers,
     picked_rows,
+    row_order,
     rows,
-    sorted_rows,
+    value_rows,
+    whole_keys,
 )
 from nightkeep.formats.paimon.metadata.binary_row import sort_key
-from nightkeep.formats.paimon.metadata.merge_engine import MergeRules, merge_rules
+from nightkeep.formats.paimon.metadata.merge_engine import MergeRules, merge_rules, skips_retracts
+from nightkeep.formats.paimon.metadata.record_expiry import record_age
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.types import PaimonType
 from nightkeep.kernels.fingerprint import fingerprint
@@ -45,20 +49,35 @@ def order_faults(storage: Storage, base: Bucket, candidate: Bucket) -> Iterator[
     before = {(file.name, file.level) for file in base.files}
     moved = [file for file in candidate.files if (file.name, file.level) not in before]
     replaced = _without(base, candidate)
-    left = _left(storage, replaced)
-    retracts_end = _retracts_end(replaced, candidate, moved)
-    if retracts_end:
-        left = left.filter(~_RETRACT)
-    elif bool(left.select((pl.col(_FOLDED) & _RETRACT).any()).item()):
-        yield "several rows were merged to a retract that stays: what it deletes is not proven"
-        return
     fresh = _without(candidate, base)
-    stored = _stored(storage, fresh)
-    difference = _difference(left, stored, key_columns(base))
-    if difference is not None:
-        yield difference
-    elif not retracts_end and _retracts(storage, replaced, left) != _retracts(storage, fresh, stored):
+    retracts_end = _retracts_end(replaced, candidate, moved)
+    wrong, kept, found = _WrongKeys(), Fingerprint(), Fingerprint()
+    for stored, new in _ranges(storage, replaced, fresh):
+        left = _left(storage, replaced, stored)
+        if retracts_end:
+            left = left.filter(~_RETRACT)
+        elif bool(left.select((pl.col(_FOLDED) & _RETRACT).any()).item()):
+            yield "several rows were merged to a retract that stays: what it deletes is not proven"
+            return
+        if retracts_end and record_age(candidate.schemas.current) is not None:
+            # Which keys expired is proven by comparing rows.
+            left = left.join(new, on=key_columns(base), how="semi", maintain_order="left") if len(new) else left.clear()
+        wrong.add(left, new, key_columns(base))
+        if not retracts_end:
+            kept += _retracts(storage, replaced, left)
+            found += _retracts(storage, fresh, new.with_columns(pl.lit(value=False).alias(_FOLDED)))
+    if wrong.count:
+        yield str(wrong)
+    elif kept != found:
         yield "new files: retracts have other values than in the files they replace"
+
+
+def _ranges(storage: Storage, replaced: Bucket, fresh: Bucket) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Rows of replaced and of new files, a range of keys of both at a time."""
+    sides = [KeySide(bucket, range(len(bucket.files)), {}) for bucket in (replaced, fresh)]
+    skips = skips_retracts(replaced.schemas.current)
+    for old, new in key_pools(storage, sides, row_order(replaced.schemas.current)):
+        yield (old.filter(~_RETRACT), new.filter(~_RETRACT)) if skips else (old, new)
 
 
 def _without(bucket: Bucket, other: Bucket) -> Bucket:
@@ -83,22 +102,15 @@ def _meet(left: PaimonDataFile, right: PaimonDataFile, types: Sequence[PaimonTyp
     return low <= min(sort_key(file.max_key, types) for file in (left, right))
 
 
-def _stored(storage: Storage, bucket: Bucket) -> pl.DataFrame:
-    """Every row of a bucket, by key, with the columns of `_left`."""
-    found = sorted_rows(storage, bucket, {})
-    return _none(bucket) if found is None else found.with_columns(pl.lit(value=False).alias(_FOLDED))
-
-
-def _left(storage: Storage, bucket: Bucket) -> pl.DataFrame:
+def _left(storage: Storage, bucket: Bucket, found: pl.DataFrame) -> pl.DataFrame:
     """One row per key, by key: its sequence number and kind after a merge. `folded`: several rows were made one."""
-    found, keys, rules = sorted_rows(storage, bucket, {}), key_columns(bucket), merge_rules(bucket.schemas.current)
-    if found is None:
-        return _none(bucket)
+    keys, rules = key_columns(bucket), merge_rules(bucket.schemas.current)
     if rules is None:
         return found.filter(is_newest(keys)).with_columns(pl.lit(value=False).alias(_FOLDED))
     numbered = found.with_columns(key_numbers(keys), (~is_single(keys)).alias(_FOLDED), is_newest(keys).alias("newest"))
-    made = _made(storage, bucket, numbered.filter(pl.col(_FOLDED)), rules)
-    own = numbered.filter("newest").join(made, on="key", how="left", maintain_order="left")
+    made = [_made(storage, bucket, some, rules) for some in whole_keys(numbered.filter(_FOLDED), value_rows(bucket))]
+    nothing = pl.DataFrame(schema={"key": pl.Int64, "made sequence": pl.Int64, "made kind": pl.Int8})
+    own = numbered.filter("newest").join(pl.concat([nothing, *made]), on="key", how="left", maintain_order="left")
     return own.with_columns(
         pl.coalesce("made sequence", SEQUENCE).alias(SEQUENCE), pl.coalesce("made kind", KIND).alias(KIND)
     )
@@ -113,8 +125,6 @@ def _sequence(rules: MergeRules) -> pl.Expr:
 
 def _made(storage: Storage, bucket: Bucket, several: pl.DataFrame, rules: MergeRules) -> pl.DataFrame:
     """Sequence number and kind of what each `key` of several rows becomes: an insert, or a delete if no row is left."""
-    if several.is_empty():
-        return pl.DataFrame(schema={"key": pl.Int64, "made sequence": pl.Int64, "made kind": pl.Int8})
     of_groups = [name for group in rules.groups for name in group.fields]
     stored = picked_rows(storage, bucket, several, [KIND, *of_groups])
     roles = row_roles(stored, several["key"].to_numpy(), several[KIND].to_numpy(), rules)
@@ -123,29 +133,32 @@ def _made(storage: Storage, bucket: Bucket, several: pl.DataFrame, rules: MergeR
     return frame.group_by("key").agg(_sequence(rules), kind.cast(pl.Int8).alias("made kind"))
 
 
-def _none(bucket: Bucket) -> pl.DataFrame:
-    names = [*key_columns(bucket), SEQUENCE, KIND, _FOLDED, "file", "position"]
-    return pl.DataFrame(schema={name: pl.Boolean if name == _FOLDED else pl.Int64 for name in names})
+class _WrongKeys:
+    """Keys without the right row. All are counted, the first are named."""
 
+    def __init__(self) -> None:
+        self.count, self._named = 0, list[str]()
 
-def _difference(left: pl.DataFrame, stored: pl.DataFrame, keys: Sequence[str]) -> str | None:
-    columns = [*keys, SEQUENCE, KIND]
-    expected, found = left.select(columns), stored.select(columns)
-    if expected.is_empty() and found.is_empty():
-        return None
-    if expected.is_empty() or found.is_empty():
-        return f"new files: {len(found)} keys, a merge of the replaced files leaves {len(expected)}"
-    if expected.equals(found):
-        return None
-    wrong = pl.concat([
-        expected.join(found, on=columns, how="anti", nulls_equal=True),
-        found.join(expected, on=columns, how="anti", nulls_equal=True),
-    ]).select(keys).unique(maintain_order=True)  # fmt: skip
-    named = "; ".join(
-        ", ".join(f"{key.removeprefix(KEY_PREFIX)}={row[key]}" for key in keys)
-        for row in wrong.head(_NAMED_KEYS).to_dicts()
-    )
-    return f"new files: {len(wrong)} keys without the sequence number or kind that a merge leaves, such as {named}"
+    def add(self, left: pl.DataFrame, stored: pl.DataFrame, keys: Sequence[str]) -> None:
+        columns = [*keys, SEQUENCE, KIND]
+        expected, found = left.select(columns), stored.select(columns)
+        if expected.equals(found):
+            return
+        wrong = pl.concat([
+            expected.join(found, on=columns, how="anti", nulls_equal=True),
+            found.join(expected, on=columns, how="anti", nulls_equal=True),
+        ]).select(keys).unique(maintain_order=True)  # fmt: skip
+        self.count += len(wrong)
+        self._named += (
+            ", ".join(f"{key.removeprefix(KEY_PREFIX)}={row[key]}" for key in keys)
+            for row in wrong.head(_NAMED_KEYS - len(self._named)).to_dicts()
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"new files: {self.count} keys without the sequence number or kind that a merge leaves, "
+            f"such as {'; '.join(self._named)}"
+        )
 
 
 def _retracts(storage: Storage, bucket: Bucket, chosen: pl.DataFrame) -> Fingerprint:

@@ -15,11 +15,14 @@ import pyarrow.compute as pc
 from nightkeep.formats.paimon.data.columns import KIND, RETRACT_KINDS
 from nightkeep.formats.paimon.gate.comparable import comparable
 from nightkeep.formats.paimon.gate.group_order import NO_BASE, Taken, row_roles
+from nightkeep.formats.paimon.gate.merged_elements import elements
 from nightkeep.formats.paimon.gate.merged_values import joined, products, sums
-from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function, MergeRules
+from nightkeep.formats.paimon.metadata.merge_engine import OF_ELEMENTS, FieldRule, Function, MergeRules
 
 _EXTREMES = (Function.MAX, Function.MIN, Function.BOOL_AND, Function.BOOL_OR)
-_COMPUTED = {Function.SUM: sums, Function.PRODUCT: products, Function.LISTAGG: joined}
+_COMPUTED = {
+    Function.SUM: sums, Function.PRODUCT: products, Function.LISTAGG: joined, **dict.fromkeys(OF_ELEMENTS, elements),
+}  # fmt: skip
 _AT, _BASE = pl.col("at"), pl.col("base")
 _RETRACT = pl.col("kind").is_in(RETRACT_KINDS)
 

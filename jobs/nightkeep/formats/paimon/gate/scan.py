@@ -7,6 +7,8 @@ columns, without code of the rewrite's lookup and merge.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,18 +27,27 @@ from nightkeep.formats.paimon.data.columns import (
     value_columns,
 )
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
-from nightkeep.formats.paimon.gate.comparable import comparable
+from nightkeep.formats.paimon.gate.key_pool import KeySide, PoolOrder, key_pools
 from nightkeep.formats.paimon.gate.merged import merged_rows
-from nightkeep.formats.paimon.metadata.merge_engine import merge_rules, skips_retracts
+from nightkeep.formats.paimon.metadata.changelog import lowest_level_counts
+from nightkeep.formats.paimon.metadata.merge_engine import (
+    merge_rules,
+    sequence_descends,
+    sequence_fields,
+    skips_retracts,
+)
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors, keeps_first_row
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
-from nightkeep.kernels.bitmap import mask
+from nightkeep.formats.paimon.metadata.task_memory import row_bytes, spare_bytes
 from nightkeep.kernels.bitmap import positions as ascending
 from nightkeep.model import View
 from nightkeep.protocol import Positions
 from nightkeep.storage import Storage
 
 PROMISE = "rows as their schema and level promise"
+MERGED: Final = 8
+"""What merging rows takes at its peak, in bytes for each byte of the rows."""
+LEAST_ROWS: Final = 1 << 10
 
 
 def survivors(storage: Storage, bucket: Bucket, view: View) -> Positions:
@@ -61,8 +72,13 @@ def rows(storage: Storage, bucket: Bucket, positions: Positions) -> Iterator[pa.
         for file in bucket.files:
             rows_of_file = positions.get(file.name)
             if rows_of_file:
-                for piece in PaimonFileReader(storage, bucket, file).taken(columns, ascending(rows_of_file)):
-                    yield from piece.to_batches()
+                yield from _rows_of(PaimonFileReader(storage, bucket, file), columns, rows_of_file)
+
+
+def _rows_of(reader: PaimonFileReader, columns: Sequence[str], positions: BitMap64) -> Iterator[pa.RecordBatch]:
+    for start, stop in pairwise(reader.starts):
+        for piece in reader.taken(columns, ascending(positions & BitMap64(range(start, stop)))):
+            yield from piece.to_batches()
 
 
 def merged(storage: Storage, bucket: Bucket, view: View) -> Iterator[pa.RecordBatch]:
@@ -72,16 +88,27 @@ def merged(storage: Storage, bucket: Bucket, view: View) -> Iterator[pa.RecordBa
     if view is View.RAW or rules is None:
         return
     with naming(bucket.key, PROMISE):
-        found = sorted_rows(storage, bucket, read_vectors(storage, bucket))
-        if found is None:
-            return
         keys = key_columns(bucket)
         # A lookup merges the only row of a key as well, so that a retract may become a row. A plain merge does not.
         alone = _is_alone(keys) if has_vectors(bucket.schemas.current) else is_single(keys)
-        several = found.with_columns(key_numbers(keys)).filter(~alone)
-        if len(several):
-            whole = picked_rows(storage, bucket, several, [KIND, *value_columns(bucket)])
-            yield from merged_rows(whole, several["key"].to_numpy(), rules).to_batches()
+        for found in sorted_ranges(storage, bucket, read_vectors(storage, bucket)):
+            for several in whole_keys(found.with_columns(key_numbers(keys)).filter(~alone), value_rows(bucket)):
+                whole = picked_rows(storage, bucket, several, [KIND, *value_columns(bucket)])
+                yield from merged_rows(whole, several["key"].to_numpy(), rules).to_batches()
+
+
+def value_rows(bucket: Bucket) -> int:
+    """How many rows with all columns a task holds while it merges them."""
+    one = row_bytes(sum(file.bytes for file in bucket.files), sum(file.rows for file in bucket.files))
+    return max(LEAST_ROWS, spare_bytes(bucket.task_bytes) // one // MERGED)
+
+
+def whole_keys(rows: pl.DataFrame, limit: int) -> Iterator[pl.DataFrame]:
+    """Rows sorted by `key`, in frames of about `limit` rows that end where a key ends. None without rows."""
+    keys = rows["key"].to_numpy()
+    starts = np.searchsorted(keys, np.unique(keys[::limit]))
+    for start, stop in pairwise([*starts.tolist(), len(rows)]):
+        yield rows.slice(start, stop - start)
 
 
 def key_numbers(keys: Sequence[str]) -> pl.Expr:
@@ -120,77 +147,63 @@ def _every(file: PaimonDataFile) -> BitMap64:
 def tied_keys(storage: Storage, bucket: Bucket) -> tuple[str, ...]:
     """Keys, as text, whose two newest rows have equal order columns, or any two where rows are merged. Readers may take
     either row for the newer one."""
-    rows = sorted_rows(storage, bucket, read_vectors(storage, bucket))
-    keys, (order, _) = key_columns(bucket), _order(bucket.schemas.current)
-    if rows is None:
-        return ()
+    keys, order = key_columns(bucket), sequence_fields(bucket.schemas.current)
     tied = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in [*keys, *order, SEQUENCE])
     decides = is_newest(keys) if merge_rules(bucket.schemas.current) is None else pl.lit(value=True)
-    tied_rows = rows.filter(decides & tied & (pl.int_range(pl.len()) > 0)).select(keys).unique(maintain_order=True)
     return tuple(
-        ", ".join(f"{key.removeprefix(KEY_PREFIX)}={row[key]}" for key in keys) for row in tied_rows.to_dicts()
+        ", ".join(f"{key.removeprefix(KEY_PREFIX)}={row[key]}" for key in keys)
+        for rows in sorted_ranges(storage, bucket, read_vectors(storage, bucket))
+        for row in rows.filter(decides & tied & (pl.int_range(pl.len()) > 0))
+        .select(keys)
+        .unique(maintain_order=True)
+        .to_dicts()
     )
 
 
 def _merged(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -> Positions:
-    rows = sorted_rows(storage, bucket, vectors)
-    if rows is None:
-        return {}
     keys = key_columns(bucket)
     whole = merge_rules(bucket.schemas.current) is None
     shown = is_newest(keys) & ~pl.col(KIND).is_in(RETRACT_KINDS) if whole else _is_alone(keys)
-    return by_file(rows.filter(shown), bucket)
+    positions: dict[str, BitMap64] = {}
+    for rows in sorted_ranges(storage, bucket, vectors):
+        for name, found in by_file(rows.filter(shown), bucket).items():
+            positions[name] = positions.get(name, BitMap64()) | found
+    return positions
 
 
-def sorted_rows(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -> pl.DataFrame | None:
+def sorted_ranges(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -> Iterator[pl.DataFrame]:
     """Live rows of every file, sorted by key, last the row that the key keeps: the newest, or of a table that keeps
-    first rows the oldest. None if there are no files."""
-    keys, (order, descending) = key_columns(bucket), _order(bucket.schemas.current)
-    columns = list(dict.fromkeys([*keys, *order, SEQUENCE, KIND]))
-    # Oldest file first, so that of rows with equal sequence numbers the newest file's comes last.
-    numbers = sorted(range(len(bucket.files)), key=lambda n: _age(bucket.files[n]), reverse=True)
-    frames = [live_keys(storage, bucket, n, columns, marked=vectors) for n in numbers]
-    if not frames:
-        return None
-    if skips_retracts(bucket.schemas.current):
-        frames = [frame.filter(~pl.col(KIND).is_in(RETRACT_KINDS)) for frame in frames]
+    first rows the oldest. Each frame has all rows of its keys, and its keys come after those of the frame before."""
+    schema, side = bucket.schemas.current, KeySide(bucket, range(len(bucket.files)), vectors)
+    for (rows,) in key_pools(storage, [side], row_order(schema)):
+        counted = rows.filter(~pl.col(KIND).is_in(RETRACT_KINDS)) if skips_retracts(schema) else rows
+        yield _lowest_level_only(counted, bucket, key_columns(bucket)) if lowest_level_counts(schema) else counted
+
+
+def row_order(schema: PaimonSchema) -> PoolOrder:
+    """By key, then by what decides which row of a key is newer."""
+    keys, order = [KEY_PREFIX + name for name in schema.trimmed_keys], sequence_fields(schema)
     # Nulls sort first in both directions: a row without a sequence value is older than any row with one.
-    return pl.concat(frames).sort(
-        [*keys, *order, SEQUENCE],
-        descending=[False] * len(keys) + [descending] * len(order) + [keeps_first_row(bucket.schemas.current)],
-        nulls_last=False,
-        maintain_order=True,
+    return PoolOrder(
+        columns=list(dict.fromkeys([*keys, *order, SEQUENCE, KIND])),
+        by=[*keys, *order, SEQUENCE],
+        descending=[False] * len(keys) + [sequence_descends(schema)] * len(order) + [keeps_first_row(schema)],
     )
+
+
+def _lowest_level_only(rows: pl.DataFrame, bucket: Bucket, keys: Sequence[str]) -> pl.DataFrame:
+    """The rows on level 0, and of each key the one on the lowest other level, in their order."""
+    levels = np.array([file.level for file in bucket.files])
+    level = pl.col("level")
+    lowest = pl.when(level > 0).then(level).min().over(keys)
+    placed = rows.with_columns(pl.Series("level", levels[rows["file"].to_numpy()]))
+    return placed.filter((level == 0) | (level == lowest)).drop("level")
 
 
 def is_newest(keys: Sequence[str]) -> pl.Expr:
     """Whether a row is the last of its key."""
     changes = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(-1)) for name in keys)
     return changes | (pl.int_range(pl.len()) == pl.len() - 1)
-
-
-def _age(file: PaimonDataFile) -> tuple[int, int, str]:
-    return (file.level, -file.max_sequence, file.name)
-
-
-def _order(schema: PaimonSchema) -> tuple[list[str], bool]:
-    listed = schema.options.get("sequence.field", "")
-    fields = [name.strip() for name in listed.split(",") if name.strip()]
-    return fields, schema.options.get("sequence.field.sort-order", "ascending").lower() == "descending"
-
-
-def live_keys(
-    storage: Storage, bucket: Bucket, number: int, columns: Sequence[str], *, marked: Mapping[str, BitMap64]
-) -> pl.DataFrame:
-    """Columns of the live rows of file `number` of the bucket, comparable, with the file's number and the positions."""
-    file = bucket.files[number]
-    table = PaimonFileReader(storage, bucket, file).read(columns)
-    table = pa.table({name: comparable(table.column(name)) for name in columns})
-    frame = pl.DataFrame(pl.from_arrow(table)).with_columns(
-        pl.lit(number, pl.Int32).alias("file"), pl.Series("position", np.arange(file.rows))
-    )
-    hidden = marked.get(file.name)
-    return frame.filter(pl.Series(~mask(hidden, file.rows))) if hidden else frame
 
 
 def by_file(newest: pl.DataFrame, bucket: Bucket) -> Positions:

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.reading import bounds, buckets, files, versions, views
+from nightkeep.formats.paimon.reading.changelog import changelog_reads
 from nightkeep.model import Address
 from nightkeep.protocol import Bound
 from nightkeep.protocol.reading import FileReads, TableReading
@@ -28,6 +29,7 @@ def reading_of(address: Address, storage: Storage) -> TableReading[PaimonSnapsho
         ),
         content=views.content,
         may_hold=buckets.may_hold,
+        changelog=changelog_reads(storage),
     )
 
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata, MissingFile, UsageError
+from nightkeep.formats.paimon.metadata.branch import location_and_branch
 from nightkeep.formats.paimon.metadata.features import refuse_schema
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema
 from nightkeep.formats.paimon.metadata.snapshot import PaimonSnapshot, Schemas, load, read_schemas
@@ -83,14 +84,14 @@ def _read(
         number = int(str(parse_snapshot(storage.read(name), subject=f"{table.name}/{name}")["schemaId"]))
     if number not in schemas:
         raise CorruptMetadata(f"{table.name}/{name}", f"a schema among {sorted(schemas)}", f"schema {number}")
-    refuse_schema(table.name, readable(schemas[number]))
+    refuse_schema(table.name, readable(schemas[number]), location_and_branch(table.location)[1])
     return load(table, storage, name, schemas=Schemas(schemas[number], schemas))
 
 
 def _nothing(table: Address, storage: Storage) -> PaimonSnapshot:
     schemas = read_schemas(storage)
     current = schemas[max(schemas)]
-    refuse_schema(table.name, readable(current))
+    refuse_schema(table.name, readable(current), location_and_branch(table.location)[1])
     raw = {"id": NEVER_WRITTEN, "commitKind": "APPEND"}
     identity = VersionIdentity(NEVER_WRITTEN, "", "")
     return PaimonSnapshot(table, identity, raw, Schemas(current, schemas), (), (), (), (), (), (), (), ())

@@ -15,7 +15,7 @@ from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.binary_row import SortKey, sort_key
 from nightkeep.formats.paimon.metadata.merge_engine import sequence_fields
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool, option_int, skips_level0
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool, skips_level0, top_level
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, PaimonSnapshot, Schemas
 from nightkeep.protocol.reading import FileSection, ReadFile, ReadView
 
@@ -97,13 +97,9 @@ def _seen(bucket: Bucket, view: ReadView) -> Sequence[PaimonDataFile]:
         case ReadView.RAW:
             return [file for file in bucket.files if file.level > 0]
         case ReadView.READ_OPTIMIZED:
-            top = _top_level(bucket.schemas.current)
+            # What the system table `$ro` reads (ReadOptimizedTable.java).
+            top = top_level(bucket.schemas.current)
             return [file for file in bucket.files if file.level == top]
-
-
-def _top_level(schema: PaimonSchema) -> int:
-    """CoreOptions.numLevels less one: what the system table `$ro` reads (ReadOptimizedTable.java)."""
-    return option_int(schema, "num-levels", option_int(schema, "num-sorted-run.compaction-trigger", 5) + 1) - 1
 
 
 def _overlapping(files: Sequence[PaimonDataFile], schema: PaimonSchema) -> Iterator[list[PaimonDataFile]]:

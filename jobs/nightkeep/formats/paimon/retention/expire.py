@@ -15,6 +15,7 @@ from typing import Final
 
 from nightkeep.encodings.documents import parse_object
 from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
+from nightkeep.formats.paimon.metadata.branch import refuse_branch_sweep
 from nightkeep.formats.paimon.metadata.locations import MAIN, branch_schemas, branches
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_int, option_millis
@@ -80,6 +81,7 @@ class _Bound:
 
 def expiry(table: Address, storage: Storage, request: ExpireRequest) -> Expiry[RootMetadata]:
     """Snapshots that the table's options and the request both allow to expire, oldest first."""
+    refuse_branch_sweep(table.name, table.location)
     rules = ExpiryRules.of(table, branch_schemas(storage, MAIN)[-1])
     snapshots = [root for root in roots(storage) if _is_snapshot(root.task)]
     ids = [root.task.id for root in snapshots]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nightkeep.formats.paimon.metadata.branch import refuse_branch_sweep
 from nightkeep.formats.paimon.retention import expire, referenced_files, roots, table_files
 from nightkeep.formats.paimon.retention.referenced_files import Source
 from nightkeep.formats.paimon.retention.roots import RootMetadata
@@ -14,13 +15,14 @@ from nightkeep.storage import Storage
 def retained_files(table: Address, storage: Storage) -> RetainedFiles[RootMetadata, Source]:
     return RetainedFiles(
         table_files=Bound(Bound(table_files.find_table_files, table), storage),
-        roots=Bound(every_root, storage),
+        roots=Bound(Bound(every_root, table), storage),
         reach=Bound(referenced_files.reach, storage),
         live=Bound(referenced_files.live, storage),
         expiry=Bound(Bound(expire.expiry, table), storage),
     )
 
 
-def every_root(storage: Storage, retention: Retention) -> tuple[Root[RootMetadata], ...]:
+def every_root(table: Address, storage: Storage, retention: Retention) -> tuple[Root[RootMetadata], ...]:
     """All versions that exist, whatever `retention` says: only expiry removes a version."""
+    refuse_branch_sweep(table.name, table.location)
     return roots.roots(storage)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from nightkeep.formats.paimon.metadata.branch import MAIN_BRANCH, location_and_branch, refuse_branch_sweep
 from nightkeep.formats.paimon.metadata.locations import CHANGELOG_PREFIX, DATA_PREFIX, branch_schemas, branches, layout
 from nightkeep.formats.paimon.metadata.partition_paths import escape
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema
@@ -42,6 +43,7 @@ def find_table_files(table: Address, storage: Storage) -> TableFiles:
     Raises MissingFile for a branch without schema, RefusedTable for a table with files outside its folder or with
     another format's table in the same folder.
     """
+    refuse_branch_sweep(table.name, table.location)
     # Paimon writes Iceberg metadata to metadata/.
     require_one_format(table.name, storage, "", own={"Paimon", "Iceberg"})
     main, *others = (branch_schemas(storage, branch) for branch in branches(storage))
@@ -70,6 +72,9 @@ def never_written(table: Address, storage: Storage) -> bool:
     """
     if storage.list("snapshot"):
         return False
+    if location_and_branch(table.location)[1] != MAIN_BRANCH:
+        # Files of all branches are in one folder. A branch of a tag begins with its snapshot.
+        return not storage.list("tag")
     (place,) = find_table_files(table, storage).places
     written = re.compile("|".join((*_WRITTEN, *(f"(?:{kind.pattern})" for kind in place.kinds))))
     return not any(written.fullmatch(file.name) for batch in storage.walk("") for file in batch)

@@ -6,24 +6,24 @@ Shares metadata and the vector codec with the other rooms, but no code that rewr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from nightkeep.errors import MissingFile
+from nightkeep.formats.paimon.metadata.row_changes import row_change
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema
-from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot, Schemas, load, read_schemas
-from nightkeep.formats.paimon.metadata.snapshot_files import digest, snapshot_ids
+from nightkeep.formats.paimon.metadata.snapshot import Bucket
 from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
-from nightkeep.formats.paimon.spark.data_files import PaimonStoredFile, spark_type, stored_rows, times_alike, uncompared
+from nightkeep.formats.paimon.spark.data_files import PaimonStoredFile, stored_rows, times_alike, uncompared
 from nightkeep.formats.paimon.spark.deletion_vectors import without_deleted
 from nightkeep.formats.paimon.spark.statistics_check import misstated
+from nightkeep.formats.paimon.spark.versions import PaimonVersions
 from nightkeep.model import Address, UnitKey, View
-from nightkeep.spark.stored_files import no_rows, without_true
-from nightkeep.spark.view import Side, TableVersion, UnitState, column, connect
-from nightkeep.storage import open_storage
+from nightkeep.spark.stored_files import no_rows, with_set, without_true
+from nightkeep.spark.view import Side, TableVersion, UnitState, column
 
 
 class AppendView:
@@ -36,82 +36,84 @@ class AppendView:
     keys: Final[tuple[str, ...]] = ()
 
     def __init__(self, address: Address, spark: SparkSession) -> None:
-        self._address, self._spark = address, spark
-        self._storage = open_storage(address.location)
-        connect(spark, self._storage)
-        by_id = read_schemas(self._storage)
-        self._schemas = Schemas(by_id[max(by_id)], by_id)
-        self._snapshots: dict[int, PaimonSnapshot] = {}
+        self._spark, self._versions = spark, PaimonVersions(address, spark)
 
     @property
     def table(self) -> PaimonSchema:
-        return self._schemas.current
+        return self._versions.table
 
     @property
     def schema(self) -> T.StructType:
-        return T.StructType([T.StructField(f.name, spark_type(f.type)) for f in self.table.fields])
+        return self._versions.schema
 
     @property
     def notes(self) -> tuple[str, ...]:
         return uncompared(self.table)
 
+    @property
+    def silent(self) -> Mapping[str, str]:
+        return {
+            "distinct_keys": "the table has no primary key",
+            "unsound": "rows of a table without primary key are stored once, and all of them are live",
+            "untold": "streaming readers of a table without primary key follow its commits, and no changelog",
+        }
+
     def latest(self) -> int:
-        ids = snapshot_ids(self._storage)
-        if not ids:
-            raise MissingFile(f"{self._storage.root}/snapshot", "a snapshot of a Paimon table", "none")
-        return ids[-1]
+        return self._versions.latest()
 
     def version(self, number: int) -> TableVersion | None:
-        name = f"snapshot/snapshot-{number}"
-        if not self._storage.exists(name):
+        version = self._versions.read(number, _state)
+        if version is None:
             return None
-        snapshot = load(self._address, self._storage, name, schemas=self._schemas)
-        self._snapshots[number] = snapshot
-        kind = str(snapshot.raw["commitKind"])
-        named = {(entry["_PARTITION"], entry["_BUCKET"]) for entry in snapshot.delta_entries}
-        return TableVersion(
-            number=number,
-            parent=number - 1,
-            author=str(snapshot.raw["commitUser"]),
-            changes_rows=None if kind == "COMPACT" or snapshot.deletes else f"its commit is of kind {kind}",
-            units={unit.key: _state(unit) for unit in snapshot.units},
-            touched=frozenset(u.key for u in snapshot.units if (u.partition_bytes, u.key.bucket) in named),
-            rows_stated=int(str(snapshot.raw["totalRecordCount"])),
-            rows_listed=sum(file.rows for unit in snapshot.units for file in unit.files),
-            deletes=snapshot.deletes,
-            identity=snapshot.identity,
-        )
+        change = row_change(self._versions.snapshots[number].raw)
+        if change is None:
+            return version
+        return replace(version, changes_rows=None, deletes=change.condition, sets=change.sets)
 
     def digest(self, number: int) -> str | None:
-        return digest(self._storage, number)
+        return self._versions.digest(number)
 
     def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
         files = self._files(side.version, units)
         if not files:
             return no_rows(self._spark, self.schema, payload)
-        stored = times_alike(stored_rows(self._spark, self._storage, self._schemas, files), self.table)
-        if side.deleted is not None:
-            table = [F.col(column(place)).alias(field.name) for place, field in enumerate(self.table.fields)]
+        stored = times_alike(
+            stored_rows(self._spark, self._versions.storage, self._versions.schemas, files), self.table
+        )
+        if side.deleted is not None and not side.sets:
+            table = [F.col(name).alias(table_name) for table_name, name in self._named().items()]
             stored = without_true(stored, table, side.deleted)
         values = [value.alias(name) for name, value in payload.items()]
-        live = without_deleted(self._spark, self._storage, stored.select("unit", "position", *values), files)
+        if side.deleted is not None and side.sets:
+            # Vectors first: for a row that is gone, an expression may have no value.
+            live = without_deleted(self._spark, self._versions.storage, stored, files)
+            live = with_set(live, self._named(), side.deleted, side.sets).select("unit", *values)
+        else:
+            shown = stored.select("unit", "position", *values)
+            live = without_deleted(self._spark, self._versions.storage, shown, files)
         return live.select("unit", F.expr("true").alias("sound"), *payload)
 
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
-        before = {key: {file.name for file in unit.files} for key, unit in self._snapshots[since].buckets.items()}
+        before = {
+            key: {file.name for file in unit.files} for key, unit in self._versions.snapshots[since].buckets.items()
+        }
         files = self._files(version, units)
         fresh = [file for file in files if file.file.name not in before.get(units[file.unit], set())]
         if not fresh:
             return {}
-        stored = stored_rows(self._spark, self._storage, self._schemas, fresh)
-        return {units[place]: count for place, count in misstated(stored, self._schemas, fresh).items()}
+        stored = stored_rows(self._spark, self._versions.storage, self._versions.schemas, fresh)
+        return {units[place]: count for place, count in misstated(stored, self._versions.schemas, fresh).items()}
 
     def untold(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         """None: streaming readers of a table without keys follow its commits, and no changelog."""
         return {}
 
+    def _named(self) -> Mapping[str, str]:
+        """The names of the table's columns in frames, by their own names."""
+        return {field.name: column(place) for place, field in enumerate(self.table.fields)}
+
     def _files(self, version: int, units: Sequence[UnitKey]) -> list[PaimonStoredFile]:
-        held = self._snapshots[version].buckets
+        held = self._versions.snapshots[version].buckets
         shown = ((place, held[key], file) for place, key in enumerate(units) if key in held for file in held[key].files)
         return [PaimonStoredFile(number, *location) for number, location in enumerate(shown)]
 

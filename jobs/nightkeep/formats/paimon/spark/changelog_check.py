@@ -5,7 +5,7 @@ The third implementation, beside those of the rewrite and of the gate: an outer 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.spark.data_files import LIVE_KINDS
 from nightkeep.spark.view import column, comparable
 
@@ -23,13 +24,29 @@ _INSERT, _UPDATE_BEFORE, _UPDATE_AFTER, _DELETE = range(4)
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Live stored rows of a commit's units, from stored_rows: its changelog, the level-0 rows that it lifted, and what
-    raw readers saw before it and see after it. None where there is no file."""
+    """Live stored rows of a commit's units, from stored_rows: its changelog, the new rows that it lifted, and what
+    streaming readers knew before it and know after it. None where there is no file."""
 
     told: DataFrame | None
     lifted: DataFrame | None
     before: DataFrame | None
     after: DataFrame | None
+
+
+def lifted_files(
+    before: Sequence[tuple[int, Bucket]], after: Sequence[tuple[int, Bucket]], told_from: int
+) -> Iterator[tuple[int, Bucket, PaimonDataFile]]:
+    """Files of `before` with rows that streaming readers did not know, as they are on levels below `told_from`, and of
+    which `after` shows what became of them. Buckets have numbers. One of which readers know the same files has none."""
+    now = dict(after)
+    for place, bucket in before:
+        files = now[place].files if place in now else ()
+        known = [{file.name for file in side if file.level >= told_from} for side in (bucket.files, files)]
+        vectors = now[place].index_files if place in now else ()
+        waiting = {file.name for file in files if file.level < told_from}
+        if known[0] != known[1] or bucket.index_files != vectors:
+            fresh = (file for file in bucket.files if file.level < told_from and file.name not in waiting)
+            yield from ((place, bucket, file) for file in fresh)
 
 
 def untold(

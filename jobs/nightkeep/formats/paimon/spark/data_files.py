@@ -22,6 +22,7 @@ from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.paimon.metadata.file_formats import format_of
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, Schemas
+from nightkeep.formats.paimon.metadata.snapshot_order import told_sequence
 from nightkeep.formats.paimon.metadata.type_changes import evolves
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.spark.arrow_files import arrow_rows
@@ -129,7 +130,7 @@ class _Reader:
             rows = self._read_by_arrow(files, columns).join(described.drop("file_name"), on="file", how="inner")
         return rows.select(
             "unit", "level", "newest", packed(F.col("file"), F.col("row_index")).alias("position"),
-            *(f"k{i}" for i in range(len(keys))), "sequence", "kind",
+            *(f"k{i}" for i in range(len(keys))), F.coalesce("told", "sequence").alias("sequence"), "kind",
             *(column(i) for i in range(len(values))),
         )  # fmt: skip
 
@@ -145,8 +146,7 @@ class _Reader:
         keys = [self._held(field) for field in self.schemas.current.select(self.schemas.current.trimmed_keys)]
         stored = [
             *((KEY_PREFIX + field.name, field.type) for field in keys if field),
-            (SEQUENCE, PaimonType(TypeRoot.BIGINT)),
-            (KIND, PaimonType(TypeRoot.TINYINT)),
+            *(_SYSTEM if self.schemas.current.primary_keys else ()),
             *((field.name, field.type) for field in self._written().fields),
         ]
         paths = [(file.number, file.path) for file in files]
@@ -161,6 +161,7 @@ class _Reader:
             "unit": pa.array([f.unit for f in files], pa.int32()),
             "level": pa.array([f.file.level for f in files], pa.int32()),
             "newest": pa.array([f.file.max_sequence for f in files], pa.int64()),
+            "told": pa.array([told_sequence(f.file, self.schemas.current) for f in files], pa.int64()),
         })  # fmt: skip
         return self.spark.createDataFrame(table)
 
@@ -235,4 +236,6 @@ def _stored_as_nanoseconds(storage: Storage, file: PaimonStoredFile) -> frozense
         )
 
 
+_SYSTEM = ((SEQUENCE, PaimonType(TypeRoot.BIGINT)), (KIND, PaimonType(TypeRoot.TINYINT)))
+"""Columns that files have of tables with keys."""
 _TIMESTAMPS = (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)

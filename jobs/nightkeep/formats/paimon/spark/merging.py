@@ -11,8 +11,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from nightkeep.formats.paimon.metadata.merge_engine import BLANK, FieldRule, Function, MergeEngine, MergeRules
+from nightkeep.formats.paimon.metadata.merge_engine import (
+    BLANK,
+    OF_ELEMENTS,
+    FieldRule,
+    Function,
+    MergeEngine,
+    MergeRules,
+)
 from nightkeep.formats.paimon.spark.data_files import LIVE_KINDS
+from nightkeep.formats.paimon.spark.merged_elements import added, added_older, taken_back
 from nightkeep.formats.paimon.spark.row_roles import is_retract, sequences, with_roles
 from nightkeep.spark.view import comparable
 
@@ -24,7 +32,7 @@ def merged(
     rules: MergeRules, merges_single: bool,
 ) -> DataFrame:  # fmt: skip
     """One row per key that is left: `by`, a live `kind`, and the columns of `fields`: the column of `rows`, the name in
-    the table, the type.
+    the table, the type. Columns of OF_ELEMENTS are as `merged_elements.parsed` makes them.
 
     `by` tells keys apart; of two rows of a key the one with the smaller `place` is older. `rows` has a `kind`.
     `merges_single`: the only row of a key is merged too, as a lookup does, so that a retract may become a row.
@@ -102,11 +110,19 @@ def _after_insert(
         case Function.MAX | Function.BOOL_OR | Function.MIN | Function.BOOL_AND:
             greater = rule.function in (Function.MAX, Function.BOOL_OR)
             return _extreme(before, value, kind, Column.__gt__ if greater else Column.__lt__), yes
-        case Function.SUM | Function.PRODUCT:
-            both = before + value if rule.function is Function.SUM else before * value
-            return _combined(before, value, alone=value, both=both.try_cast(kind)), yes
+        case _:
+            return _computed(rule, before, value, kind), yes
+
+
+def _computed(rule: FieldRule, before: Column, value: Column, kind: T.DataType) -> Column:
+    match rule.function:
         case Function.LISTAGG:
-            return _joined(rule, before, value), yes
+            return _joined(rule, before, value)
+        case function if function in OF_ELEMENTS:
+            return added(rule, before, value)
+        case function:
+            both = before + value if function is Function.SUM else before * value
+            return _combined(before, value, alone=value, both=both.try_cast(kind))
 
 
 def _after_older_insert(
@@ -122,6 +138,8 @@ def _after_older_insert(
             return F.when(seen, value).otherwise(before), F.lit(True)  # noqa: FBT003
         case Function.LISTAGG:
             return _joined(rule, value, before), seen
+        case function if function in OF_ELEMENTS:
+            return added_older(rule, before, value), seen
         case _:
             return _after_insert(rule, before, seen, value, kind)
 
@@ -130,6 +148,8 @@ def _after_retract(rule: FieldRule, before: Column, value: Column, kind: T.DataT
     if rule.ignores_retracts:
         return before
     match rule.function:
+        case function if function in OF_ELEMENTS:
+            return taken_back(rule, before, value)
         case Function.KEY | Function.SEQUENCE:
             return value
         case Function.LAST_VALUE | Function.OF_GROUP:

@@ -23,7 +23,7 @@ _NANOS_OF_MICRO = 1000
 
 
 def misstated(stored: DataFrame, schemas: Schemas, files: Sequence[PaimonStoredFile]) -> Mapping[int, int]:
-    """The number of columns of `files` with a wrong null count or range, by index of the unit.
+    """The number of columns of `files` with a wrong null count or range, by index of each unit.
 
     `stored` has every stored row of `files`, from stored_rows. A file with a wrong range of sequence numbers counts as
     one more column.

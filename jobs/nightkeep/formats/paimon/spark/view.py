@@ -13,48 +13,52 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from nightkeep.errors import MissingFile, RefusedTable
+from nightkeep.errors import RefusedTable
+from nightkeep.formats.paimon.metadata.branch import location_and_branch
 from nightkeep.formats.paimon.metadata.changelog import changelog_rules
 from nightkeep.formats.paimon.metadata.changelog_files import with_changelog
 from nightkeep.formats.paimon.metadata.features import refuse_schema
-from nightkeep.formats.paimon.metadata.merge_engine import MergeRules, merge_rules, skips_retracts
+from nightkeep.formats.paimon.metadata.merge_engine import (
+    MergeRules,
+    merge_rules,
+    sequence_descends,
+    sequence_fields,
+    skips_retracts,
+)
+from nightkeep.formats.paimon.metadata.record_expiry import record_age
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors, keeps_first_row, skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import (
     Bucket,
     PaimonDataFile,
-    PaimonSnapshot,
-    Schemas,
-    load,
-    read_schemas,
 )
-from nightkeep.formats.paimon.metadata.snapshot_files import digest, snapshot_ids
 from nightkeep.formats.paimon.spark.append_view import AppendView
-from nightkeep.formats.paimon.spark.changelog_check import Sides, untold
+from nightkeep.formats.paimon.spark.changelog_check import Sides, lifted_files, untold
 from nightkeep.formats.paimon.spark.data_files import (
     LIVE_KINDS,
     PaimonStoredFile,
     is_finer_than_spark,
-    spark_type,
     stored_rows,
     times_alike,
     uncompared,
 )
 from nightkeep.formats.paimon.spark.deletion_vectors import without_deleted
+from nightkeep.formats.paimon.spark.expired_rows import is_expired
+from nightkeep.formats.paimon.spark.merged_elements import alike, as_text, parsed, with_elements
 from nightkeep.formats.paimon.spark.merging import merged
 from nightkeep.formats.paimon.spark.statistics_check import misstated
+from nightkeep.formats.paimon.spark.versions import PaimonVersions
 from nightkeep.model import Address, UnitKey, View
 from nightkeep.spark.stored_files import no_rows
-from nightkeep.spark.view import Side, TableVersion, UnitState, column, comparable, connect
-from nightkeep.storage import open_storage
+from nightkeep.spark.view import Side, TableVersion, UnitState, column, comparable
 
 
 def open_table(address: Address, spark: SparkSession) -> PaimonView | AppendView:
     """The view of the table, with its latest schema. Raises RefusedTable for features that Spark's readers lack."""
     relation = PaimonView(address, spark)
-    refuse_schema(address.name, relation.table)
+    refuse_schema(address.name, relation.table, location_and_branch(address.location)[1])
     if not relation.table.primary_keys:
         return AppendView(address, spark)
-    for field in relation.table.select((*relation.table.trimmed_keys, *_sequence_fields(relation.table))):
+    for field in relation.table.select((*relation.table.trimmed_keys, *sequence_fields(relation.table))):
         if is_finer_than_spark(field.type):
             raise RefusedTable(
                 address.name,
@@ -68,20 +72,15 @@ class PaimonView:
     """The check's view of a table with a primary key. A unit is a bucket. Versions are read once and cached."""
 
     def __init__(self, address: Address, spark: SparkSession) -> None:
-        self._address, self._spark = address, spark
-        self._storage = open_storage(address.location)
-        connect(spark, self._storage)
-        by_id = read_schemas(self._storage)
-        self._schemas = Schemas(by_id[max(by_id)], by_id)
-        self._snapshots: dict[int, PaimonSnapshot] = {}
+        self._spark, self._versions = spark, PaimonVersions(address, spark)
 
     @property
     def table(self) -> PaimonSchema:
-        return self._schemas.current
+        return self._versions.table
 
     @property
     def schema(self) -> T.StructType:
-        return T.StructType([T.StructField(f.name, spark_type(f.type)) for f in self.table.fields])
+        return self._versions.schema
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -103,74 +102,67 @@ class PaimonView:
         return uncompared(self.table)
 
     @property
+    def silent(self) -> Mapping[str, str]:
+        return {"untold": "compactions of this table write no changelog"}
+
+    @property
     def _fine(self) -> list[str]:
         return [field.name for field in self.table.fields if is_finer_than_spark(field.type)]
 
     def latest(self) -> int:
-        ids = snapshot_ids(self._storage)
-        if not ids:
-            raise MissingFile(f"{self._storage.root}/snapshot", "a snapshot of a Paimon table", "none")
-        return ids[-1]
+        return self._versions.latest()
 
     def version(self, number: int) -> TableVersion | None:
-        name = f"snapshot/snapshot-{number}"
-        if not self._storage.exists(name):
-            return None
-        snapshot = load(self._address, self._storage, name, schemas=self._schemas)
-        self._snapshots[number] = snapshot
-        kind = str(snapshot.raw["commitKind"])
-        named = {(entry["_PARTITION"], entry["_BUCKET"]) for entry in snapshot.delta_entries}
-        return TableVersion(
-            number=number,
-            parent=number - 1,
-            author=str(snapshot.raw["commitUser"]),
-            changes_rows=None if kind == "COMPACT" else f"its commit is of kind {kind}",
-            units={unit.key: self._state(unit) for unit in snapshot.units},
-            touched=frozenset(u.key for u in snapshot.units if (u.partition_bytes, u.key.bucket) in named),
-            rows_stated=int(str(snapshot.raw["totalRecordCount"])),
-            rows_listed=sum(file.rows for unit in snapshot.units for file in unit.files),
-            identity=snapshot.identity,
-        )
+        return self._versions.read(number, self._state)
 
     def digest(self, number: int) -> str | None:
-        return digest(self._storage, number)
+        return self._versions.digest(number)
 
     def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
-        held = self._snapshots[side.version].buckets
+        held = self._versions.snapshots[side.version].buckets
         files = _numbered([(place, held[key]) for place, key in enumerate(units) if key in held], side)
         if not files:
             return no_rows(self._spark, self.schema, payload)
-        stored = times_alike(stored_rows(self._spark, self._storage, self._schemas, files), self.table)
+        stored = times_alike(
+            stored_rows(self._spark, self._versions.storage, self._versions.schemas, files), self.table
+        )
         rules = merge_rules(self.table)
         if side.view is View.MERGED and rules is not None:
-            return self._merged(without_deleted(self._spark, self._storage, stored, files), rules, payload)
+            live = without_deleted(self._spark, self._versions.storage, stored, files)
+            return self._merged(live, rules, side, payload)
+        if rules is not None:
+            stored = with_elements(stored, self.table, rules, alike)
         values = [value.alias(name) for name, value in payload.items()]
         order = [value.alias(f"o{i}") for i, (value, _) in enumerate(self._order())]
         narrow = stored.select(
-            "unit", self._sound().alias("sound"), "position", "kind", *self._stored_keys(), *order, *values
-        )
-        live = without_deleted(self._spark, self._storage, narrow, files)
+            "unit", self._sound().alias("sound"), "position", "kind", self._stays(side).alias("stays"),
+            *self._stored_keys(), *order, *values,
+        )  # fmt: skip
+        live = without_deleted(self._spark, self._versions.storage, narrow, files)
         if skips_retracts(self.table):
             live = live.where(F.col("kind").isin(*LIVE_KINDS))
         shown = self._newest(live) if side.view is View.MERGED else live
-        return shown.select("unit", "sound", *payload)
+        return shown.where("stays").select("unit", "sound", *payload)
 
-    def _merged(self, rows: DataFrame, rules: MergeRules, payload: Mapping[str, Column]) -> DataFrame:
+    def _merged(self, rows: DataFrame, rules: MergeRules, side: Side, payload: Mapping[str, Column]) -> DataFrame:
         first = [direction(value) for value, direction in self._order()]
         age = F.row_number().over(Window.partitionBy("unit", *self._stored_keys()).orderBy(*first))
-        shown = merged(
+        rows = with_elements(rows, self.table, rules, parsed)
+        kinds = {field.name: field.dataType for field in rows.schema}
+        made = merged(
             rows.withColumn("place", -age),
             by=["unit", *self._stored_keys()],
             place=F.col("place"),
-            fields=[(column(i), name, self.schema[i].dataType) for i, name in enumerate(self.schema.names)],
+            fields=[(column(i), name, kinds[column(i)]) for i, name in enumerate(self.schema.names)],
             rules=rules,
             merges_single=has_vectors(self.table),
         )
+        shown = with_elements(made, self.table, rules, lambda value, _, rule: as_text(value, rule))
         values = [value.alias(name) for name, value in payload.items()]
-        return shown.select("unit", self._sound().alias("sound"), *values)
+        return shown.where(self._stays(side)).select("unit", self._sound().alias("sound"), *values)
 
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
-        held, before = self._snapshots[version].buckets, self._snapshots[since].buckets
+        held, before = self._versions.snapshots[version].buckets, self._versions.snapshots[since].buckets
         listed = [_written(file) for key in units if key in before for file in before[key].files]
         fresh = [
             (place, held[key], file)
@@ -182,33 +174,38 @@ class PaimonView:
         files = [PaimonStoredFile(number, *location) for number, location in enumerate(fresh)]
         if not files:
             return {}
-        stored = stored_rows(self._spark, self._storage, self._schemas, files)
-        return {units[place]: count for place, count in misstated(stored, self._schemas, files).items()}
+        stored = stored_rows(self._spark, self._versions.storage, self._versions.schemas, files)
+        return {units[place]: count for place, count in misstated(stored, self._versions.schemas, files).items()}
 
     def untold(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
-        before, after = self._snapshots[since], with_changelog(self._storage, self._snapshots[version])
-        rules = changelog_rules(self._schemas.by_id[int(str(after.raw["schemaId"]))])
+        before, after = (
+            self._versions.snapshots[since],
+            with_changelog(self._versions.storage, self._versions.snapshots[version]),
+        )
+        rules = changelog_rules(self._versions.schemas.by_id[int(str(after.raw["schemaId"]))])
         if rules is None or (rules.silent_if_equal and self._fine):
             return {}
         held = [(place, before.buckets[key]) for place, key in enumerate(units) if key in before.buckets]
         now = [(place, after.buckets[key]) for place, key in enumerate(units) if key in after.buckets]
-        waiting = {(place, file.name) for place, bucket in now for file in bucket.files if file.level == 0}
         sides = Sides(
             self._stored((p, b, file) for p, b in now for file in b.changelog),
-            self._stored((p, b, f) for p, b in held for f in b.files if f.level == 0 and (p, f.name) not in waiting),
-            *(self._stored((p, b, f) for p, b in side for f in b.files if f.level > 0) for side in (held, now)),
+            self._stored(lifted_files(held, now, rules.told_from)),
+            *(
+                self._stored((p, b, f) for p, b in side for f in b.files if f.level >= rules.told_from)
+                for side in (held, now)
+            ),
         )
         silent = rules.compared(self.table) if rules.silent_if_equal else None
         counts = untold(sides, self.schema, keys=self._stored_keys(), silent=silent)
-        return {units[place]: count for place, count in counts.items()}
+        return dict.fromkeys(units, 0) | {units[place]: count for place, count in counts.items()}
 
     def _stored(self, chosen: Iterable[tuple[int, Bucket, PaimonDataFile]]) -> DataFrame | None:
         """Live stored rows of files, each with the index of its bucket. None without files."""
         files = [PaimonStoredFile(number, *location) for number, location in enumerate(chosen)]
         if not files:
             return None
-        rows = stored_rows(self._spark, self._storage, self._schemas, files)
-        return without_deleted(self._spark, self._storage, rows, files)
+        rows = stored_rows(self._spark, self._versions.storage, self._versions.schemas, files)
+        return without_deleted(self._spark, self._versions.storage, rows, files)
 
     def _state(self, unit: Bucket) -> UnitState:
         is_raw = self.published is View.RAW
@@ -233,15 +230,22 @@ class PaimonView:
         same = [F.col(stored).eqNullSafe(self._column(name)) for stored, name in keys]
         return reduce(and_, same, F.col("kind").isin(*LIVE_KINDS))
 
+    def _stays(self, side: Side) -> Column:
+        """Whether a row that readers see has not expired."""
+        age = record_age(self.table)
+        if age is None or side.expiry_clock is None:
+            return F.expr("true")
+        time = F.col(column(self.schema.fieldNames().index(age.field.name)))
+        return ~F.coalesce(is_expired(time, age, side.expiry_clock), F.expr("false"))
+
     def _order(self) -> list[tuple[Column, Callable[[Column], Column]]]:
         """The order by which a row is the newest of its key, each column with its direction, newest first.
 
         A row without a sequence value is older than any row with one, in both directions. Engines differ on rows that
         tie on everything; here the file written last wins.
         """
-        descending = self.table.options.get("sequence.field.sort-order", "ascending").lower() == "descending"
-        first = F.asc_nulls_last if descending else F.desc_nulls_last
-        fields = [(value, first) for name in _sequence_fields(self.table) for value in self._ordered(name)]
+        first = F.asc_nulls_last if sequence_descends(self.table) else F.desc_nulls_last
+        fields = [(value, first) for name in sequence_fields(self.table) for value in self._ordered(name)]
         return [
             *fields,
             (F.col("sequence"), F.asc if keeps_first_row(self.table) else F.desc),
@@ -258,11 +262,6 @@ class PaimonView:
         of_key = Window.partitionBy("unit", *self._stored_keys()).orderBy(*first)
         ranked = rows.withColumn("place", F.row_number().over(of_key))
         return ranked.where((F.col("place") == 1) & F.col("kind").isin(*LIVE_KINDS))
-
-
-def _sequence_fields(schema: PaimonSchema) -> tuple[str, ...]:
-    listed = schema.options.get("sequence.field", "")
-    return tuple(name.strip() for name in listed.split(",") if name.strip())
 
 
 def _numbered(buckets: Sequence[tuple[int, Bucket]], side: Side) -> list[PaimonStoredFile]:
