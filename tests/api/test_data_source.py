@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from collections.abc import Iterator
 from functools import reduce
 from pathlib import Path
@@ -13,6 +14,8 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.drivers.lake_rows import rows_of
+from tests.formats.paimon.gate.test_changes import with_options
+from tests.formats.paimon.upgrade import upgrade
 from tests.support.extended import some_extended
 
 import nightkeep
@@ -54,6 +57,19 @@ def test_options_choose_version_view_columns_and_rows(registered: SparkSession) 
     for options in ({"version": 5}, {"view": "merge-on-read"}, {"columns": "order_id,amount", "where": "amount > 900"}):
         wanted = nightkeep.read(table, **options).read_all()  # type: ignore[arg-type]
         assert same(loaded(registered, table, **options), wanted), options
+
+
+def test_changes_between_versions_are_those_of_read(registered: SparkSession, tmp_path: Path) -> None:
+    table = with_options(
+        Path(shutil.copytree(SAMPLES / "paimon/shop.db/stock", tmp_path / "stock")), {"changelog-producer": "lookup"}
+    )
+    newest = upgrade(table).committed_version
+    assert newest is not None
+    for kind, since in (("changelog", newest - 1), ("diff", 1)):
+        options = {"incremental": kind, "since": since, "pushdown": "true"}
+        wanted = nightkeep.read(f"paimon:{table}", incremental=kind, since=since).read_all()
+        assert wanted.num_rows
+        assert same(loaded(registered, f"paimon:{table}", **options), wanted), kind
 
 
 CONDITIONS = (

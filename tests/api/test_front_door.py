@@ -27,7 +27,7 @@ from nightkeep.tasks import inline, inline_exchange
 SAMPLE = Path(__file__).parents[2] / "samples" / "delta" / "shop.db" / "clicks"
 NAMES = (
     "advise", "check", "delete", "diff", "expire", "explain", "history", "plan", "read", "read_plan", "release",
-    "report", "restore", "run", "sql", "sweep",
+    "report", "restore", "run", "sql", "sweep", "update",
 )  # fmt: skip
 VARYING = {"run_id", "started_at", "finished_at", "seconds", "cutoff", "orphans_file", "peak_task_memory"}
 NAMED = {"base_identity", "identity", "parent_identity", "share_of_rewrite", "cpu_seconds", "executors"}
@@ -172,6 +172,9 @@ def test_advice_and_the_policy_in_force(door: Door) -> None:
     assert told.out == f"{explained}\n" and explained.table == "shop.clicks"
     (size,) = (each for each in explained.to_json()["settings"] if each["setting"] == "target_size")  # type: ignore[attr-defined]
     assert size["value"].startswith("64") and size["from"] == f"{policy}:2"
+    states = {each["operation"]: each["refused_for"] for each in explained.to_json()["operations"]}  # type: ignore[attr-defined]
+    assert states == {"optimize": [], "persist-deletes": [], "delete": []}
+    assert "handled, every night" in told.out
 
 
 def test_a_hold_is_lifted_once(door: Door) -> None:

@@ -83,9 +83,9 @@ def test_files_that_both_versions_show_are_not_read() -> None:
 
 
 def test_what_is_not_built_is_refused_by_name() -> None:
-    with pytest.raises(RefusedTable, match="incremental = changelog is not handled"):
-        nightkeep.read(ORDERS, incremental="changelog", since=3)
-    with pytest.raises(UsageError, match="incremental: expected diff, found 'delta'"):
+    with pytest.raises(RefusedTable, match="incremental = changelog of delta tables is not handled"):
+        nightkeep.read(CLICKS, incremental="changelog", since=3)
+    with pytest.raises(UsageError, match="incremental: expected one of diff, changelog, found 'delta'"):
         nightkeep.read(ORDERS, incremental="delta", since=3)
     with pytest.raises(UsageError, match="since: expected it with incremental, found none"):
         nightkeep.read(ORDERS, incremental="diff")

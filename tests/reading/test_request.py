@@ -5,7 +5,7 @@ import pytest
 
 from nightkeep.errors import UsageError
 from nightkeep.protocol.reading import ReadView
-from nightkeep.reading.request import ReadRequest, request_of, shown_rows
+from nightkeep.reading.request import ChangesSince, Incremental, ReadRequest, request_of, shown_rows, start_of
 
 COLUMNS = pa.schema([("k", pa.int32()), ("v", pa.string()), ("day", pa.date32())])
 
@@ -36,3 +36,10 @@ def test_other_options_are_refused() -> None:
         request_of(None, None, 3, "kept", None)
     with pytest.raises(UsageError, match=r"expected a column of the table \(k, v, day\), found gone"):
         shown_rows(ReadRequest(where="gone = 1"), COLUMNS)
+
+
+def test_an_incremental_read_names_what_it_shows_and_where_it_starts() -> None:
+    assert start_of(None, None) is None
+    assert start_of("changelog", 3) == ChangesSince(Incremental.CHANGELOG, 3)
+    with pytest.raises(UsageError, match="incremental: expected it with since, found none"):
+        start_of(None, 3)

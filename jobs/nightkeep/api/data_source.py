@@ -15,18 +15,23 @@ from pyspark.sql import datasource
 from pyspark.sql.types import StructType
 
 from nightkeep.api.place import find_place
-from nightkeep.api.reading import reading_of
+from nightkeep.api.reading import plan_changes, reading_of
 from nightkeep.errors import UsageError
+from nightkeep.model import Address
 from nightkeep.protocol import Unit
 from nightkeep.protocol.reading import FileReads
+from nightkeep.reading.changelog import PlannedChangelog
+from nightkeep.reading.changes import PlannedDiff
 from nightkeep.reading.plan import Planned, plan_read
 from nightkeep.reading.pushed_filters import pushed_tests
-from nightkeep.reading.request import ReadRequest, request_of
+from nightkeep.reading.request import ChangesSince, ReadRequest, request_of, start_of
 from nightkeep.reading.spark_types import arrow_for_spark, as_spark_takes, spark_schema
 from nightkeep.reading.splits import ReadSplit, ShownRows, read_split
 from nightkeep.sql_text.rows.condition import Test
 
-OPTIONS: Final = ("path", "columns", "where", "version", "tag", "view", "policy", "pushdown")
+OPTIONS: Final = (
+    "path", "columns", "where", "version", "tag", "view", "incremental", "since", "policy", "pushdown",
+)  # fmt: skip
 _PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 """The worker that Spark starts to push filters down, where spark.sql.python.filterPushdown.enabled is on."""
 
@@ -37,7 +42,7 @@ class DataSource(datasource.DataSource):
     Options are those of `nightkeep.read`; others are refused. Columns are left out by the option `columns` alone, as
     Spark's API has no way to do it. With the option `pushdown` and spark.sql.python.filterPushdown.enabled, Spark's
     conditions leave out files as `where` does. Such a DataFrame is for one query: Spark 4.1 shows the rows that one
-    query's filters leave to every other query of the same DataFrame.
+    query's filters leave to every other query of the same DataFrame. Changes come in no order.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -54,17 +59,21 @@ class DataSource(datasource.DataSource):
         return "nightkeep"
 
     def schema(self) -> StructType:
-        return spark_schema(self._spark_columns(self._plan(())))
+        return spark_schema(self._shown())
 
     def reader(self, schema: StructType) -> datasource.DataSourceReader:
         """Spark refuses a reader that has `pushFilters` unless filters are pushed down."""
-        pushes = self._given.get("pushdown", "false").lower() == "true"
+        pushes = self._given.get("pushdown", "false").lower() == "true" and self._start() is None
         return _PushingReader(self) if pushes and _is_pushing() else _PlainReader(self)
 
     def partitions_of(self, tests: Sequence[Test]) -> Sequence[datasource.InputPartition]:
         """One for each split of the newest version, or of the version that the options name."""
+        if self._start() is not None:
+            changes = self._changes()
+            shown = self._spark_columns(changes.schema)
+            return [_ChangesPartition(part, shown) for part in changes.divided()]
         planned = self._plan(tests)
-        columns = self._spark_columns(planned)
+        columns = self._spark_columns(planned.shown.schema)
         # Spark reads no partition as one without rows.
         splits = planned.splits or (ReadSplit(()),)
         return [_SplitPartition(planned.files, split, planned.shown, columns) for split in splits]
@@ -74,20 +83,36 @@ class DataSource(datasource.DataSource):
     ) -> tuple[Sequence[Test], Sequence[datasource.Filter]]:  # fmt: skip
         return pushed_tests(filters, self._plan(()).shown.schema)
 
-    def _spark_columns(self, planned: Planned[Unit]) -> pa.Schema:
-        return arrow_for_spark(planned.shown.schema, table=self._given["path"])
+    def _shown(self) -> pa.Schema:
+        return self._spark_columns(self._plan(()).shown.schema if self._start() is None else self._changes().schema)
+
+    def _spark_columns(self, columns: pa.Schema) -> pa.Schema:
+        return arrow_for_spark(columns, table=self._given["path"])
+
+    def _address(self) -> Address:
+        return find_place(self._given.get("policy"), None).policy.effective(self._given["path"]).address
 
     def _plan(self, tests: Sequence[Test]) -> Planned[Unit]:
-        given = self._given
-        address = find_place(given.get("policy"), None).policy.effective(given["path"]).address
+        address = self._address()
         return plan_read(address.name, address.format, reading_of(address), self._request(), also=tests)
 
+    def _changes(self) -> PlannedDiff | PlannedChangelog:
+        address, start = self._address(), self._start()
+        assert start is not None
+        return plan_changes(address, reading_of(address), self._request(), start)
+
+    def _start(self) -> ChangesSince | None:
+        return start_of(self._given.get("incremental"), self._number("since"))
+
     def _request(self) -> ReadRequest:
-        given, version = self._given, self._given.get("version")
-        if version is not None and not version.removeprefix("-").isdecimal():
-            raise UsageError(f"version: expected a whole number, found {version!r}")
-        number = None if version is None else int(version)
+        given, number = self._given, self._number("version")
         return request_of(given.get("columns"), given.get("where"), number, given.get("tag"), given.get("view"))
+
+    def _number(self, option: str) -> int | None:
+        text = self._given.get(option)
+        if text is not None and not text.removeprefix("-").isdecimal():
+            raise UsageError(f"{option}: expected a whole number, found {text!r}")
+        return None if text is None else int(text)
 
 
 class _SplitPartition(datasource.InputPartition):
@@ -98,6 +123,17 @@ class _SplitPartition(datasource.InputPartition):
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         for batch in read_split(self.files, self.split, self.shown):
+            yield as_spark_takes(batch, self.columns)
+
+
+class _ChangesPartition(datasource.InputPartition):
+    """Changes between two versions, or a part of them."""
+
+    def __init__(self, changes: PlannedDiff | PlannedChangelog, columns: pa.Schema) -> None:
+        self.changes, self.columns = changes, columns
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        for batch in self.changes.batches():
             yield as_spark_takes(batch, self.columns)
 
 
@@ -130,7 +166,7 @@ class _PushingReader(datasource.DataSourceReader):
 
 
 def _rows(partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
-    assert isinstance(partition, _SplitPartition)
+    assert isinstance(partition, _SplitPartition | _ChangesPartition)
     return partition.rows()
 
 

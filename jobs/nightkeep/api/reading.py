@@ -12,10 +12,11 @@ from nightkeep.api.place import find_place
 from nightkeep.errors import RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.model import Address
-from nightkeep.reading.changes import plan_diff
+from nightkeep.reading.changelog import PlannedChangelog, plan_changelog
+from nightkeep.reading.changes import PlannedDiff, plan_diff
 from nightkeep.reading.plan import Planned, plan_read
 from nightkeep.reading.report import ReadPlan
-from nightkeep.reading.request import request_of, start_of
+from nightkeep.reading.request import ChangesSince, Incremental, ReadRequest, request_of, start_of
 from nightkeep.reading.splits import read_split
 
 if TYPE_CHECKING:
@@ -32,15 +33,16 @@ def read(
 
     `columns` are all by default. `where` is a condition in Spark SQL. Without `view` ("raw", "merge-on-read",
     "read-optimized"), the rows are those that the engine's own batch read shows. `incremental="diff"` shows the rows
-    whose presence changed since the version `since`, with a first column `_change_type` of INSERT and DELETE. Raises
-    UsageError for what the table does not have, and RefusedTable; while batches are read, EvidenceError for files that
-    are not as metadata says.
+    whose presence changed since the version `since`, with a first column `_change_type` of INSERT and DELETE.
+    `incremental="changelog"` shows what the commits since then told streaming readers, with UPDATE_BEFORE and
+    UPDATE_AFTER too; changes of one key come in their order. Raises UsageError for what the table does not have, and
+    RefusedTable; while batches are read, EvidenceError for files that are not as metadata says.
     """
     address = find_place(policy, None).policy.effective(table).address
     request, reading = request_of(columns, where, version, tag, view), reading_of(address)
-    start = start_of(address.name, incremental, since)
+    start = start_of(incremental, since)
     if start is not None:
-        changes = plan_diff(address.name, address.format, reading, request, start)
+        changes = plan_changes(address, reading, request, start)
         return pa.RecordBatchReader.from_batches(changes.schema, changes.batches())
     planned = plan_read(address.name, address.format, reading, request)
     return pa.RecordBatchReader.from_batches(planned.shown.schema, _batches(planned))
@@ -54,6 +56,15 @@ def read_plan(
     address = find_place(policy, None).policy.effective(table).address
     request = request_of(columns, where, version, tag, view)
     return plan_read(address.name, address.format, reading_of(address), request, footers=True).plan
+
+
+def plan_changes(
+    address: Address, reading: OpenReading, request: ReadRequest, start: ChangesSince
+) -> PlannedDiff | PlannedChangelog:  # fmt: skip
+    """The changes of an incremental read. Raises UsageError and RefusedTable."""
+    if start.kind is Incremental.DIFF:
+        return plan_diff(address.name, address.format, reading, request, start.since)
+    return plan_changelog(address.name, address.format, reading, request, start.since)
 
 
 def reading_of(address: Address) -> OpenReading:

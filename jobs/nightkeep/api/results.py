@@ -15,6 +15,7 @@ from nightkeep.policy.explain import settings_of
 from nightkeep.redaction import redact
 from nightkeep.reports import Hold, RunDocument, Unreadable, plan_text, summary_text
 from nightkeep.reports.card import render_card
+from nightkeep.running.handled_operations import HandledOperation
 
 _HEAD = ("table", "operation", "outcome", "version", "reason")
 
@@ -82,9 +83,10 @@ class RunHistory:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The policy in force for one table, and the origin of each value."""
+    """The policy in force for one table, the origin of each value, and which operations handle the table."""
 
     policy: EffectivePolicy
+    operations: tuple[HandledOperation, ...] = ()
 
     @property
     def table(self) -> str:
@@ -95,14 +97,34 @@ class Explanation:
             {"setting": each.name, "value": each.value, "from": each.place, "layer": each.layer}
             for each in settings_of(self.policy)
         ]
-        return {"table": self.table, "address": redact(str(self.policy.address)), "settings": settings}
+        operations = [
+            {"operation": each.operation, "nightly": each.nightly, "refused_for": list(each.refused_for)}
+            for each in self.operations
+        ]
+        address = redact(str(self.policy.address))
+        return {"table": self.table, "address": address, "settings": settings, "operations": operations}
 
     def __str__(self) -> str:
-        return explain_text(self.policy)
+        width = max((len(each.operation) for each in self.operations), default=0)
+        lines = [
+            f"{each.operation:{width}}  {line}" if place == 0 else f"{'':{width}}  {line}"
+            for each in self.operations for place, line in enumerate(_handled(each))
+        ]  # fmt: skip
+        return "\n".join([explain_text(self.policy), *(["", "operations of this table", *lines] if lines else [])])
 
     def _repr_html_(self) -> str:
         rows = [(each.name, each.value, each.place, each.layer) for each in settings_of(self.policy)]
-        return render_card(self.table, (str(self.policy.address),), ("setting", "value", "from", "layer"), rows)
+        lines = (
+            str(self.policy.address),
+            *(f"{each.operation}: {'; '.join(_handled(each))}" for each in self.operations),
+        )
+        return render_card(self.table, lines, ("setting", "value", "from", "layer"), rows)
+
+
+def _handled(operation: HandledOperation) -> list[str]:
+    if operation.refused_for:
+        return [f"refused: {reason}" for reason in operation.refused_for]
+    return ["handled, every night" if operation.nightly else "handled, on request"]
 
 
 @dataclass(frozen=True, slots=True)

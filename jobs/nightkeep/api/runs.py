@@ -1,4 +1,4 @@
-"""nightkeep.plan, run, sql and delete: a table and options -> the documents of its operations."""
+"""nightkeep.plan, run, sql, delete and update: a table and options -> the documents of its operations."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from nightkeep.model import Clustering, Curve, Operation, VerifyLevel, Writers
 from nightkeep.policy import EffectivePolicy, Overrides
 from nightkeep.reports import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.suited_operations import suited_operations
 from nightkeep.sql_text.statement import Statement, parse_statement
 
 if TYPE_CHECKING:
@@ -117,9 +118,36 @@ def delete(
     order = RunOrder(
         Operation.DELETE, name_run(run_id), place.reports, dry_run, rows=rows_where, keys=file, asked=arguments
     )
-    checks = chosen.settings.check.enabled and not no_check
+    return _changed(chosen, order, master, spark, checks=chosen.settings.check.enabled and not no_check)
+
+
+def update(
+    table: str, *, set: str | Sequence[str] | None = None, rows_where: str | None = None, dry_run: bool = False,
+    writers: str | None = None, no_check: bool = False, task_memory: str | None = None, master: str = "local[*]",
+    run_id: str | None = None, policy: str | Path | None = None, reports: str | Path | None = None,
+    spark: SparkSession | None = None,
+) -> RunDocument:  # fmt: skip
+    """Set columns to expressions, "column = expression", in the rows for which a condition is true.
+
+    Proves that no other row is changed, and these as asked, publishes in one commit and checks."""
+    sets = (set,) if isinstance(set, str) else tuple(set or ())
+    if not sets or rows_where is None:
+        named = "--set" if not sets else "--rows-where"
+        raise UsageError(f"the rows to update: expected --set and --rows-where, found no {named}")
+    place = find_place(policy, reports)
+    chosen = place.effective(table, Overrides(task_memory=task_memory, writers=choose("--writers", Writers, writers)))
+    arguments = {"rows_where": rows_where, "set": list(sets)}
+    order = RunOrder(
+        Operation.UPDATE, name_run(run_id), place.reports, dry_run, rows=rows_where, sets=sets, asked=arguments
+    )
+    return _changed(chosen, order, master, spark, checks=chosen.settings.check.enabled and not no_check)
+
+
+def _changed(
+    chosen: EffectivePolicy, order: RunOrder, master: str, spark: SparkSession | None, *, checks: bool
+) -> RunDocument:
     with start_engine(chosen, master, spark) as engine:
-        if dry_run:
+        if order.dry_run:
             return run_operation(chosen, order, mapper=engine.mapper, exchange=engine.exchange)
         return run_and_check(chosen, order, engine, checks=checks)
 
@@ -144,7 +172,7 @@ def _operations(
 ) -> tuple[Operation, ...]:  # fmt: skip
     names = (choice,) if isinstance(choice, str) else tuple(choice or ())
     operations = tuple(each for name in names if (each := choose("--operation", Operation, name)))
-    operations = operations or chosen.operations
+    operations = operations or suited_operations(chosen)
     for operation in operations:
         if not operation.rewrites:
             rewriting = ", ".join(each for each in Operation if each.rewrites)

@@ -10,11 +10,13 @@ from nightkeep.api.place import find_place
 from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
 from nightkeep.reports import RunDocument, read_history, render_index, render_run, write_page
+from nightkeep.running.handled_operations import handled_operations
 
 
 def explain(table: str, *, policy: str | Path | None = None) -> Explanation:
-    """The policy in force for a table, and the line that each value comes from."""
-    return Explanation(find_place(policy, None).policy.effective(table))
+    """The policy in force for a table, the line that each value comes from, and what each operation refuses of it."""
+    chosen = find_place(policy, None).policy.effective(table)
+    return Explanation(chosen, handled_operations(chosen))
 
 
 def history(

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from nightkeep.model import UnitKey, View
-from nightkeep.protocol.work import S, U
+from nightkeep.protocol.work import S, T, U
 
 Positions = Mapping[str, BitMap64]
 """Row ordinals (0-based, physical) by data file name."""
@@ -34,6 +34,21 @@ def no_changes(base: object, candidate: object) -> Iterator[pa.RecordBatch]:
 def no_changelog(candidate: object) -> Iterator[pa.RecordBatch]:
     """Of a format whose versions tell no changes."""
     return iter(())
+
+
+def in_one(unit: T, task_bytes: int) -> T:
+    """Of a format whose gate holds little in memory whatever the size of a unit."""
+    return unit
+
+
+def no_clock(version: object) -> int | None:
+    """Of a format whose rows do not expire."""
+    return None
+
+
+def every_row(unit: object, rows: pa.RecordBatch, clock_ms: int) -> pa.RecordBatch:
+    """Of a format whose rows do not expire."""
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +85,9 @@ class Gate(Generic[S, U]):
     the rows that raw readers see of both."""
     changelog: Callable[[U], Iterator[pa.RecordBatch]] = no_changelog
     """The changes that the candidate's own files tell, in the same form."""
+    within: Callable[[U, int], U] = in_one
+    """The unit, for the functions above to hold about so many bytes in memory at most. They find the same."""
+    clock: Callable[[S], int | None] = no_clock
+    """The time, in milliseconds, by which the candidate's commit says that rows expired; None if it does not."""
+    unexpired: Callable[[U, pa.RecordBatch, int], pa.RecordBatch] = every_row
+    """Rows that readers of the base see -> those that the table's rule on their age leaves at this time."""

@@ -105,6 +105,19 @@ class FindsVersion(Protocol[S]):
     def __call__(self, version: int | None = None, tag: str | None = None, *, read_as: S | None = None) -> S: ...
 
 
+@dataclass(frozen=True, slots=True)
+class ChangelogReads(Generic[S, U]):
+    """Files in which commits tell what they changed, as rows with the kind of each change."""
+
+    sections: Callable[[S, int], Sequence[FileSection[U]]]
+    """Files of the commits after a version up to this one, in the order of commits. None of them merges.
+
+    Raises UsageError for versions that are not there, and RefusedTable for a table whose commits tell nothing."""
+    kind: str
+    """The stored column that has the kind of a change, as a place in `kinds`."""
+    kinds: tuple[str, ...]
+
+
 def any_bucket(unit: object, keys: Mapping[str, Sequence[object]]) -> bool:
     """Of a format without buckets."""
     return True
@@ -126,6 +139,8 @@ class TableReading(Generic[S, U]):
     """The unit's files with all deletes that may be of them. Units of one key and equal content have the same rows."""
     may_hold: Callable[[U, Mapping[str, Sequence[object]]], bool] = any_bucket
     """Whether the unit's bucket can hold a row with one of the wanted values in each of these columns."""
+    changelog: ChangelogReads[S, U] | None = None
+    """None of a format whose commits tell no changes that we read."""
 
 
 OpenReading = TableReading[Snapshot, Unit]

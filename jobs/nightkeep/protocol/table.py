@@ -51,6 +51,10 @@ def _has_a_version() -> bool:
     return False
 
 
+def _suits(operation: Operation) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Table(Generic[S, U, T, E]):
     """An opened table of one format. What a format does not have is left out."""
@@ -90,6 +94,9 @@ class Table(Generic[S, U, T, E]):
     never_written: Callable[[], bool] = _has_a_version
     """Whether the table was created and never written, in a format in which a new table has no version until its first
     write. False for a table that lost its versions."""
+    suits: Callable[[Operation], bool] = _suits
+    """Whether one of the format's default operations is for tables of this kind, in a format with several kinds. Reads
+    as little metadata as it can."""
     watch: WatchesHistory[S] | None = None
     """For a format whose writers may commit a rewrite that was prepared before, and so lacks, newer deletes."""
 

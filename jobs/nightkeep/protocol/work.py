@@ -76,10 +76,12 @@ class OperationRules(Generic[S, U, T]):
     """One operation of one format: what it refuses before any work, and which work it finds in a unit.
 
     `refuse` raises RefusedTable. `rules` are tried in order; the first that returns work wins. `notes` are sentences
-    for the operator about a table that has work, or None. `left_out` selects units for which no rule is tried.
+    for the operator about a table that has work, or None. `left_out` selects units for which no rule is tried. `clock`
+    is the time, in milliseconds, by which rows expire; None for a table whose rows do not.
     """
 
     refuse: tuple[Callable[[S, Request], None], ...]
     rules: tuple[Callable[[S, U, Request], Work[T | OpenWide] | None], ...]
     notes: tuple[Callable[[S], str | None], ...] = ()
     left_out: Callable[[S], str | None] | None = None
+    clock: Callable[[S, Request], int | None] | None = None

@@ -21,7 +21,8 @@ from nightkeep.reading.request import ReadRequest, shown_rows
 from nightkeep.reading.splits import ShownRows, read_split
 
 KIND: Final = "_change_type"
-"""The column that says what happened to a row, as in Iceberg's changelogs: INSERT or DELETE."""
+"""The column that says what happened to a row, as in Iceberg's changelogs: INSERT, DELETE; in changelogs also
+UPDATE_BEFORE, UPDATE_AFTER."""
 ADDED, REMOVED = "INSERT", "DELETE"
 
 
@@ -32,6 +33,10 @@ class PlannedDiff:
     before: Planned[Unit]
     after: Planned[Unit]
     schema: pa.Schema
+
+    def divided(self) -> Sequence[PlannedDiff]:
+        """One: rows of any file may be those of another."""
+        return (self,)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Rows that only the version after has, then rows that only the one before has."""
@@ -54,8 +59,7 @@ def plan_diff(table: str, format: str, reading: OpenReading, request: ReadReques
     after = reading.snapshot(request.version, request.tag)
     before = reading.snapshot(since, read_as=after)
     asked = shown_rows(request, reading.columns(after))
-    if KIND in asked.schema.names:
-        raise UsageError(f"{table}: expected no column named {KIND}, which says what changed, found one")
+    schema = with_kind(table, asked.schema)
     view = request.view or ReadView.MERGE_ON_READ
     every = ShownRows(reading.columns(after), asked.where)
     ours, theirs = (_by_piece(reading, reading.sections(snapshot, view)) for snapshot in (before, after))
@@ -66,7 +70,14 @@ def plan_diff(table: str, format: str, reading: OpenReading, request: ReadReques
         )
         for snapshot, side, other in ((before, ours, theirs), (after, theirs, ours))
     ]  # fmt: skip
-    return PlannedDiff(plans[0], plans[1], pa.schema([pa.field(KIND, pa.string()), *asked.schema]))
+    return PlannedDiff(plans[0], plans[1], schema)
+
+
+def with_kind(table: str, columns: pa.Schema) -> pa.Schema:
+    """The columns of changes. Raises UsageError for a table that has a column of that name."""
+    if KIND in columns.names:
+        raise UsageError(f"{table}: expected no column named {KIND}, which says what changed, found one")
+    return pa.schema([pa.field(KIND, pa.string()), *columns])
 
 
 def _by_piece(

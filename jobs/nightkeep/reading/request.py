@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import reduce
 
 import pyarrow as pa
 
-from nightkeep.errors import RefusedTable, UsageError
+from nightkeep.errors import UsageError
 from nightkeep.protocol.reading import ReadView
 from nightkeep.reading.splits import ShownRows
 from nightkeep.sql_text.rows.condition import And, Test
@@ -33,6 +34,23 @@ class ReadRequest:
             raise UsageError(f"version and tag: expected one of the two, found {self.version} and {self.tag!r}")
 
 
+class Incremental(StrEnum):
+    """What is shown of the time between two versions."""
+
+    DIFF = "diff"
+    """The rows whose presence changed."""
+    CHANGELOG = "changelog"
+    """What the commits told streaming readers, one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesSince:
+    """Changes of the versions after `since`."""
+
+    kind: Incremental
+    since: int
+
+
 def request_of(
     columns: Sequence[str] | str | None, where: str | None, version: int | None, tag: str | None, view: str | None
 ) -> ReadRequest:
@@ -46,18 +64,18 @@ def request_of(
     return ReadRequest(chosen, where, version, tag, seen)
 
 
-def start_of(table: str, incremental: str | None, since: int | None) -> int | None:
-    """The version that an incremental read starts after; None for a read of one version.
+def start_of(incremental: str | None, since: int | None) -> ChangesSince | None:
+    """What an incremental read shows; None for a read of one version.
 
-    Raises UsageError for one option without the other, and RefusedTable for a changelog."""
-    if incremental == "changelog":
-        raise RefusedTable(table, "incremental = changelog is not handled", "use incremental = diff")
-    if incremental not in (None, "diff"):
-        raise UsageError(f"incremental: expected diff, found {incremental!r}")
-    if (incremental is None) != (since is None):
+    Raises UsageError for one option without the other."""
+    if incremental not in (None, *Incremental):
+        raise UsageError(f"incremental: expected one of {', '.join(Incremental)}, found {incremental!r}")
+    if incremental is None and since is None:
+        return None
+    if incremental is None or since is None:
         missing, given = ("since", "incremental") if since is None else ("incremental", "since")
         raise UsageError(f"{missing}: expected it with {given}, found none")
-    return since
+    return ChangesSince(Incremental(incremental), since)
 
 
 def shown_rows(request: ReadRequest, columns: pa.Schema) -> ShownRows:
