@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nightkeep.api.data_source import DataSource
     from nightkeep.api.files import expire, restore, sweep
     from nightkeep.api.reading import read, read_plan
-    from nightkeep.api.runs import delete, plan, run, sql
+    from nightkeep.api.runs import delete, plan, run, sql, update
     from nightkeep.api.stored import explain, history, release, report
 
 __version__ = "0.1.0"
@@ -38,6 +38,7 @@ __all__ = [
     "run",
     "sql",
     "sweep",
+    "update",
 ]
 
 _MODULES: Final = {
@@ -58,6 +59,7 @@ _MODULES: Final = {
     "run": "runs",
     "sql": "runs",
     "sweep": "files",
+    "update": "runs",
 }
 
 if not TYPE_CHECKING:

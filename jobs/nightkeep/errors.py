@@ -6,6 +6,7 @@ NightkeepError
 |   `-- PolicyError        tables.yaml cannot be understood
 |-- Surprise               report it, with the traceback of --debug (exit status 1)
 |-- RefusedTable           skip this table: it uses a feature we do not handle (exit status 3)
+|   `-- RefusedRows          rows that cannot be changed as asked, found when they were read
 `-- EvidenceError          stop and keep every file: something is not as the format promises (exit status 1)
     |-- CorruptMetadata    bytes that do not parse as what they claim to be
     |-- MissingFile        a file that metadata names is not there
@@ -115,7 +116,11 @@ class RefusedTable(NightkeepError):
         super().__init__(f"{self.table}: {self.feature}; {self.advice}")
 
     def __reduce__(self) -> tuple[type[RefusedTable], tuple[str, str, str]]:
-        return (RefusedTable, (self.table, self.feature, self.advice))
+        return (type(self), (self.table, self.feature, self.advice))
+
+
+class RefusedRows(RefusedTable):
+    """Rows that cannot be changed as asked. It is found when they are read, so other tasks may have written files."""
 
 
 class EvidenceError(NightkeepError):

@@ -19,6 +19,7 @@ from tests.drivers.history import (
     Values,
 )  # fmt: skip
 from tests.drivers.paimon_values import Layout
+from tests.drivers.random_elements import element_column, element_function, element_value
 from tests.drivers.random_values import PRIMITIVES, WIDER, kept_in_orc, nth_value, odd_text, random_value
 
 # Columns of a key. In every shape one of them can tell any two rows apart.
@@ -131,10 +132,19 @@ def random_history(seed: int) -> History:
 def merge_history(seed: int) -> History:
     """A history of a table whose merge engine makes one row of several: half of them update, half aggregate."""
     random = Random(f"merge {seed}")
+    more = [(f"n{i}", random.choice(SMALL_NUMBERS)) for i in range(random.randrange(3))]
+    return _merging(seed, random, [*more, *[("t0", "STRING")] * random.randrange(2)])
+
+
+def element_history(seed: int) -> History:
+    """As merge_history, with arrays and maps whose elements are joined."""
+    random = Random(f"elements {seed}")
+    return _merging(seed, random, [element_column(random, n) for n in range(random.randrange(1, 5))])
+
+
+def _merging(seed: int, random: Random, more: list[tuple[str, str]]) -> History:
     plain = _layout(random)
     engine = random.choice(("partial-update", "aggregation"))
-    more = [(f"n{i}", random.choice(SMALL_NUMBERS)) for i in range(random.randrange(3))]
-    more += [("t0", "STRING")] * random.randrange(2)
     if engine == "aggregation":
         merging = _aggregating(random, plain, more)
     else:
@@ -199,6 +209,19 @@ def _repeating(steps: Sequence[Step], random: Random) -> Iterator[Step]:
             before = None
 
 
+def full_changelog_history(seed: int) -> History:
+    """A history of a table whose full compactions tell what they change, of any merge engine but first-row."""
+    random = Random(f"full changelog {seed}")
+    made = plain_history(seed)
+    options = {**made.layout.options, "changelog-producer": "full-compaction"}
+    options |= {name: random.choice(values) for name, share, values in CHANGELOGS if random.random() < share}
+    if random.random() < 0.5:
+        names = [name for name, _ in made.layout.columns]
+        ignored = random.sample(names, random.randrange(len(names) + 1))
+        options["changelog-producer.row-deduplicate-ignore-fields"] = ",".join(ignored)
+    return replace(made, layout=replace(made.layout, options=options))
+
+
 Columns = Sequence[tuple[str, str]]
 
 
@@ -214,6 +237,24 @@ def first_row_history(seed: int) -> History:
 def plain_history(seed: int) -> History:
     """A history of a table without deletion vectors, of each merge engine in turn."""
     return _without_vectors(merge_history(seed) if seed % 3 else random_history(seed))
+
+
+def plain_element_history(seed: int) -> History:
+    """A history of a table without deletion vectors, with arrays and maps whose elements are joined."""
+    return _without_vectors(element_history(seed))
+
+
+def snapshot_order_history(seed: int) -> History:
+    """A history of a table whose rows are as new as the snapshot that they came with, of each merge engine in turn."""
+    made = (random_history, merge_history, element_history)[seed % 3](seed)
+    left_out = ("sequence.field", "changelog-producer")
+    options = {name: value for name, value in made.layout.options.items() if not name.startswith(left_out)}
+    return replace(made, layout=replace(made.layout, options={**options, "sequence.snapshot-ordering": "true"}))
+
+
+def plain_snapshot_order_history(seed: int) -> History:
+    """The same without deletion vectors."""
+    return _without_vectors(snapshot_order_history(seed))
 
 
 def plain_format_history(seed: int) -> History:
@@ -268,6 +309,8 @@ def _function(
     random: Random, name: str, text: str, *, without: Sequence[str] = (), ignores: bool = True
 ) -> dict[str, str]:
     """A function of a column; one that cannot take a value back ignores retracts, for Java's writer fails at others."""
+    if name[0] in "ou":
+        return element_function(random, name, text, ignores=ignores)
     computed = {"n": ("sum", "product"), "t": ("listagg", "listagg")}.get(name[0], ())
     choice = [*RETRACTED, *computed, *(UNRETRACTED if ignores else ())]
     function = random.choice([each for each in choice if each not in without])
@@ -485,10 +528,14 @@ class _Life:
             return None if self._random.random() < 0.2 else self._in_group(bare)
         if name.startswith("s"):
             return None if self._random.random() < 0.1 else self._sequence(bare)
-        if self._random.random() < 0.15:
-            return None
+        return None if self._random.random() < 0.15 else self._merged(name, bare)
+
+    def _merged(self, name: str, bare: str) -> Any:
+        """A value of a column that may have a function."""
         if name.startswith("t"):
             return self._random.choice(TEXTS)
+        if name[0] in "ou":
+            return element_value(self._random, name, bare)
         if name.startswith("n"):
             return self._number(bare)
         value = random_value(bare, self._random)

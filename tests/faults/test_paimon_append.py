@@ -4,6 +4,7 @@ Clean runs are counted; every write is then failed at every point it passes.
 """
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +16,9 @@ from tests.formats.paimon.contents import contents, files, leftovers
 from tests.support.faulty_store import Fuse, Moment, fail
 
 from nightkeep.model import Operation, Outcome, run_token
+from nightkeep.reports import RunDocument
 
 RUN = "nightly-2026-11-21"
-TOKEN = run_token(RUN, Operation.OPTIMIZE)
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +32,23 @@ def made(paimon_java: PaimonJava, tmp_path_factory: pytest.TempPathFactory) -> A
     return table
 
 
-def test_every_write_fails_once(made: Appended, tmp_path: Path) -> None:
+def optimize(table: Appended) -> RunDocument:
+    return table.optimize(run_id=RUN)
+
+
+def update(table: Appended) -> RunDocument:
+    return table.update_where("id > 5", ["text = concat('n', CAST(id AS STRING))"], run_id=RUN)
+
+
+@pytest.mark.parametrize("act", [optimize, update])
+@pytest.mark.in_turn("act")
+def test_every_write_fails_once(made: Appended, tmp_path: Path, act: Callable[[Appended], RunDocument]) -> None:
+    """Until the commit is visible it reads as before, then as after: never without rows, never with rows twice."""
     truth, fuse = contents(made.folder), Fuse()
     with breaking(fuse):
-        assert _copy(made, tmp_path / "clean").optimize(run_id=RUN).outcome is Outcome.VERIFIED
+        clean = _copy(made, tmp_path / "clean")
+        assert act(clean).outcome is Outcome.VERIFIED
+    done, token = contents(clean.folder), run_token(RUN, Operation(act.__name__))
     steps = {str(point) for point in fuse.passed}
     for name in ("data", "manifest", "manifest-list", "index-manifest", "staged"):
         assert {f"{moment.value} create {name}" for moment in Moment} <= steps
@@ -42,15 +56,16 @@ def test_every_write_fails_once(made: Appended, tmp_path: Path) -> None:
         table = _copy(made, tmp_path / str(at))
         before = files(table.folder)
         with breaking(Fuse(at, fail)):
-            outcome = table.optimize(run_id=RUN).outcome
+            outcome = act(table).outcome
         now = contents(table.folder)
         published = now.version == truth.version + 1
-        assert (now.raw, outcome) == (truth.raw, Outcome.VERIFIED if published else Outcome.FAILED), str(point)
+        assert now.raw == (done.raw if published else truth.raw), str(point)
+        assert outcome is (Outcome.VERIFIED if published else Outcome.FAILED), str(point)
         unfinished = leftovers(table.folder, before)
-        assert not [name for name in unfinished if f"nk-{TOKEN}" not in name], str(point)
-        again = table.optimize(run_id=RUN)
+        assert not [name for name in unfinished if f"nk-{token}" not in name], str(point)
+        again = act(table)
         assert (again.outcome, again.committed_version) == (Outcome.VERIFIED, truth.version + 1), str(point)
-        assert contents(table.folder).raw == truth.raw
+        assert contents(table.folder).raw == done.raw
         shutil.rmtree(table.folder.parent)
 
 

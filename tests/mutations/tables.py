@@ -32,7 +32,10 @@ ICEBERG = (
     "vectors", "vectors_named_parquet", "positions", "upgraded", "lineage", "history_v2", "mixed_keys_v2",
     "partition_types_v2", "statistics_v3", "types_v3", "refs_v2", "specs_deleted_v2",
 )  # fmt: skip
-PAIMON = ("ledger", "untouched", "stock", "events_input", "customers", "orders", "positions")
+PAIMON = (
+    "ledger", "untouched", "stock", "events_input", "customers", "orders", "positions",
+    "baskets", "visits", "parcels", "prices", "events_raw",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -218,10 +218,13 @@ def night(tables, options=(), **where):
 @pytest.mark.extended
 def test_operators_and_jobs_agree_on_arguments_and_results(airflow: Airflow) -> None:
     # A dry run over the samples starts no session, so what it costs is the launcher.
+    policy = airflow.home / "samples.yaml"
+    asks = "patterns:\n  - {match: shop.ledger, operations: [upgrade]}\n"
+    policy.write_text((ROOT / "dags/tables.yaml").read_text().replace("patterns:\n", asks))
     found = airflow.python(
         f"""{NIGHT}
 where = dict(
-    jobs={str(ROOT / "jobs")!r}, policy={str(ROOT / "dags/tables.yaml")!r}, reports={str(airflow.home / "reports")!r},
+    jobs={str(ROOT / "jobs")!r}, policy={str(policy)!r}, reports={str(airflow.home / "reports")!r},
 )
 planned, nothing = night(["shop.orders", "shop.untouched", "shop.ledger"], ["--dry-run", "", "--full"], **where)
 where["conn_id"] = "nightkeep_spark"

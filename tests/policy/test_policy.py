@@ -233,7 +233,7 @@ def test_all_settings_can_be_written() -> None:
 def test_operations_are_the_policys_or_suit_the_format() -> None:
     loaded = policy("tables: [{name: a, table: 'paimon:/a', operations: [optimize, upgrade]}]")
     assert loaded.effective("a").operations == (Operation.OPTIMIZE, Operation.UPGRADE)
-    assert loaded.effective("paimon:/b").operations == (Operation.UPGRADE,)
+    assert loaded.effective("paimon:/b").operations == (Operation.UPGRADE, Operation.OPTIMIZE)
     assert loaded.effective("delta:/b").operations == (Operation.OPTIMIZE,)
     assert loaded.effective("iceberg:prod/b").operations == (Operation.PERSIST_DELETES, Operation.OPTIMIZE)
 
@@ -778,14 +778,18 @@ def test_explain_says_columns_curve_and_options() -> None:
 
 def test_the_nightly_policy_names_the_sample_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = load(ROOT / "dags/tables.yaml", environ={})
-    paimon = ("orders", "customers", "positions", "stock", "events_input", "untouched", "ledger")
+    paimon = (
+        "orders", "customers", "positions", "stock", "events_input", "untouched", "ledger",
+        "baskets", "visits", "parcels", "prices", "events_raw",
+    )  # fmt: skip
     delta = ("clicks", "readings", "accounts")
     assert [(t.name, t.address.location) for t in loaded.tables] == [
         *((f"shop.{name}", f"{ROOT}/.work/warehouse/paimon/shop.db/{name}") for name in paimon),
         *((f"lake.{name}", f"{ROOT}/.work/warehouse/delta/shop.db/{name}") for name in delta),
         *((f"stream.{name}", f"lake/shop.{name}") for name in ("orders", "customers")),
     ]
-    assert loaded.effective("shop.orders").settings.operations == (Operation.UPGRADE,)
+    assert loaded.effective("shop.orders").settings.operations is None
+    assert loaded.effective("shop.orders").operations == (Operation.UPGRADE, Operation.OPTIMIZE)
     assert loaded.effective("lake.clicks").settings.operations == (Operation.OPTIMIZE,)
     both = (Operation.PERSIST_DELETES, Operation.OPTIMIZE)
     assert loaded.effective("stream.orders").settings.operations == both

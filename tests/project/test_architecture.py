@@ -127,7 +127,8 @@ RIMS = {"run_group.py", "check.py", "child_process.py"}
 """Where a surprise must not end more than it is of: a night, what is known of a version that is published, and the
 process that reads for a group."""
 MANY_VERBS = {
-    "Storage", "LocalStorage", "ObjectStorage", "TableView", "PaimonView", "AppendView", "DeltaView", "IcebergView",
+    "Storage", "LocalStorage", "ObjectStorage", "MovedFolders", "TableView", "PaimonView", "AppendView", "DeltaView",
+    "IcebergView",
 }  # fmt: skip
 """Protocols that have more verbs than a class should have methods, and what implements them."""
 

@@ -13,7 +13,7 @@ from tests.formats.paimon.contents import files, leftovers
 from tests.support.breaking import Ours, pause, paused
 
 from nightkeep.formats.paimon import format as paimon_format
-from nightkeep.model import Operation, Outcome
+from nightkeep.model import Operation, Outcome, run_token
 
 
 def optimize_and_pause(pipe: Connection, table: Path, run_id: str, stage: str, settings: dict[str, object]) -> None:
@@ -28,6 +28,15 @@ def delete_and_pause(pipe: Connection, table: Path, run_id: str, stage: str, set
 
 def deleting(table: Appended, rows: str, *, before: str = "publish") -> AbstractContextManager[Ours]:
     return paused(delete_and_pause, table.folder, "ours", before, {"rows": rows})
+
+
+def update_and_pause(pipe: Connection, table: Path, run_id: str, stage: str, settings: dict[str, object]) -> None:
+    rows, sets = str(settings["rows"]), ["text = CAST(id AS STRING)"]
+    pause(pipe, lambda: operate(table, Operation.UPDATE, run_id=run_id, rows=rows, sets=sets), paimon_format, stage)
+
+
+def updating(table: Appended, rows: str, *, before: str = "publish") -> AbstractContextManager[Ours]:
+    return paused(update_and_pause, table.folder, "ours", before, {"rows": rows})
 
 
 def waiting(table: Appended, *, before: str = "publish", **settings: object) -> AbstractContextManager[Ours]:
@@ -132,6 +141,59 @@ def test_a_change_of_files_that_we_delete_from_wins(table: Appended, meanwhile: 
         document = ours.go_on()
     assert (document["outcome"], document["committed_version"]) == (Outcome.CONFLICTED, None), document["reason"]
     assert table.rows() == truth
+
+
+@pytest.mark.parametrize("before", ["publish", "link"])
+def test_rows_appended_while_we_update_stay_as_they_are(table: Appended, before: str) -> None:
+    truth = [(*row[:2], str(row[0])) if row[0] <= 30 else row for row in table.rows()]
+    with updating(table, "id <= 30", before=before) as ours:
+        table.java.write(table.folder, [("+I", 7, "d", "late")])
+        document = ours.go_on()
+    assert document["outcome"] == Outcome.VERIFIED, document["reason"]
+    assert table.rows() == sorted([*truth, (7, "d", "late")], key=repr)
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        delete_of_an_input, compaction, truncation, lambda table: table.optimize(),
+        lambda table: table.update_where("id <= 60", ["text = 'other'"]),
+    ],
+    ids=["delete", "compaction", "truncation", "optimize", "update"],
+)  # fmt: skip
+def test_a_change_of_files_that_we_update_wins(table: Appended, meanwhile: Callable[[Appended], None]) -> None:
+    """No row is there twice, old and new, and no row of the other's is lost."""
+    with updating(table, "id <= 60") as ours:
+        meanwhile(table)
+        truth = table.rows()
+        document = ours.go_on()
+    assert (document["outcome"], document["committed_version"]) == (Outcome.CONFLICTED, None), document["reason"]
+    assert table.rows() == truth and not [*table.folder.rglob(f"*nk-{run_token('ours', Operation.UPDATE)}*")]
+
+
+@pytest.mark.parametrize("what", ["delete", "compaction"])
+def test_java_gives_up_what_it_prepared_before_our_update(table: Appended, what: str) -> None:
+    """Also a compaction of files of which we hide rows: it would show them again, beside the new ones."""
+    java = table.java
+    handle = (
+        java.prepare_delete(table.folder, {names(table)[0]: [4]})
+        if what == "delete"
+        else str(java.prepare_compact(table.folder).handle)
+    )
+    assert table.update_where("id <= 60", ["text = 'new'"]).outcome is Outcome.VERIFIED
+    truth = table.rows()
+    with pytest.raises(EngineError, match=r"(?i)conflict"):
+        java.commit_prepared(handle)
+    assert table.rows() == truth
+
+
+def test_java_appends_what_it_prepared_before_our_update(table: Appended) -> None:
+    table.java.compact(table.folder)
+    assert table.update_where("id <= 60", ["text = 'new'"]).outcome is Outcome.VERIFIED
+    truth = table.rows()
+    table.java.write(table.folder, [("+I", 99, "d", "next")])
+    assert table.rows() == sorted([*truth, (99, "d", "next")], key=repr)
+    assert table.java.compact(table.folder) and table.rows() == sorted([*truth, (99, "d", "next")], key=repr)
 
 
 @pytest.mark.parametrize("what", ["delete", "compaction"])

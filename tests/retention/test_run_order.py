@@ -56,7 +56,7 @@ class Looking(Engine):
             raise said
         return _Content(version or 5, {View.RAW: said}, "all of it")
 
-    def _judge(self, before: Any, after: Any, files: _Row, *, spark: Any) -> list[Any]:
+    def _judge(self, before: Any, after: Any, files: _Row) -> list[Any]:
         same = before is None or after is None or before.views == after.views
         found = {"rows are the same": same, "files are there": not (files.absent or files.resized or files.unreadable)}
         statuses = {True: CheckStatus.PASSED, False: CheckStatus.FAILED}

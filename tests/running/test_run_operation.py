@@ -573,7 +573,7 @@ class TestDocument:
     def test_of_its_parts(self, document: dict[str, Any]) -> None:
         (commit,), planned, unit = document["commits"], document["plan"]["units"][0], document["units"][0]
         assert commit.keys() == {"version", "parent_version", "units"} | {"identity", "parent_identity"}
-        assert document["plan"].keys() == {"units"} | {"version", "notes", "clustering"}
+        assert document["plan"].keys() == {"units"} | {"version", "notes", "clustering", "clock_ms"}
         assert planned.keys() == {"partition", "bucket", "reason", "input_files", "input_bytes", "estimate"}
         assert unit.keys() == {
             "partition", "bucket", "outcome", "reason", "rows", "base_fingerprint", "candidate_fingerprint", "equal",

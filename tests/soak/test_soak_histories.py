@@ -11,14 +11,19 @@ from tests.drivers.history import History
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.random_history import (
     changelog_history,
+    element_history,
     first_row_history,
     format_history,
+    full_changelog_history,
     merge_history,
+    plain_element_history,
     plain_format_history,
     plain_history,
+    plain_snapshot_order_history,
     random_history,
+    snapshot_order_history,
 )
-from tests.formats.paimon.changelogs import told_seam
+from tests.formats.paimon.changelogs import told_by_full_seam, told_seam
 from tests.formats.paimon.two_compactions import compaction_seam
 from tests.formats.paimon.two_engines import check_history
 
@@ -27,8 +32,13 @@ COUNT = int(os.environ.get("NIGHTKEEP_HISTORIES", "0"))
 KINDS: Mapping[str, tuple[Callable[[int], History], *tuple[Any, ...]]] = {
     "whole rows": (random_history,),
     "merged rows": (merge_history,),
+    "elements": (element_history,),
+    "elements without vectors": (plain_element_history, compaction_seam),
+    "ordered by snapshot": (snapshot_order_history,),
+    "ordered by snapshot without vectors": (plain_snapshot_order_history, compaction_seam),
     "first rows": (first_row_history,),
     "changelogs": (changelog_history, told_seam),
+    "changelogs of full compactions": (full_changelog_history, told_by_full_seam),
     "without vectors": (plain_history, compaction_seam),
     "other formats": (format_history,),
     "other formats without vectors": (plain_format_history, compaction_seam),

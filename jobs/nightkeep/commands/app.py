@@ -13,7 +13,7 @@ import typer
 from nightkeep import __version__
 from nightkeep.commands.advise import advise
 from nightkeep.commands.check import check, diff
-from nightkeep.commands.delete import delete
+from nightkeep.commands.delete import delete, update
 from nightkeep.commands.exit_status import one_line
 from nightkeep.commands.reports import explain, history, release, report
 from nightkeep.commands.retention import expire, restore, sweep
@@ -66,7 +66,7 @@ def _named(verb: Callable[P, None]) -> Callable[P, None]:
 
 
 for _verb in (
-    plan, run, sql, delete, sweep, restore, expire, advise, check, diff, explain, history, release, report,
+    plan, run, sql, delete, update, sweep, restore, expire, advise, check, diff, explain, history, release, report,
 ):  # fmt: skip
     app.command()(_named(_verb))
 

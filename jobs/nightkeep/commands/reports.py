@@ -15,7 +15,7 @@ from nightkeep.reports import Unreadable
 
 
 def explain(table: options.Table, policy: options.Policy = None) -> None:
-    """The policy in force for a table, and the line each value comes from."""
+    """The policy in force for a table, the line each value comes from, and what is refused of the table."""
     print(api.explain(table, policy=policy))
 
 

@@ -20,6 +20,7 @@ class Operation(StrEnum):
     PERSIST_DELETES = "persist-deletes"
     OPTIMIZE = "optimize"
     DELETE = "delete"
+    UPDATE = "update"
     EXPIRE = "expire"
     SWEEP = "sweep"
     RESTORE = "restore"

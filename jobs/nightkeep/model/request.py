@@ -48,7 +48,8 @@ class Request:
     `max_deleted_ratio`: a file with a larger share of deleted rows is rewritten; None: the format decides.
     `task_bytes`: how much one task may hold in memory.
     `wide_bytes`: more bytes of files go through Spark's exchange; None: the format decides.
-    `rows`: a condition on the rows to delete.
+    `rows`: a condition on the rows to delete, or, with `sets`, to update.
+    `sets`: "column = expression", for each column to set.
     """
 
     operation: Operation
@@ -64,15 +65,22 @@ class Request:
     task_bytes: int = 2 << 30
     wide_bytes: int | None = None
     rows: str | None = None
+    sets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """The part of a request that is written to the table's history. Edits carry it, as a commit is staged from them."""
+    """The part of a request that is written to the table's history. Edits carry it, as a commit is staged from them.
+
+    `clock_ms`: as in Plan.
+    """
 
     operation: Operation = Operation.OPTIMIZE
     where: str | None = None
     clustering: Clustering | None = None
+    sets: tuple[tuple[str, str], ...] = ()
+    """The columns that an update sets, each with its expression in Spark SQL."""
+    clock_ms: int | None = None
 
     @classmethod
     def of(cls, request: Request) -> Intent:

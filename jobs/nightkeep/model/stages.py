@@ -54,7 +54,9 @@ class PlannedUnit(Generic[T_co]):
 class Plan(Generic[T_co]):
     """The work on one version, `base`, of one table. Printing it is the dry run.
 
-    `rows`: the condition on the rows to delete. A plan without it deletes no row.
+    `rows`: the condition on the rows to delete, or, with `sets`, to update. A plan without it changes no row.
+    `clock_ms`: the time that the table's own rule on the age of rows goes by, from planning to the check; None if none
+    of its rows expire.
     """
 
     table: Address
@@ -63,6 +65,8 @@ class Plan(Generic[T_co]):
     units: tuple[PlannedUnit[T_co], ...]
     notes: tuple[str, ...] = ()
     rows: str | None = None
+    sets: tuple[str, ...] = ()
+    clock_ms: int | None = None
 
     @property
     def version(self) -> int:
@@ -94,6 +98,7 @@ class Rewrite(Generic[E_co]):
     rows_marked: int
     findings: tuple[str, ...]
     cost: TaskCost
+    rows_expired: int = 0
 
 
 @dataclass(frozen=True, slots=True)

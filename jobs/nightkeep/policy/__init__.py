@@ -13,7 +13,7 @@ from nightkeep.policy.effective import (
 from nightkeep.policy.explain import explain_text
 from nightkeep.policy.grouping import groups
 from nightkeep.policy.overrides import Overrides
-from nightkeep.policy.settings import Check, Expire, Preset, Settings, Sweep, json_schema, suited
+from nightkeep.policy.settings import Check, Expire, Preset, Settings, Sweep, depends_on_table, json_schema, suited
 from nightkeep.policy.units import Window, format_duration, format_size, parse_duration, parse_size, parse_window
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "TablePolicy",
     "UnusableTable",
     "Window",
+    "depends_on_table",
     "explain_text",
     "format_duration",
     "format_of",

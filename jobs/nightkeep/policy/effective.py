@@ -91,7 +91,7 @@ class EffectivePolicy:
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """The operations to run, in order: those of the policy, else those of the format."""
+        """The operations to run, in order: those of the policy, else all of the format, of which some may not suit."""
         own = tuple(map(Operation, self.settings.operations or ()))
         return own or suited(self.address.format)
 

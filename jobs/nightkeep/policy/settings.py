@@ -267,17 +267,24 @@ PRESETS: Mapping[Preset, Mapping[str, object]] = MappingProxyType(
 
 OPERATIONS: Mapping[str, tuple[Operation, ...]] = MappingProxyType(
     {
-        "paimon": (Operation.UPGRADE,),
+        "paimon": (Operation.UPGRADE, Operation.OPTIMIZE),
         "delta": (Operation.OPTIMIZE,),
         "iceberg": (Operation.PERSIST_DELETES, Operation.OPTIMIZE),
     }
 )
 """The default operations of each format, for tables without any in their policy. Known without opening the table."""
+OF_KINDS: frozenset[str] = frozenset({"paimon"})
+"""Formats with several kinds of tables. Each of the default operations suits some kinds only."""
 
 
 def suited(table_format: str) -> tuple[Operation, ...]:
     """The default operations of a format, also of an unknown one."""
     return OPERATIONS.get(table_format, (Operation.OPTIMIZE,))
+
+
+def depends_on_table(table_format: str) -> bool:
+    """Whether only the table itself tells which of the default operations suit it."""
+    return table_format in OF_KINDS
 
 
 def json_schema() -> dict[str, object]:

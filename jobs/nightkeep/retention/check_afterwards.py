@@ -95,7 +95,7 @@ def check_after_removal(
 
 
 def _opinion(document: RunDocument, policy: EffectivePolicy, order: RetentionOrder, engine: Engine) -> _Opinion:
-    contents, spark = engine.contents(), engine.spark()
+    contents = engine.contents()
     before = _before(document)
     table = retained_files(open_table(policy.address), order.operation)
     present = check_files(
@@ -109,7 +109,7 @@ def _opinion(document: RunDocument, policy: EffectivePolicy, order: RetentionOrd
         unit="table", comparison=f"{present.roots} retained versions",
         absent=present.missing, resized=present.resized, unreadable=len(present.unreadable),
     )  # fmt: skip
-    results = contents.judge(before, after, files, spark=spark)
+    results = contents.judge(before, after, files)
     coverage = "; ".join([str(present), *([] if after is None else [after.coverage])])
     return _Opinion(present, results, coverage, why, after)
 

@@ -50,7 +50,7 @@ def request_of(policy: EffectivePolicy, order: RunOrder, table: OpenTable, base:
     if order.keys is not None and table.row_changes is not None:
         rows = key_condition(order.keys, table.row_changes.columns(base))
     return Request(
-        operation=order.operation, now_ms=run.now_ms, full=settings.full, rows=rows,
+        operation=order.operation, now_ms=run.now_ms, full=settings.full, rows=rows, sets=order.sets,
         # The policy's filter is for nightly runs, not for a delete.
         where=settings.where if rows is None else None,
         target_bytes=settings.target_size, allow_compacting_writers=settings.allow_compacting_writers,

@@ -22,7 +22,8 @@ class RunOrder:
     """What a caller asks for, beyond the table's policy. `reports` is the folder of documents and holds.
 
     The rows to delete are those of `rows`, a condition, or of `keys`, a file of keys; without either, no row is
-    deleted. `asked` are the caller's options, as given; a repeated run id must have the same ones.
+    deleted. With `sets`, the rows of `rows` are updated instead. `asked` are the caller's options, as given; a repeated
+    run id must have the same ones.
     """
 
     operation: Operation
@@ -31,6 +32,7 @@ class RunOrder:
     dry_run: bool = False
     rows: str | None = None
     keys: Path | None = None
+    sets: tuple[str, ...] = ()
     asked: Mapping[str, object] = field(default_factory=dict)
 
 

@@ -192,12 +192,13 @@ def _as_planned(
 
 
 def _dry_run(log: RunLog, table: OpenTable, planned: OpenPlan, workers: Callable[[], _Workers]) -> RunDocument:
-    """The document of a dry run. For a delete, data files are read to count the rows that match."""
+    """The document of a dry run. For a change of rows, data files are read to count the rows that match."""
     if planned.rows is None or table.row_changes is None:
         return log.document(Outcome.SKIPPED, "dry run: this is the plan, nothing was changed")
     tasks = [task for unit in planned.units for task in unit.tasks if not isinstance(task, Wide)]
     rows = sum(workers().mapper(table.row_changes.count_matching, tasks, label="count"))
-    reason = f"dry run: {rows:,} rows where {shortened(planned.rows)} would be hidden, nothing was changed"
+    done = "updated" if planned.sets else "hidden"
+    reason = f"dry run: {rows:,} rows where {shortened(planned.rows)} would be {done}, nothing was changed"
     return log.document(Outcome.SKIPPED, reason, extra={"matching_rows": rows})
 
 
@@ -217,7 +218,7 @@ def _work(
     ended: list[Batch] = []
     log.facts["units"] = unfinished(planned, ())
     secure(log.document(Outcome.FAILED, UNFINISHED), log.order.reports)
-    # A delete of rows is one commit: readers never see a part of it.
+    # A change of rows is one commit: readers never see a part of it.
     for batch in batches(planned, log.policy.settings.commit_size) if planned.rows is None else (planned,):
         # File names derive from the attempt, and the files of the batch before are published under theirs.
         named = replace(run, attempt=new_attempt())
@@ -247,7 +248,7 @@ def _batch(
     log: RunLog, table: OpenTable, base: Snapshot, part: OpenPlan, *,
     run: Run, workers: _Workers, earlier: Collection[int],
 ) -> Batch | None:  # fmt: skip
-    """Rewrite, prove and publish one part of the plan; None if no row matches a delete, or if nothing would change."""
+    """Rewrite, prove and publish one part of the plan; None if no row is to change, or if nothing would change."""
     lost, written = replaced(table, part.base), list[str]()
     if lost is not None:
         return _lost(table, part, lost, written)
@@ -288,8 +289,9 @@ def _proven(
         if not candidate.units:
             return None
         written[:] = candidate.staged
-        level = log.policy.settings.verify
-        return rewrites, candidate, verify(table, part, rewrites, candidate, level=level, mapper=workers.mapper)
+        level, memory = log.policy.settings.verify, log.policy.settings.task_memory
+        checked = verify(table, part, rewrites, candidate, level=level, mapper=workers.mapper, task_bytes=memory)
+        return rewrites, candidate, checked
 
 
 def _lost(table: OpenTable, part: OpenPlan, reason: str, written: Sequence[str]) -> Batch:

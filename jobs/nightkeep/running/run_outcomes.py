@@ -68,7 +68,7 @@ def end_run(log: RunLog, table: OpenTable, base: Snapshot, ended: Sequence[Batch
     except MissingFile:
         gone = f"published version {done[-1].version} is gone already: expired or rolled back"
         return log.document(outcome, "; ".join(filter(None, [reason, gone])), units=units, **extra)
-    if log.order.operation is Operation.DELETE:
+    if log.order.operation in (Operation.DELETE, Operation.UPDATE):
         extra["go_back"] = table.commits.rollback(done[0].parent_version)
     touched = [key for commit in done for key in commit.units]
     metrics = sizes(after.sizes, after, log.facts["metrics"])

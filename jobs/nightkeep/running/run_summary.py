@@ -106,6 +106,9 @@ def run_metrics(metrics: Metrics, batch: Batch) -> Metrics:
         },
         "executors": dict(Counter(totals.get("executors", {})) + Counter(cost.executor for cost in costs)),
     }
+    expired = totals.get("rows_expired", 0) + sum(rewrite.rows_expired for rewrite in batch.rewrites)
+    if expired:
+        extra["rows_expired"] = expired
     return replace(
         metrics,
         rows=(metrics.rows or 0) + sum(proof.base.rows for proof in proofs),

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from nightkeep.errors import CorruptMetadata, NightkeepError, RefusedTable, UnknownOutcome, UsageError
+from nightkeep.errors import CorruptMetadata, NightkeepError, RefusedRows, RefusedTable, UnknownOutcome, UsageError
 from nightkeep.model import Run
 from nightkeep.protocol import OpenTable
 
@@ -24,12 +24,15 @@ _LEFT: Final = (CorruptMetadata, RefusedTable, UnknownOutcome, UsageError)
 def removing_unpublished(
     table: OpenTable, run: Run, *, earlier: Collection[int], after: type[Exception]
 ) -> Iterator[None]:
-    """If the `with` block raises `after`, remove the files of this attempt, then raise it again.
+    """If the `with` block raises `after` or RefusedRows, remove the files of this attempt, then raise it again.
 
     `after` must be an error that certainly means that nothing was published.
     """
     try:
         yield
+    except RefusedRows:
+        remove_unpublished(table, run, earlier=earlier)
+        raise
     except _LEFT:
         raise
     except after:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Plan, PlannedUnit, Request
@@ -30,8 +31,43 @@ def plan(table: Table[S, U, T, E], snapshot: S, request: Request) -> Plan[T | Op
     units.sort(key=lambda unit: (-unit.estimate.read_bytes, unit.key.partition, unit.key.bucket or 0))
     always = () if rules.left_out is None else (rules.left_out,)
     notes = (note(snapshot) for note in (*(rules.notes if units else ()), *always))
-    all_notes = tuple(filter(None, notes))
-    return Plan(table.address, request.operation, snapshot.identity, tuple(units), all_notes, request.rows)
+    clock_ms = None if rules.clock is None else rules.clock(snapshot, request)
+    aged = _of_age(clock_ms) if units and clock_ms is not None else None
+    all_notes = tuple(filter(None, (*notes, aged)))
+    return Plan(
+        table.address,
+        request.operation,
+        snapshot.identity,
+        tuple(units),
+        all_notes,
+        request.rows,
+        request.sets,
+        clock_ms,
+    )
+
+
+def _of_age(clock_ms: int) -> str:
+    clock = datetime.fromtimestamp(clock_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return f"rows of these units that have expired by {clock} go"
+
+
+def refusals(table: Table[S, U, T, E], snapshot: S, request: Request) -> tuple[str, ...]:
+    """Every feature of the table that the operation is refused for, with advice. Empty if a plan can be made of it.
+
+    Reads metadata only. Raises UsageError for a request that no plan can be made of.
+    """
+    found = []
+    for refuse in _rules(table, request).refuse:
+        try:
+            refuse(snapshot, request)
+        except RefusedTable as refusal:
+            found.append(refusal)
+    if not found and request.rows is None:
+        try:
+            plan(table, snapshot, request)
+        except RefusedTable as refusal:
+            found.append(refusal)
+    return tuple(f"{refusal.feature}; {refusal.advice}" for refusal in found)
 
 
 def batches(planned: Plan[T], commit_bytes: int) -> Iterator[Plan[T]]:

@@ -33,21 +33,25 @@ from nightkeep.model import (
     View,
 )  # fmt: skip
 from nightkeep.protocol import E, Gate, OpenWide, Positions, S, Snapshot, T, Table, U
+from nightkeep.sql_text.rows.expression import UnfitValueError
 from nightkeep.sql_text.rows.parse import rows_where
-from nightkeep.sql_text.rows.polars_condition import staying
+from nightkeep.sql_text.rows.parse_assignments import assignments
+from nightkeep.sql_text.rows.polars_condition import matching, staying
+from nightkeep.sql_text.rows.polars_expression import expected_rows
 from nightkeep.stages.base_version import another
 from nightkeep.tasks import CostMeter, Mapper
 
 
 def verify(
     table: Table[S, U, T, E], plan: Plan[T | OpenWide], rewrites: Sequence[Rewrite[E]], candidate: Candidate, *,
-    level: VerifyLevel, mapper: Mapper,
+    level: VerifyLevel, mapper: Mapper, task_bytes: int | None = None,
 ) -> Verified[T | OpenWide, E] | Mismatch | Conflicted:  # fmt: skip
     """Prove every touched unit of the candidate against the planned version, both read from storage.
 
-    Base: the planned version, merged on read, without the rows that the plan deletes. Candidate: the staged version as
-    readers of the published one see it: its raw data files through its deletion vectors, or merged on read. Conflicted
-    if another version now has the planned one's number.
+    Base: the planned version, merged on read, without rows that the plan deletes or that expire, and with those that it
+    updates as they are set. Candidate: the staged version as readers of the published one see it: its raw data files
+    through its deletion vectors, or merged on read. Conflicted if another version now has the planned one's number.
+    `task_bytes`: what a proof may hold in memory; None leaves it to the format.
     """
     try:
         staged = table.staged(candidate)
@@ -58,9 +62,13 @@ def verify(
     if lost is not None:
         return Conflicted(tuple((key, lost) for key in candidate.units))
     pairs = _pairs(table.units(base), table.units(staged), candidate)
-    faults = (*_identity_faults(plan, candidate, staged), *table.gate.faults(base, staged, candidate.units))
-    parts = [part for pair in pairs for part in table.gate.pieces(*pair)]
-    proofs = _joined(mapper(_ProofTask(table.gate, level, plan.rows), parts, label="verify"))
+    faults = (
+        *_identity_faults(plan, candidate, staged),
+        *_clock_faults(plan, table.gate.clock(staged)),
+        *table.gate.faults(base, staged, candidate.units),
+    )
+    parts = [part for pair in pairs for part in table.gate.pieces(*_within(table.gate, pair, task_bytes))]
+    proofs = _joined(mapper(_ProofTask(table.gate, level, plan.rows, plan.sets, plan.clock_ms), parts, label="verify"))
     if faults or not all(proof.proven for proof in proofs):
         return Mismatch(proofs, faults)
     return Verified(plan, candidate, tuple(rewrites), proofs, level)
@@ -76,6 +84,11 @@ def _identity_faults(plan: Plan[object], candidate: Candidate, staged: Snapshot)
         yield f"candidate says it is version {staged.version}, expected {candidate.version}"
     if staged.changes_rows is not (plan.rows is not None):
         yield f"candidate says that its commit changes rows: {staged.changes_rows}, expected {not staged.changes_rows}"
+
+
+def _clock_faults(plan: Plan[object], stated: int | None) -> Iterator[str]:
+    if stated != plan.clock_ms:
+        yield f"candidate says that rows expired by the clock {stated}, expected the planned {plan.clock_ms}"
 
 
 def _pairs(base: Sequence[U], staged: Sequence[U], candidate: Candidate) -> list[tuple[U, U]]:
@@ -106,19 +119,29 @@ def _added(left: UnitProof, right: UnitProof) -> UnitProof:
     return UnitProof(left.key, base, candidate, left.faults + right.faults, cost)
 
 
+def _within(gate: Gate[S, U], pair: tuple[U, U], task_bytes: int | None) -> tuple[U, U]:
+    base, candidate = pair
+    return pair if task_bytes is None else (gate.within(base, task_bytes), gate.within(candidate, task_bytes))
+
+
 @dataclass(frozen=True, slots=True)
 class _ProofTask(Generic[S, U]):
     gate: Gate[S, U]
     level: VerifyLevel
     deleted: str | None
+    sets: tuple[str, ...] = ()
+    clock_ms: int | None = None
 
     def __call__(self, pair: tuple[U, U]) -> UnitProof:
-        # For a delete, a row that both sides have at the same place may be one that should be gone.
-        level = self.level if self.deleted is None else VerifyLevel.FULL
-        return prove(self.gate, *pair, level=level, deleted=self.deleted)
+        # If rows go, a row that both sides have at the same place may be one that should be gone.
+        level = self.level if self.deleted is None and self.clock_ms is None else VerifyLevel.FULL
+        return prove(self.gate, *pair, level=level, deleted=self.deleted, sets=self.sets, clock_ms=self.clock_ms)
 
 
-def prove(gate: Gate[S, U], base: U, candidate: U, *, level: VerifyLevel, deleted: str | None = None) -> UnitProof:
+def prove(
+    gate: Gate[S, U], base: U, candidate: U, *,
+    level: VerifyLevel, deleted: str | None = None, sets: tuple[str, ...] = (), clock_ms: int | None = None,
+) -> UnitProof:  # fmt: skip
     """The proof of one unit. At level `touched`, rows that both sides have at the same place of the same file are
     counted but not hashed."""
     meter = CostMeter()
@@ -132,7 +155,8 @@ def prove(gate: Gate[S, U], base: U, candidate: U, *, level: VerifyLevel, delete
         # The base is readable, so the damage is in our own candidate.
         common, fingerprint, faults = {}, Fingerprint(), (str(damage),)
     kept = Fingerprint(rows=sum(len(bitmap) for bitmap in common.values()))
-    expected = _total(_staying(_seen(gate, base, _without(truth, common), View.MERGED), deleted))
+    staying = _changed(_seen(gate, base, _without(truth, common), View.MERGED), deleted, sets)
+    expected = _total(staying if clock_ms is None else (gate.unexpired(base, batch, clock_ms) for batch in staying))
     return UnitProof(base.key, kept + expected, kept + fingerprint, faults, meter.cost())
 
 
@@ -148,10 +172,25 @@ def _seen(gate: Gate[S, U], unit: U, positions: Positions, view: View) -> Iterat
     return chain(gate.rows(unit, positions), gate.merged(unit, view))
 
 
-def _staying(batches: Iterable[pa.RecordBatch], deleted: str | None) -> Iterator[pa.RecordBatch]:
-    """The rows for which the condition is not true: false or unknown."""
+def _changed(
+    batches: Iterable[pa.RecordBatch], condition: str | None, sets: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    """The rows for which the condition is not true, false or unknown; of an update also the others, as they are set."""
     for batch in batches:
-        yield batch if deleted is None else staying(rows_where(deleted, batch.schema), batch)
+        if condition is None:
+            yield batch
+            continue
+        test = rows_where(condition, batch.schema)
+        yield staying(test, batch)
+        if sets:
+            yield _as_set(sets, matching(test, batch))
+
+
+def _as_set(sets: tuple[str, ...], batch: pa.RecordBatch) -> pa.RecordBatch:
+    try:
+        return expected_rows(assignments(sets, batch.schema), batch)
+    except UnfitValueError as failure:
+        raise EvidenceError("rows to update", "values that fit, as the rewrite found", str(failure)) from failure
 
 
 def _total(batches: Iterable[pa.RecordBatch]) -> Fingerprint:

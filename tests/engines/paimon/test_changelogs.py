@@ -2,61 +2,29 @@
 
 import shutil
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import Compaction, Layout, Writer
 from tests.formats.paimon.changelogs import Change, applied
+from tests.formats.paimon.followed import COLUMNS, ENGINES, created, read, write
 from tests.formats.paimon.gate.test_sabotage import renumber
 from tests.formats.paimon.keeping import expired, live_names, names, orphans
 from tests.formats.paimon.upgrade import upgrade
 
 from nightkeep.model import Outcome
 
-COLUMNS = [("k", "INT NOT NULL"), ("n", "BIGINT"), ("note", "STRING")]
 OPTIONS = {
     "bucket": "2", "deletion-vectors.enabled": "true", "write-only": "true", "changelog-producer": "lookup",
     "snapshot.num-retained.min": "1",
 }  # fmt: skip
-ENGINES: Mapping[str, Mapping[str, str]] = {
-    "deduplicate": {},
-    "by sequence": {"sequence.field": "n"},
-    "silent": {
-        "changelog-producer.row-deduplicate": "true", "changelog-producer.row-deduplicate-ignore-fields": "note",
-    },
-    "partial-update": {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
-    "aggregation": {
-        "merge-engine": "aggregation", "fields.n.aggregate-function": "sum",
-        "aggregation.remove-record-on-delete": "true",
-    },
-}  # fmt: skip
-Rows = dict[tuple[Any, ...], Change]
-
-
-def created(engine: PaimonJava, table: Path, options: Mapping[str, str]) -> Path:
-    engine.create(table, Layout(COLUMNS, ["k"], options={**OPTIONS, **options}))
-    write(engine, table, 0)
-    return table
-
-
-def write(engine: PaimonJava, table: Path, number: int) -> None:
-    """Each round meets rows of earlier ones again, deletes some of them, and leaves some as they are."""
-    keys = range(10 * number, 10 * number + 40)
-    rows = [("-D" if number and k % 7 == number else "+I", k, number if k % 2 else 3, f"{number % 2}") for k in keys]
-    engine.write(table, rows, Writer(user="writer"))
-
-
-def read(engine: PaimonJava, table: Path) -> Rows:
-    return {(row[0],): tuple(row) for row in engine.read(table).rows}
 
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_a_reader_that_follows_sees_the_same_as_from_java(name: str, paimon_java: PaimonJava, tmp_path: Path) -> None:
     """One reader goes on all the time, one is stopped and resumed after every commit."""
-    ours = created(paimon_java, tmp_path / "ours", ENGINES[name])
+    ours = created(paimon_java, tmp_path / "ours", {**OPTIONS, **ENGINES[name]})
     java = Path(shutil.copytree(ours, tmp_path / "java"))
     going_on = {table: paimon_java.open_stream(table) for table in (ours, java)}
     seen: dict[Path, list[Change]] = {table: list(paimon_java.follow(going_on[table]).rows) for table in (ours, java)}
@@ -82,7 +50,7 @@ def test_a_reader_that_follows_sees_the_same_as_from_java(name: str, paimon_java
 
 
 def test_each_commit_of_a_run_tells_its_own_buckets(paimon_java: PaimonJava, tmp_path: Path) -> None:
-    table = created(paimon_java, tmp_path / "t", {})
+    table = created(paimon_java, tmp_path / "t", OPTIONS)
     assert upgrade(table, commit_size="1B").outcome is Outcome.VERIFIED
     held = read(paimon_java, table)
     write(paimon_java, table, 1)
@@ -145,7 +113,7 @@ def test_a_lifted_row_is_told_as_readers_see_it(paimon_java: PaimonJava, tmp_pat
 def test_changes_outlive_their_snapshots_where_java_keeps_them(paimon_java: PaimonJava, tmp_path: Path) -> None:
     """Long-lived changelogs: Java's expiry puts them aside, and a reader that was away goes on with them."""
     table = created(
-        paimon_java, tmp_path / "t", {"snapshot.num-retained.max": "9", "changelog.num-retained.max": "100"}
+        paimon_java, tmp_path / "t", {**OPTIONS, "snapshot.num-retained.max": "9", "changelog.num-retained.max": "100"}
     )
     for number in range(1, 4):
         assert upgrade(table).outcome is Outcome.VERIFIED
@@ -166,7 +134,9 @@ def test_changes_outlive_their_snapshots_where_java_keeps_them(paimon_java: Paim
 
 def test_expiry_takes_the_changelogs_of_what_expires(paimon_java: PaimonJava, tmp_path: Path) -> None:
     """Nightkeep's and Java's expiry leave the same files of a history that both have compacted."""
-    ours = created(paimon_java, tmp_path / "ours", {"snapshot.time-retained": "0 ms", "snapshot.num-retained.max": "2"})
+    ours = created(
+        paimon_java, tmp_path / "ours", {**OPTIONS, "snapshot.time-retained": "0 ms", "snapshot.num-retained.max": "2"}
+    )
     for number in range(1, 4):
         assert upgrade(ours).outcome is Outcome.VERIFIED
         write(paimon_java, ours, 2 * number)

@@ -23,7 +23,7 @@ from tests.support.extended import some_extended
 
 from nightkeep.checking.check import check
 from nightkeep.formats.paimon.data.columns import SEQUENCE
-from nightkeep.formats.paimon.rewrite import rewrite
+from nightkeep.formats.paimon.rewrite import rewrite, winners
 from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask
 from nightkeep.kernels import merge
 from nightkeep.model import Address, Fingerprint, Operation, Outcome, TaskCost, UnitProof, Verified, VerifyLevel
@@ -172,15 +172,15 @@ def test_either_operation_refuses_the_other_kind_of_table(paimon_java: PaimonJav
 
 
 Patch = Callable[[pytest.MonkeyPatch], None]
-_winners, _rewrite, merge_sorted = rewrite._winners, rewrite.rewrite, rewrite.merge_sorted
+_winners, _rewrite, merge_sorted = winners.winners, rewrite.rewrite, rewrite.merge_sorted
 
 
 def tombstones_go_too_early(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(rewrite, "_winners", lambda rows, bucket, **_: _winners(rows, bucket, drops_retracts=True))
+    patch.setattr(rewrite, "winners", lambda rows, bucket, **_: _winners(rows, bucket, drops_retracts=True))
 
 
 def tombstones_never_go(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(rewrite, "_winners", lambda rows, bucket, **_: _winners(rows, bucket, drops_retracts=False))
+    patch.setattr(rewrite, "winners", lambda rows, bucket, **_: _winners(rows, bucket, drops_retracts=False))
 
 
 def an_older_row_wins(patch: pytest.MonkeyPatch) -> None:
@@ -188,11 +188,11 @@ def an_older_row_wins(patch: pytest.MonkeyPatch) -> None:
         descending = [merge.OrderBy(by.column, merge.Direction.DESCENDING) for by in order]
         return merge.keep_latest(rows, keys=keys, order=descending)
 
-    patch.setattr(rewrite, "keep_latest", oldest)
+    patch.setattr(winners, "keep_latest", oldest)
 
 
 def a_key_is_lost(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(rewrite, "_winners", lambda rows, bucket, **how: _winners(rows, bucket, **how)[1:])
+    patch.setattr(rewrite, "winners", lambda rows, bucket, **how: _winners(rows, bucket, **how)[1:])
 
 
 def changed_chunks(change: Callable[[pa.Table], pa.Table]) -> Patch:

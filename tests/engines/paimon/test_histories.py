@@ -11,13 +11,18 @@ import pytest
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.random_history import (
     changelog_history,
+    element_history,
     first_row_history,
     format_history,
+    full_changelog_history,
     merge_history,
+    plain_element_history,
     plain_format_history,
     plain_history,
+    plain_snapshot_order_history,
+    snapshot_order_history,
 )
-from tests.formats.paimon.changelogs import told_seam
+from tests.formats.paimon.changelogs import told_by_full_seam, told_seam
 from tests.formats.paimon.two_compactions import compaction_seam
 from tests.formats.paimon.two_engines import check_history
 from tests.support.extended import some_extended
@@ -35,6 +40,28 @@ def test_an_upgrade_does_what_java_does(seed: int, paimon_java: PaimonJava, tmp_
 @pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=4))
 def test_an_upgrade_merges_rows_as_java_does(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path, merge_history)
+
+
+@pytest.mark.parametrize("seed", some_extended(FEWER, keep=2))
+def test_an_upgrade_joins_elements_as_java_does(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
+    check_history(paimon_java, seed, tmp_path, element_history)
+
+
+@pytest.mark.parametrize("seed", some_extended(FEWER, keep=2))
+def test_a_compaction_without_vectors_joins_elements(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
+    check_history(paimon_java, seed, tmp_path, plain_element_history, compaction_seam)
+
+
+@pytest.mark.parametrize("seed", some_extended(FEWER, keep=2))
+def test_an_upgrade_orders_rows_by_snapshot(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
+    check_history(paimon_java, seed, tmp_path, snapshot_order_history)
+
+
+@pytest.mark.parametrize("seed", some_extended(FEWER, keep=2))
+def test_a_compaction_without_vectors_orders_rows_by_snapshot(
+    seed: int, paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    check_history(paimon_java, seed, tmp_path, plain_snapshot_order_history, compaction_seam)
 
 
 @pytest.mark.parametrize("seed", some_extended(FEWER, keep=2))
@@ -64,3 +91,10 @@ def test_a_compaction_without_vectors_reads_and_writes_files_of_other_formats(
 @pytest.mark.parametrize("seed", some_extended(FEWER, keep=4))
 def test_an_upgrade_tells_streaming_readers_what_java_tells(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path, changelog_history, told_seam)
+
+
+@pytest.mark.parametrize("seed", some_extended(FEWER, keep=2))
+def test_full_compactions_tell_streaming_readers_what_java_tells(
+    seed: int, paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    check_history(paimon_java, seed, tmp_path, full_changelog_history, told_by_full_seam)

@@ -24,7 +24,10 @@ from nightkeep.sql_text.rows.typed_literals import spelled
 from nightkeep.tasks import inline, inline_exchange
 
 SHOP = Path(__file__).parents[3] / "samples" / "paimon" / "shop.db"
-SAMPLES = ("orders", "customers", "positions", "stock", "events_input", "untouched", "ledger")
+SAMPLES = (
+    "orders", "customers", "positions", "stock", "events_input", "untouched", "ledger",
+    "baskets", "visits", "parcels", "prices", "events_raw",
+)  # fmt: skip
 HISTORIES = tuple(f"{kind}-{seed}" for seed in range(100, 112) for kind in ("plain", "merging"))
 FILTERS = 12
 OPS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
