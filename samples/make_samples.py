@@ -169,7 +169,126 @@ def ledger(engine: PaimonJava, table: Path) -> None:
     story.commit([["+U", n, f"entry {n} again"] for n in range(0, 200, 5)])
 
 
-SAMPLES = (orders, customers, positions, stock, events_input, untouched, ledger)
+def baskets(engine: PaimonJava, table: Path) -> None:
+    """Partial updates by two writers: each has a sequence group, late changes and nulls."""
+    layout = Layout(
+        columns=[
+            ("basket_id", "BIGINT NOT NULL"),
+            ("items", "INT"),
+            ("total", "DECIMAL(10, 2)"),
+            ("changed_at", "INT"),
+            ("paid", "BOOLEAN"),
+            ("payments", "BIGINT"),
+            ("paid_at", "INT"),
+        ],
+        primary_keys=["basket_id"],
+        options=_options(
+            bucket="2",
+            **{
+                "merge-engine": "partial-update",
+                "fields.changed_at.sequence-group": "items,total",
+                "fields.paid_at.sequence-group": "paid,payments",
+                "fields.payments.aggregate-function": "sum",
+            },
+        ),
+    )
+    random = Random(8)
+    story = Story(engine, table, layout)
+    story.commit([_basket(n, 0, random) for n in range(2500)])
+    story.compact(full=True)
+    for step in range(1, 5):
+        story.commit([_basket(n, step, random) for n in random.sample(range(2500 + 40 * step), 150)])
+
+
+def visits(engine: PaimonJava, table: Path) -> None:
+    """Aggregation: sums, a maximum, and the last value that is not null; some rows take back what others added."""
+    layout = Layout(
+        columns=[
+            ("page", "STRING NOT NULL"),
+            ("day", "DATE NOT NULL"),
+            ("views", "BIGINT"),
+            ("longest", "INT"),
+            ("referrer", "STRING"),
+        ],
+        primary_keys=["page", "day"],
+        options=_options(
+            bucket="2",
+            **{
+                "merge-engine": "aggregation",
+                "fields.views.aggregate-function": "sum",
+                "fields.longest.aggregate-function": "max",
+                "fields.longest.ignore-retract": "true",
+                "fields.referrer.aggregate-function": "last_non_null_value",
+            },
+        ),
+    )
+    random = Random(9)
+    story = Story(engine, table, layout)
+    story.commit([_visit(n, random) for n in range(2400)])
+    story.compact(full=True)
+    for step in range(3):
+        changed = random.choices(range(2300, 2460), k=120)
+        story.commit([_visit(n, random, kind="-U" if (n + step) % 9 == 0 else "+I") for n in changed])
+
+
+def parcels(engine: PaimonJava, table: Path) -> None:
+    """changelog-producer=lookup: streaming readers follow the table, and compaction tells them what changed."""
+    layout = Layout(
+        columns=[("parcel_id", "STRING NOT NULL"), ("status", "STRING"), ("place", "STRING"), ("weight", "DOUBLE")],
+        primary_keys=["parcel_id"],
+        options=_options(bucket="2", **{"changelog-producer": "lookup", "changelog-producer.row-deduplicate": "true"}),
+    )
+    random = Random(10)
+    story = Story(engine, table, layout)
+    story.commit([_parcel(n, random) for n in range(2000)])
+    story.compact(full=True)
+    for first_new in (2000, 2030, 2060):
+        changed = random.sample(range(first_new), 70)
+        rows = [_parcel(n, random, kind="-D" if i % 7 == 0 else "+U") for i, n in enumerate(changed)]
+        story.commit(rows + [_parcel(n, random) for n in range(first_new, first_new + 30)])
+
+
+def prices(engine: PaimonJava, table: Path) -> None:
+    """No deletion vectors: readers merge a compacted run and six newer ones."""
+    layout = Layout(
+        columns=[
+            ("sku", "INT NOT NULL"),
+            ("currency", "STRING NOT NULL"),
+            ("price", "DECIMAL(9, 2)"),
+            ("since", "DATE"),
+        ],
+        primary_keys=["sku", "currency"],
+        options={"bucket": "2", "write-only": "true"},
+    )
+    random = Random(11)
+    story = Story(engine, table, layout)
+    story.commit([_price(n, random) for n in range(2600)])
+    story.compact(full=True)
+    for _ in range(6):
+        changed = random.sample(range(2700), 160)
+        story.commit([_price(n, random, kind="-D" if i % 8 == 0 else "+U") for i, n in enumerate(changed)])
+
+
+def events_raw(engine: PaimonJava, table: Path) -> None:
+    """No primary key: many small files of two days, and vectors over two of them."""
+    layout = Layout(
+        columns=[("day", "DATE NOT NULL"), ("at", "TIMESTAMP(3)"), ("device", "INT"), ("value", "DOUBLE")],
+        partition_keys=["day"],
+        options={"bucket": "-1", "write-only": "true", "deletion-vectors.enabled": "true"},
+    )
+    random = Random(12)
+    story = Story(engine, table, layout)
+    commits = [[_reading(commit * 200 + n, random) for n in range(200)] for commit in range(12)]
+    story.commit(commits[0])
+    first = engine.files(table)
+    for rows in commits[1:]:
+        story.commit(rows)
+    engine.delete_positions(table, {file.name: range(0, 60, 7) for file in first}, user="shop-writer")
+
+
+SAMPLES = (
+    orders, customers, positions, stock, events_input, untouched, ledger, baskets, visits, parcels, prices, events_raw,
+)  # fmt: skip
 
 POSITION_COLUMNS = (
     ("device", "INT NOT NULL"),
@@ -276,6 +395,44 @@ def _measured(number: int, at: datetime, random: Random) -> Row:
 
 def _stock(number: int, random: Random, *, kind: str = "+I") -> Row:
     return [kind, 500 + number // 3, number % 3, random.randrange(1000), f"shelf {random.randrange(40)}"]
+
+
+def _basket(number: int, step: int, random: Random) -> Row:
+    """A change of one of the two writers, whose time may be before that of an earlier one; at first, of both."""
+    at = 1000 * step + random.randrange(1500)
+    items = [random.randrange(1, 20), f"{random.randrange(100, 50_000) / 100:.2f}", at]
+    payment = [random.random() < 0.8, random.randrange(1, 3), at]
+    nothing = [None, None, None]
+    if step:
+        items, payment = (items, nothing) if random.random() < 0.6 else (nothing, payment)
+    return ["+I", number, *(None if random.random() < 0.05 else value for value in items), *payment]
+
+
+def _visit(number: int, random: Random, *, kind: str = "+I") -> Row:
+    referrer = random.choice((None, None, "search", "mail", "partner"))
+    return [kind, f"/goods/{number // 2}", DAYS[number % 2], random.randrange(1, 9), random.randrange(600), referrer]
+
+
+def _parcel(number: int, random: Random, *, kind: str = "+I") -> Row:
+    status = random.choice(("packed", "sent", "at the border", "delivered"))
+    return [kind, f"P{number:06d}", status, random.choice(("Basel", "Lyon", "Graz")), random.randrange(100, 9000) / 8]
+
+
+def _price(number: int, random: Random, *, kind: str = "+I") -> Row:
+    price = f"{random.randrange(99, 99_999) / 100:.2f}"
+    return [
+        kind,
+        number // 2,
+        ("EUR", "CHF")[number % 2],
+        None if random.random() < 0.03 else price,
+        random.choice(DAYS),
+    ]
+
+
+def _reading(number: int, random: Random) -> Row:
+    at = START + timedelta(seconds=number * 31)
+    value = None if random.random() < 0.05 else random.gauss(20, 5)
+    return ["+I", DAYS[number % 2], at.strftime("%Y-%m-%dT%H:%M:%S.000"), random.randrange(40), value]
 
 
 def _changes(numbers: Sequence[int], state: dict[int, Row], step: int) -> Iterator[Row]:
