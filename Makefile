@@ -11,7 +11,7 @@ export GX_ANALYTICS_ENABLED := false
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lock tables nightly weekly test test-extended test-quick docs-test coverage lint soak bench-paimon bench-delta bench-iceberg bench-sweep bench-reader bench-kernels samples wheel clean
+.PHONY: help environment lock tables nightly weekly test test-extended test-quick docs-test coverage lint soak bench-paimon bench-memory bench-delta bench-iceberg bench-sweep bench-reader bench-kernels samples wheel clean
 
 help:
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 16
@@ -115,6 +115,9 @@ soak: environment  ## long random histories against the engines, damaged metadat
 
 bench-paimon: environment  ## upgrade and compaction against Paimon Java (BENCH="--engine partial-update", "--no-vectors")
 	PYTHONPATH=. $(BIN)/python benches/bench_paimon.py $(BENCH)
+
+bench-memory: environment  ## peak memory of a task on a Paimon bucket, and on one of ten times its size (BENCH="--rows 4")
+	PYTHONPATH=. $(BIN)/python benches/bench_memory.py $(BENCH)
 
 bench-delta: environment  ## the Z-order against delta-spark and delta-rs, side by side
 	PYTHONPATH=. $(BIN)/python benches/bench_delta.py
