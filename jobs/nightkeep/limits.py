@@ -55,6 +55,9 @@ MEMORY: Final = Limit("NIGHTKEEP_MAX_MEMORY_BYTES", 0, "bytes of memory, of the 
 """0 means nine tenths of the memory of the machine or container. With more, the kernel would end the process."""
 READING: Final = Limit("NIGHTKEEP_MAX_READING_SECONDS", 3600, "seconds to read the metadata of one table of a group")
 """The largest tables of the benches are planned in minutes; a task of a group may take six hours by default."""
+READER_SECONDS: Final = Limit("NIGHTKEEP_MAX_READER_SECONDS", 3600, "seconds for another engine to read a version")
+READER_MEMORY: Final = Limit("NIGHTKEEP_MAX_READER_BYTES", 4 << 30, "bytes of memory of another engine's process")
+"""Engines read in batches of a few MB, by as many threads as there are cores."""
 
 
 class _Watch:

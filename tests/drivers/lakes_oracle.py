@@ -35,9 +35,8 @@ class Lakes(Engine):
     """
 
     def __init__(self, *, timeout: float = 120.0) -> None:
-        python = locked_environment("lakes", _REQUIREMENTS) / "bin" / "python"
         scratch = self._folder("nightkeep-lakes-")
-        command = [str(python), "-m", "tests.drivers.lakes_server"]
+        command = [str(lakes_python()), "-m", "tests.drivers.lakes_server"]
         self._start(command, timeout=timeout, env=python_environment(scratch))
         self._numbers = count()
 
@@ -143,6 +142,10 @@ class Lakes(Engine):
     ) -> dict[str, Any]:
         fields = {"columns": list(columns), "target_size": target_size, "codec": codec}
         return dict(self._lines.request("optimize", {**_of(table), **fields}))
+
+
+def lakes_python() -> Path:
+    return locked_environment("lakes", _REQUIREMENTS) / "bin" / "python"
 
 
 def _of(table: Path | str | Handle) -> dict[str, Any]:

@@ -28,11 +28,7 @@ class PyPaimon(Engine):
     """One process of pypaimon's environment, which uv builds on first use."""
 
     def __init__(self, *, timeout: float = 120.0) -> None:
-        command = [
-            str(locked_environment("pypaimon", _REQUIREMENTS) / "bin" / "python"),
-            "-m",
-            "tests.drivers.pypaimon_server",
-        ]
+        command = [str(pypaimon_python()), "-m", "tests.drivers.pypaimon_server"]
         scratch = self._folder("nightkeep-pypaimon-")
         self._start(command, timeout=timeout, env=python_environment(scratch))
 
@@ -51,6 +47,10 @@ class PyPaimon(Engine):
         fields = {"table": str(Path(table).absolute()), "rows": [list(row) for row in rows]}
         result: dict[str, Any] = self._lines.request("write", fields)
         return int(result["snapshot"])
+
+
+def pypaimon_python() -> Path:
+    return locked_environment("pypaimon", _REQUIREMENTS) / "bin" / "python"
 
 
 def cut_to_micros(row: Sequence[Any]) -> tuple[Any, ...]:

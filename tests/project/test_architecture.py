@@ -37,11 +37,12 @@ EDGES = {
     "stages": "errors kernels model protocol sql_text tasks",
     "reading": "errors kernels model protocol sql_text",
     "running": "errors formats model policy protocol reports sql_text stages tasks",
-    "checking": "errors formats model policy reports spark",
+    "other_readers": "errors formats kernels limits model protocol reading reports",
+    "checking": "errors formats model other_readers policy reports spark",
     "retention": "errors formats model policy protocol reports running spark storage",
     "groups": "checking errors formats limits model policy redaction reports retention running spark",
-    "api": "clustering errors formats groups model policy protocol reading redaction reports retention running spark "
-    "sql_text tasks",
+    "api": "clustering errors formats groups model other_readers policy protocol reading redaction reports retention "
+    "running spark sql_text tasks",
     "commands": "api errors formats groups model policy redaction reports retention",
     "__main__": "commands",
 }
@@ -123,9 +124,9 @@ BASES = {
 }  # fmt: skip
 TREES = {"errors.py", "operators.py", "settings.py"}
 """Modules whose classes may inherit from each other."""
-RIMS = {"run_group.py", "check.py", "child_process.py"}
-"""Where a surprise must not end more than it is of: a night, what is known of a version that is published, and the
-process that reads for a group."""
+RIMS = {"run_group.py", "check.py", "child_process.py", "engine_script.py"}
+"""Where a surprise must not end more than it is of: a night, what is known of a version that is published, the process
+that reads for a group, and the one of another engine."""
 MANY_VERBS = {
     "Storage", "LocalStorage", "ObjectStorage", "MovedFolders", "TableView", "PaimonView", "AppendView", "DeltaView",
     "IcebergView",

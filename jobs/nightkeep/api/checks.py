@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from nightkeep.api.place import find_place, start_engine
 from nightkeep.errors import EvidenceError, RefusedTable, UsageError
 from nightkeep.formats import open_table
-from nightkeep.model.check_values import CheckRequest
+from nightkeep.model.check_values import READS, CheckRequest
+from nightkeep.other_readers.agreement import with_other_reader
+from nightkeep.other_readers.reader_process import OtherReader
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports.check_report import CheckReport, DiffReport
 
@@ -20,17 +22,26 @@ if TYPE_CHECKING:
 
 def check(
     table: str, *, version: int | None = None, base: int | None = None, policy: str | Path | None = None,
-    reports: str | Path | None = None, master: str = "local[*]", spark: SparkSession | None = None,
+    reports: str | Path | None = None, reader: str | None = None, master: str = "local[*]",
+    spark: SparkSession | None = None,
 ) -> CheckReport:  # fmt: skip
-    """Check a published version, by default the latest, with Spark SQL and Great Expectations."""
+    """Check a published version, by default the latest, with Spark SQL and Great Expectations.
+
+    `reader` is one more engine that reads the version and its parent: the name of its package, `deltalake`, `duckdb`,
+    `pyiceberg` or `pypaimon`, or `NAME=PYTHON` where another Python has it. By default the policy says.
+    """
     chosen = find_place(policy, reports).policy.effective(table)
+    other = _other_reader(chosen, reader)
     _require_versions(chosen, {"--version": version, "--base": base})
     request = CheckRequest(
         address=chosen.address, version=version, base_version=base,
         byte_budget=chosen.settings.check.byte_budget, commit_user=None,
     )  # fmt: skip
     with start_engine(chosen, master, spark) as engine:
-        return engine.checker().check(request, spark=engine.spark())
+        report = engine.checker().check(request, spark=engine.spark())
+    if other is None:
+        return report
+    return with_other_reader(report, chosen.address, other, byte_budget=request.byte_budget)
 
 
 def diff(
@@ -42,6 +53,16 @@ def diff(
     _require_versions(chosen, {"--version": version, "--other": other})
     with start_engine(chosen, master, spark) as engine:
         return engine.differ().diff(chosen.address, version, other, spark=engine.spark())
+
+
+def _other_reader(chosen: EffectivePolicy, said: str | None) -> OtherReader | None:
+    """The engine that the call asks for, else the policy. Raises UsageError for one that reads no such tables."""
+    named = said or chosen.settings.check.reader
+    other = None if named is None else OtherReader.parse(named)
+    if other is not None and said is not None and chosen.address.format not in READS[other.name]:
+        able = ", ".join(name for name, formats in READS.items() if chosen.address.format in formats) or "none"
+        raise UsageError(f"--reader: expected one that reads {chosen.address.format} ({able}), found {other.name}")
+    return other
 
 
 def _require_versions(chosen: EffectivePolicy, versions: Mapping[str, int | None]) -> None:

@@ -21,7 +21,13 @@ from nightkeep.checking.unit_fingerprints import UnitFacts, compare_rows, measur
 from nightkeep.errors import NightkeepError, RefusedTable, UsageError
 from nightkeep.model import UnitKey, View
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports.check_report import CheckReport, Difference, ExpectationResult, UnitDifference
+from nightkeep.reports.check_report import (
+    CheckReport,
+    ComparedVersions,
+    Difference,
+    ExpectationResult,
+    UnitDifference,
+)
 from nightkeep.reports.document import CheckStatus
 from nightkeep.spark.view import Side, TableVersion, TableView, UnitState, gone_meanwhile, open_view, replaced
 
@@ -95,11 +101,16 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
     # If the version was removed during the check, its files are missing, and a difference proves nothing.
     gone = gone_meanwhile(relation, target) if report.status is CheckStatus.FAILED else None
     identity = None if target.identity is None else str(target.identity)
-    return (
-        _replaced(gone)
-        if gone
-        else replace(report, coverage=_coverage(relation, base, target, touched, chosen), identity=identity)
-    )
+    if gone:
+        return _replaced(gone)
+    coverage = _coverage(relation, base, target, touched, chosen)
+    return replace(report, coverage=coverage, identity=identity, compared=_named(parent, target))
+
+
+def _named(parent: TableVersion, target: TableVersion) -> ComparedVersions:
+    changes = target.deletes is not None or bool(target.sets) or target.expiry_clock is not None
+    size = sum(state.bytes for version in (parent, target) for state in version.units.values())
+    return ComparedVersions(target.number, parent.number, changes, size)
 
 
 def _loaded(

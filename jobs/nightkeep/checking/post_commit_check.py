@@ -9,6 +9,8 @@ from nightkeep.formats import open_table
 from nightkeep.model import Outcome, VersionIdentity, run_token
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.model.run_names import commit_user
+from nightkeep.other_readers.agreement import with_other_reader
+from nightkeep.other_readers.reader_process import OtherReader
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_say
 from nightkeep.reports.check_report import CheckReport
@@ -68,7 +70,12 @@ def _opinion(version: int | None, document: RunDocument, policy: EffectivePolicy
         commit_user=commit_user(run_token(document.run_id, document.operation)),
         known=tuple(_known(version, document)),
     )  # fmt: skip
-    return _Opinion(version, engine.checker().check(request, spark=engine.spark()))
+    report = engine.checker().check(request, spark=engine.spark())
+    reader = policy.settings.check.reader
+    if reader is not None:
+        other = OtherReader.parse(reader)
+        report = with_other_reader(report, policy.address, other, byte_budget=request.byte_budget)
+    return _Opinion(version, report)
 
 
 def _known(version: int | None, document: RunDocument) -> Iterator[VersionIdentity]:

@@ -19,11 +19,17 @@ def check(
     table: options.Table,
     version: Annotated[int | None, typer.Option("--version", help="The published version; else the latest")] = None,
     base: Annotated[int | None, typer.Option("--base", help="What it must equal; else the version before")] = None,
+    reader: Annotated[
+        str | None,
+        typer.Option("--reader", help="One more engine, NAME or NAME=PYTHON: deltalake, duckdb, pyiceberg, pypaimon"),
+    ] = None,
     policy: options.Policy = None, reports: options.Reports = None, master: options.Master = "local[*]",
     as_json: options.AsJson = False,
 ) -> None:  # fmt: skip
     """A second opinion on a published version, by Spark SQL and Great Expectations."""
-    report = api.check(table, version=version, base=base, policy=policy, reports=reports, master=master)
+    report = api.check(
+        table, version=version, base=base, policy=policy, reports=reports, reader=reader, master=master
+    )  # fmt: skip
     put(report.to_json() if as_json else str(report), as_json=as_json)
     raise typer.Exit(_STATUS.get(CheckStatus(report.status), 0))
 

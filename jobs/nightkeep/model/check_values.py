@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
 
 from nightkeep.model import Address, Fingerprint, VersionIdentity, View
 
@@ -24,6 +26,24 @@ class CheckRequest:
     byte_budget: int | None = None
     commit_user: str | None = None
     known: tuple[VersionIdentity, ...] = ()
+
+
+class ReaderName(StrEnum):
+    """Engines that can be asked for a second reading, by the name of their package."""
+
+    DELTALAKE = "deltalake"
+    DUCKDB = "duckdb"
+    PYICEBERG = "pyiceberg"
+    PYPAIMON = "pypaimon"
+
+
+READS: Final[Mapping[ReaderName, tuple[str, ...]]] = {
+    ReaderName.DELTALAKE: ("delta",),
+    ReaderName.DUCKDB: ("delta", "iceberg"),
+    ReaderName.PYICEBERG: ("iceberg",),
+    ReaderName.PYPAIMON: ("paimon",),
+}
+"""The formats of each engine."""
 
 
 @dataclass(frozen=True, slots=True)

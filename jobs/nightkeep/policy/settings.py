@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic.json_schema import WithJsonSchema
 
 from nightkeep.model import Clustering, Operation, VerifyLevel, Writers
+from nightkeep.model.check_values import ReaderName
 from nightkeep.policy.address import is_address
 from nightkeep.policy.clustering import CLUSTERING_SCHEMA, parse_clustering
 from nightkeep.policy.units import (
@@ -112,6 +113,10 @@ class Check(_Block):
         default=10 * _GB,
         description="Above this many bytes of touched data, check a rotating sample.",
         json_schema_extra={"default": "10GB"},
+    )
+    reader: ReaderName | None = Field(
+        default=None,
+        description="One more engine that reads the published version and the one before. null: none.",
     )
 
 

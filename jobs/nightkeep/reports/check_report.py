@@ -55,10 +55,21 @@ class UnitDifference:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparedVersions:
+    """The version that was checked and its parent. `changes_rows`: whether its commit deletes or sets rows, so that
+    both have other rows. `bytes`: of the data files of both, whole."""
+
+    version: int
+    parent: int
+    changes_rows: bool
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class CheckReport:
     """How the check ended. `coverage` says how much was compared; `reason` says why nothing was, if nothing was.
 
-    `identity` is the identity of the version that was checked.
+    `identity` is the identity of the version that was checked. `compared` is None if nothing was compared.
     """
 
     status: CheckStatus
@@ -69,6 +80,7 @@ class CheckReport:
     conflicted: bool = False
     seconds: float = 0.0
     identity: str | None = None
+    compared: ComparedVersions | None = None
 
     def to_json(self) -> dict[str, object]:
         encoded: dict[str, object] = encode(self)

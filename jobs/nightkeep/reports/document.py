@@ -21,7 +21,7 @@ Extra = Mapping[str, object]
 
 
 class CheckStatus(StrEnum):
-    """How a check ended. A single expectation ends in one of the first four."""
+    """How a check ended. A single expectation ends in one of the first five."""
 
     PASSED = "passed"
     FAILED = "failed"
