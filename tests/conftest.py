@@ -1,5 +1,7 @@
 """Fixtures every test may ask for."""
 
+import os
+
 from hypothesis import settings
 from tests.drivers.fixtures import (
     delta_spark,
@@ -45,6 +47,9 @@ __all__ = [
     "s3_server",
     "spark",
 ]
+
+# Tests leave no key in the account's own folder.
+os.environ.setdefault("NIGHTKEEP_EVIDENCE_SECRET", "of the tests only")
 
 # The time of an example says nothing about a codec or a kernel.
 settings.register_profile("nightkeep", deadline=None, max_examples=examples(100))

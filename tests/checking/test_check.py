@@ -28,7 +28,7 @@ from nightkeep.checking.diff import diff
 from nightkeep.errors import CorruptMetadata, RefusedTable, UsageError
 from nightkeep.formats.paimon.spark.view import PaimonView
 from nightkeep.model import Address, UnitKey, VersionIdentity
-from nightkeep.model.check_values import CheckRequest
+from nightkeep.model.check_values import CheckRequest, Evidence
 from nightkeep.reports.check_report import CheckReport, Difference
 from nightkeep.reports.document import CheckStatus
 from nightkeep.spark.view import TableVersion, UnitState
@@ -117,7 +117,7 @@ def test_a_lost_vector_shows_the_rows_it_hid(spark: SparkSession, orders: Path) 
     assert report.status is CheckStatus.FAILED
     assert {"the number of rows is the same", "no row is extra", "no key has more than one row"} <= set(failed(report))
     assert "no row is missing" not in failed(report)
-    assert all(d.difference.extra_rows and not d.difference.missing_rows for d in report.differences)
+    assert all(d.difference.extra_keys and not d.difference.missing_keys for d in report.differences)
 
 
 Tamper = Callable[[pa.Table], pa.Table]
@@ -154,7 +154,7 @@ def first(column: str, value: object) -> Tamper:
 @pytest.mark.extended
 def test_a_changed_value_is_found_with_both_rows(spark: SparkSession, orders: Path) -> None:
     (unit,) = tampered(orders, first("status", "stolen"))
-    report = check(CheckRequest(address(orders)), spark=spark)
+    report = check(CheckRequest(address(orders), evidence=Evidence.ROWS), spark=spark)
     assert failed(report) == {
         "the first sum of row hashes is the same": {str(unit)},
         "the second sum of row hashes is the same": {str(unit)},
@@ -214,7 +214,7 @@ def test_zeros_of_two_signs_differ(spark: SparkSession, tmp_path: Path) -> None:
         return rows.set_column(place, rows.schema.field(place), pa.array(values))
 
     tampered(table, tamper)
-    report = check(CheckRequest(address(table)), spark=spark)
+    report = check(CheckRequest(address(table), evidence=Evidence.ROWS), spark=spark)
     (found,) = report.differences
     assert found.difference.missing_rows[0]["latitude"] == signs[0]
     assert {found.difference.missing_rows[0]["latitude"], found.difference.extra_rows[0]["latitude"]} == {"0.0", "-0.0"}
@@ -397,6 +397,7 @@ def test_a_diff_names_every_row_that_differs(spark: SparkSession, paimon_java: P
             {"dt": one, "id": 4, "x": "2.0", "y": "00ff"},
         ),
         extra_rows=({"dt": one, "id": 3, "x": "NaN", "y": None}, {"dt": one, "id": 30, "x": "1.5", "y": "01"}),
+        columns=("x", "y"),
     )
     assert (changed.rows, changed.other_rows, changed.equal) == (30, 30, False)
     assert (same.rows, same.equal, same.difference) == (None, True, Difference())

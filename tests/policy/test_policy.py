@@ -109,6 +109,7 @@ def test_every_value_names_its_line_and_layer() -> None:
         "check.enabled": (19, "table shop.orders"),
         "check.byte_budget": (10, "pattern shop.*"),
         "check.reader": (None, "built-in"),
+        "check.evidence": (None, "built-in"),
         "sweep.mode": (None, "built-in"),
         "sweep.older_than": (None, "built-in"),
         "sweep.max_share": (None, "built-in"),
@@ -214,7 +215,7 @@ def test_all_settings_can_be_written() -> None:
             verify: touched
             writers: conditional
             allow_compacting_writers: true
-            check: {enabled: false, byte_budget: 1TB, reader: duckdb}
+            check: {enabled: false, byte_budget: 1TB, reader: duckdb, evidence: rows}
             sweep: {mode: delete, older_than: 36h, max_share: 0.1, purge_after: 90d, outside: true}
             expire: {enabled: true, older_than: 90m, retain_last: 12}
     """
@@ -324,7 +325,7 @@ class TestAddresses:
         (
             "defaults:\n  check:\n    byte_budgt: 1GB",
             ":4: defaults.check.byte_budgt: unknown key; did you mean byte_budget? "
-            "(known: byte_budget, enabled, reader)",
+            "(known: byte_budget, enabled, evidence, reader)",
         ),
         (
             "tables:\n  - name: a\n    table: delta:/a\n    tables_per_session: 2",
@@ -760,6 +761,7 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         check.enabled             false     /etc/care/tables.yaml:19  table shop.orders
         check.byte_budget         2GB       /etc/care/tables.yaml:10  pattern shop.*
         check.reader              -                                   built-in
+        check.evidence            keys                                built-in
         sweep.mode                dry-run                             built-in
         sweep.older_than          7d                                  built-in
         sweep.max_share           0.5                                 built-in

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nightkeep.api.asked_rows import asked_condition, asked_keys, asked_values
 from nightkeep.api.one_run import run_and_check
 from nightkeep.api.place import Place, choose, find_place, name_run, start_engine
 from nightkeep.api.results import Runs
@@ -114,7 +114,7 @@ def delete(
         table, Overrides(task_memory=task_memory, writers=choose("--writers", Writers, writers))
     )  # fmt: skip
     file = None if keys is None else Path(keys)
-    arguments = {"rows_where": rows_where} if file is None else {"keys": _digest(file)}
+    arguments = {"rows_where": asked_condition(str(rows_where))} if file is None else {"keys": asked_keys(file)}
     order = RunOrder(
         Operation.DELETE, name_run(run_id), place.reports, dry_run, rows=rows_where, keys=file, asked=arguments
     )
@@ -136,7 +136,7 @@ def update(
         raise UsageError(f"the rows to update: expected --set and --rows-where, found no {named}")
     place = find_place(policy, reports)
     chosen = place.effective(table, Overrides(task_memory=task_memory, writers=choose("--writers", Writers, writers)))
-    arguments = {"rows_where": rows_where, "set": list(sets)}
+    arguments = {"rows_where": asked_condition(rows_where), "set": asked_values(sets)}
     order = RunOrder(
         Operation.UPDATE, name_run(run_id), place.reports, dry_run, rows=rows_where, sets=sets, asked=arguments
     )
@@ -202,12 +202,3 @@ def _run(
     with start_engine(chosen, how.master, how.spark) as engine:
         orders = [RunOrder(each, name, place.reports, asked=how.asked) for each in operations]
         return tuple(run_and_check(chosen, order, engine, checks=checks) for order in orders)
-
-
-def _digest(keys: Path) -> str:
-    """A digest of a file of keys. Its path if the file cannot be read; that failure is reported later."""
-    try:
-        with keys.open("rb") as source:
-            return hashlib.file_digest(source, "sha256").hexdigest()
-    except OSError:
-        return str(keys)

@@ -16,11 +16,12 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from nightkeep.checking.evidence import without_values
 from nightkeep.checking.expectations import FactRow, expect
 from nightkeep.checking.unit_fingerprints import UnitFacts, compare_rows, measure
 from nightkeep.errors import NightkeepError, RefusedTable, UsageError
 from nightkeep.model import UnitKey, View
-from nightkeep.model.check_values import CheckRequest
+from nightkeep.model.check_values import CheckRequest, Evidence
 from nightkeep.reports.check_report import (
     CheckReport,
     ComparedVersions,
@@ -98,6 +99,8 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
     wrong, untold = (tell(target.number, parent.number, chosen) for tell in (relation.misstated, relation.untold))
     published = replace(published, misstated=wrong, untold=untold)
     report = _compared(relation, (published, whole), _version_row(target))
+    if request.evidence is Evidence.KEYS:
+        report = replace(report, differences=without_values(report.differences, relation.keys))
     # If the version was removed during the check, its files are missing, and a difference proves nothing.
     gone = gone_meanwhile(relation, target) if report.status is CheckStatus.FAILED else None
     identity = None if target.identity is None else str(target.identity)

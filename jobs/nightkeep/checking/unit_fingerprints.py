@@ -69,7 +69,7 @@ def compare_rows(
     net = sides[0].union(sides[1]).groupBy("unit", *values).agg(F.sum("sign").alias("net"))
     rows = net.where(F.col("net") != 0).withColumn("is_extra", F.col("net") < 0).persist()
     try:
-        counts, samples = _counts(rows), _samples(rows, relation.schema)
+        counts, samples, columns = _counts(rows), _samples(rows, relation), _differing_columns(rows, relation)
     finally:
         rows.unpersist()
     return {
@@ -78,6 +78,7 @@ def compare_rows(
             extra_count=counts.get((place, True), 0),
             missing_rows=tuple(samples.get((place, False), ())),
             extra_rows=tuple(samples.get((place, True), ())),
+            columns=columns.get(place, ()),
         )
         for place, unit in enumerate(units)
     }
@@ -142,15 +143,38 @@ def _counts(rows: DataFrame) -> Mapping[_Place, int]:
     return {(row["unit"], row["is_extra"]): row["rows"] for row in counted.collect()}
 
 
-def _samples(rows: DataFrame, schema: T.StructType) -> Mapping[_Place, list[Row]]:
+def _samples(rows: DataFrame, relation: TableView) -> Mapping[_Place, list[Row]]:
+    schema = relation.schema
     names = [column(i) for i in range(len(schema.fields))]
-    order = F.row_number().over(Window.partitionBy("unit", "is_extra").orderBy(*names))
+    # Rows of one key are likely among the first of both sides then.
+    order = F.row_number().over(Window.partitionBy("unit", "is_extra").orderBy(*_key_columns(relation), *names))
     first = rows.withColumn("place", order).where(F.col("place") <= SAMPLE_ROWS)
     samples: defaultdict[_Place, list[Row]] = defaultdict(list)
     for row in first.orderBy("unit", "place").collect():
         values = (_json_value(row[name]) for name in names)
         samples[row["unit"], row["is_extra"]].append(dict(zip(schema.fieldNames(), values, strict=True)))
     return samples
+
+
+def _differing_columns(rows: DataFrame, relation: TableView) -> Mapping[int, tuple[str, ...]]:
+    """The names of columns by the index of the unit: of rows with one key that both sides have, or of all rows in a
+    table without keys, those of whose values one side has others."""
+    schema, keys = relation.schema, _key_columns(relation)
+    names = {column(i): field.name for i, field in enumerate(schema.fields) if column(i) not in keys}
+    if not names:
+        return {}
+    # Half a hash, as a sum of whole ones overflows.
+    halves = {name: F.shiftright(F.xxhash64(F.col(name).isNull(), F.col(name)), 32) for name in names}
+    differs = [(F.sum(F.col("net") * half) != 0).alias(name) for name, half in halves.items()]
+    both = (F.max("is_extra") & F.max(~F.col("is_extra"))).alias("both")
+    pairs = rows.groupBy("unit", *keys).agg(both, *differs).where("both")
+    found = pairs.groupBy("unit").agg(*(F.max(name).alias(name) for name in names)).collect()
+    return {row["unit"]: tuple(told for name, told in names.items() if row[name]) for row in found}
+
+
+def _key_columns(relation: TableView) -> list[str]:
+    places = {field.name: column(i) for i, field in enumerate(relation.schema.fields)}
+    return [places[name] for name in relation.keys]
 
 
 def _json_value(value: object) -> object:

@@ -10,6 +10,15 @@ from typing import Final
 from nightkeep.model import Address, Fingerprint, VersionIdentity, View
 
 
+class Evidence(StrEnum):
+    """What a document holds of rows that differ."""
+
+    KEYS = "keys"
+    """Keyed hashes of their keys, and the columns that differ."""
+    ROWS = "rows"
+    """The rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
     """Which version to check (by default the latest), and which version to compare it with (by default its parent).
@@ -18,6 +27,7 @@ class CheckRequest:
     `byte_budget` limits the data files that are read; above it a sample of units is read.
     `commit_user` is the committer's name in the run's own commit. If the version has another committer, our version was
     replaced. The same holds if a version that is read differs from the one in `known` with its number.
+    `evidence`: what the report holds of rows that differ.
     """
 
     address: Address
@@ -26,6 +36,7 @@ class CheckRequest:
     byte_budget: int | None = None
     commit_user: str | None = None
     known: tuple[VersionIdentity, ...] = ()
+    evidence: Evidence = Evidence.KEYS
 
 
 class ReaderName(StrEnum):

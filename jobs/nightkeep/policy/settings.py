@@ -10,36 +10,13 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StrictBool,
-    StrictFloat,
-    StrictInt,
-    StrictStr,
-)
-from pydantic.json_schema import WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
-from nightkeep.model import Clustering, Operation, VerifyLevel, Writers
-from nightkeep.model.check_values import ReaderName
-from nightkeep.policy.address import is_address
-from nightkeep.policy.clustering import CLUSTERING_SCHEMA, parse_clustering
-from nightkeep.policy.units import (
-    DURATION_PATTERN,
-    SIZE_PATTERN,
-    WINDOW_PATTERN,
-    Window,
-    format_duration,
-    parse_duration,
-    parse_size,
-    parse_window,
-)
+from nightkeep.model import Operation, VerifyLevel, Writers
+from nightkeep.model.check_values import Evidence, ReaderName
+from nightkeep.policy.setting_types import DAY_MS, Age, ClusterBy, Duration, Hours, Name, Size, Text
 
 _GB = 1 << 30
-_DAY_MS = 24 * 60 * 60 * 1000
 
 
 Nightly = Literal["upgrade", "persist-deletes", "optimize"]
@@ -51,46 +28,7 @@ SweepMode = Literal["dry-run", "quarantine", "delete"]
 
 def floor_ms(table_format: str) -> int:
     """The least age of files for a sweep, in milliseconds. Younger files may be those of a writer at work."""
-    return 7 * _DAY_MS if table_format == "delta" else _DAY_MS
-
-
-def _a_day_or_longer(duration: int) -> int:
-    if duration < _DAY_MS:
-        raise ValueError("at least 24h", format_duration(duration))
-    return duration
-
-
-def _not_an_address(name: str) -> str:
-    if is_address(name):
-        raise ValueError("a name, which does not start like an address")
-    return name
-
-
-Size = Annotated[
-    int,
-    BeforeValidator(parse_size),
-    WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN}),
-]
-Duration = Annotated[
-    int,
-    BeforeValidator(parse_duration),
-    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN}),
-]
-Age = Annotated[Duration, AfterValidator(_a_day_or_longer)]
-Hours = Annotated[
-    Window,
-    BeforeValidator(parse_window),
-    WithJsonSchema({"type": "string", "pattern": WINDOW_PATTERN}),
-]
-ClusterBy = Annotated[
-    Clustering,
-    BeforeValidator(parse_clustering),
-    WithJsonSchema(CLUSTERING_SCHEMA),
-]
-Text = Annotated[StrictStr, Field(min_length=1)]
-
-
-Name = Annotated[StrictStr, Field(pattern=r"^\S(.*\S)?$"), AfterValidator(_not_an_address)]
+    return 7 * DAY_MS if table_format == "delta" else DAY_MS
 
 
 class Preset(StrEnum):
@@ -118,6 +56,11 @@ class Check(_Block):
         default=None,
         description="One more engine that reads the published version and the one before. null: none.",
     )
+    evidence: Evidence = Field(
+        default=Evidence.KEYS,
+        description="What documents hold of rows that differ: keys, keyed hashes of their keys and the columns that "
+        "differ; rows, up to 20 rows a side with their values.",
+    )
 
 
 class Sweep(_Block):
@@ -128,7 +71,7 @@ class Sweep(_Block):
         description="dry-run only reports, quarantine moves to where they can be brought back from, delete deletes.",
     )
     older_than: Age = Field(
-        default=7 * _DAY_MS,
+        default=7 * DAY_MS,
         description="A younger file is left alone. At least 24h, 7d for Delta; lower only with --below-floor.",
         json_schema_extra={"default": "7d"},
     )
@@ -136,7 +79,7 @@ class Sweep(_Block):
         default=0.5, description="Where more than 100 files and a larger share of all would go, nothing goes."
     )
     purge_after: Age = Field(
-        default=30 * _DAY_MS,
+        default=30 * DAY_MS,
         description="How long quarantined files can be brought back. At least 24h.",
         json_schema_extra={"default": "30d"},
     )

@@ -27,21 +27,31 @@ Row = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The rows of a unit that only one side has: their counts, and the first of them, sorted by their columns.
+    """The rows of a unit that only one side has: their counts, and the first of them, sorted by their keys.
 
-    A row that one side has n times more often counts n times and is listed once.
+    A row that one side has n times more often counts n times and is listed once. Without rows there are keyed hashes of
+    their keys, or `note` says why not. `columns`: where both sides have rows (of the same key, in a table with keys),
+    the columns in which those rows differ.
     """
 
     missing_count: int = 0
     extra_count: int = 0
     missing_rows: tuple[Row, ...] = ()
     extra_rows: tuple[Row, ...] = ()
+    missing_keys: tuple[str, ...] = ()
+    extra_keys: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    note: str | None = None
 
     def __str__(self) -> str:
+        columns = f", different in {', '.join(self.columns)}" if self.columns else ""
+        note = f"; {self.note}" if self.note else ""
         return "\n".join([
-            f"{self.missing_count} rows missing, {self.extra_count} extra",
+            f"{self.missing_count} rows missing, {self.extra_count} extra{columns}{note}",
             *(f"    - {dict(row)}" for row in self.missing_rows),
+            *(f"    - key {key}" for key in self.missing_keys),
             *(f"    + {dict(row)}" for row in self.extra_rows),
+            *(f"    + key {key}" for key in self.extra_keys),
         ])  # fmt: skip
 
 

@@ -49,7 +49,6 @@ from nightkeep.running.run_summary import (
 from nightkeep.running.skip_reasons import skip_reason
 from nightkeep.running.undone_deletes import find_undone_deletes, hold_if_undone, undone_facts
 from nightkeep.running.unpublished_files import removing_unpublished
-from nightkeep.sql_text.rows.parse import shortened
 from nightkeep.stages.base_version import replaced
 from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import batches, plan
@@ -198,7 +197,7 @@ def _dry_run(log: RunLog, table: OpenTable, planned: OpenPlan, workers: Callable
     tasks = [task for unit in planned.units for task in unit.tasks if not isinstance(task, Wide)]
     rows = sum(workers().mapper(table.row_changes.count_matching, tasks, label="count"))
     done = "updated" if planned.sets else "hidden"
-    reason = f"dry run: {rows:,} rows where {shortened(planned.rows)} would be {done}, nothing was changed"
+    reason = f"dry run: {rows:,} rows that the condition selects would be {done}, nothing was changed"
     return log.document(Outcome.SKIPPED, reason, extra={"matching_rows": rows})
 
 
@@ -239,7 +238,7 @@ def _work(
         if any(each.undermined for each in published(ended)):
             return run_outcomes.undermined_document(log, table, published(ended), log.facts["units"])
     if not ended:
-        why_not = "everything is as it should be" if planned.rows is None else f"no row where {shortened(planned.rows)}"
+        why_not = "everything is as it should be" if planned.rows is None else "the condition selects no row"
         return log.document(Outcome.UNCHANGED, why_not, units=())
     return run_outcomes.end_run(log, table, base, ended, run)
 

@@ -15,7 +15,7 @@ from tests.drivers.delta_spark import DeltaSpark, Generated, Writing, latest_ver
 
 from nightkeep.checking.check import check
 from nightkeep.model import Address
-from nightkeep.model.check_values import CheckRequest
+from nightkeep.model.check_values import CheckRequest, Evidence
 from nightkeep.reports.check_report import CheckReport
 from nightkeep.reports.document import CheckStatus
 
@@ -48,7 +48,7 @@ def table(optimized: Path, tmp_path: Path) -> Path:
 
 
 def checked(spark: SparkSession, table: Path, **request: Any) -> CheckReport:
-    return check(CheckRequest(Address("delta", str(table), "t"), **request), spark=spark)
+    return check(CheckRequest(Address("delta", str(table), "t"), evidence=Evidence.ROWS, **request), spark=spark)
 
 
 def failed(report: CheckReport) -> dict[str, set[str | None]]:

@@ -242,7 +242,7 @@ def test_the_command_deletes_proves_and_checks(
     assert delta_spark.read(table).rows == kept
     version = latest_version(table)
     status, document = command(f"delta:{table}", *where, "n >= 8", capsys=capsys)
-    assert (status, document["outcome"], document["reason"]) == (0, "unchanged", "no row where n >= 8")
+    assert (status, document["outcome"], document["reason"]) == (0, "unchanged", "the condition selects no row")
     assert latest_version(table) == version
     commit = table / "_delta_log" / f"{version:020d}.json"
     commit.write_text(commit.read_text().replace("n >= 8 OR k = 2", "n >= 8"))
@@ -289,7 +289,7 @@ def test_the_command_deletes_by_keys_proves_and_checks(
     version = latest_version(table)
     status, document = command(*asked, capsys=capsys)
     assert (status, document["outcome"]) == (0, "unchanged") and latest_version(table) == version
-    assert document["reason"].startswith("no row where ((`n`, `k`, `t`) IN ((4L, 1, 'row 4')))")
+    assert document["reason"] == "the condition selects no row"
 
 
 def test_what_does_not_tell_the_rows_is_a_matter_of_usage(

@@ -34,7 +34,7 @@ from nightkeep.model import (
     Verified,
     VerifyLevel,
 )
-from nightkeep.model.check_values import CheckRequest
+from nightkeep.model.check_values import CheckRequest, Evidence
 from nightkeep.policy import load
 from nightkeep.reports import CheckStatus, RunDocument
 from nightkeep.reports.check_report import CheckReport
@@ -110,7 +110,7 @@ def published(table: Table, made: tuple[Plan, Candidate], *acts: Act) -> None:
 
 
 def checked(table: Table, spark: SparkSession, **request: Any) -> CheckReport:
-    return check(CheckRequest(address_of(table), **request), spark=spark)
+    return check(CheckRequest(address_of(table), evidence=Evidence.ROWS, **request), spark=spark)
 
 
 def failed(report: CheckReport) -> Mapping[str | None, set[str]]:

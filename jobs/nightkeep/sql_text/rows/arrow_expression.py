@@ -45,7 +45,9 @@ def _assigned(found: Assignment, rows: pa.Table) -> Array:
     try:
         return _value(found.value, rows)
     except (pa.ArrowInvalid, OverflowError) as failure:
-        raise UnfitValueError(f"{found.column} = {found.text}: {failure}") from failure
+        # Other messages of Arrow may quote a value of a row.
+        why = str(failure) if str(failure) in _WITHOUT_VALUES else "a row has none that fits"
+        raise UnfitValueError(f"the new value of {found.column}: {why}") from failure
 
 
 def _value(value: Expression, rows: pa.Table) -> Array:
@@ -129,6 +131,7 @@ def _true(test: Test, rows: pa.Table) -> npt.NDArray[np.bool_]:
     return np.asarray(is_true(test, rows))
 
 
+_WITHOUT_VALUES: Final = ("overflow", "divide by zero")
 _ARITHMETIC: Final[Mapping[Operator, Callable[[Datum, Datum], Array]]] = {
     Operator.PLUS: pc.add_checked,
     Operator.MINUS: pc.subtract_checked,

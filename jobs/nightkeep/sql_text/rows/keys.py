@@ -45,6 +45,21 @@ def key_condition(file: Path, schema: pa.Schema) -> str:
         raise _wrong(file, "keys as the table's columns hold them", str(failure)) from failure
 
 
+def key_names(file: Path) -> tuple[str, ...]:
+    """The columns of a file of keys; none of a file that cannot be read, which `key_condition` tells."""
+    try:
+        match file.suffix.lower():
+            case ".parquet":
+                return tuple(pq.read_schema(file).names)
+            case ".csv":
+                return tuple(csv.open_csv(file).schema.names)
+            case _:
+                with file.open(encoding="utf-8") as lines:
+                    return tuple(json.loads(next(lines, "{}")))
+    except (OSError, ValueError, TypeError, pa.ArrowException):
+        return ()
+
+
 def _wrong(file: Path, expected: str, found: str) -> UsageError:
     return UsageError(f"{file}: expected {expected}, found {found}")
 

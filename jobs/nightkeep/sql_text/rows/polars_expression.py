@@ -60,7 +60,8 @@ def expected_rows(found: Sequence[Assignment], rows: pa.RecordBatch) -> pa.Recor
         computed = _computed(each.value)
         both = frame.select(value=_broadcast(computed.value), unfit=_broadcast(computed.unfit))
         if both["unfit"].any():
-            raise UnfitValueError(f"{each.column} = {each.text}: {both['unfit'].sum()} rows without a value that fits")
+            unfit = both["unfit"].sum()
+            raise UnfitValueError(f"the new value of {each.column}: {unfit} rows without a value that fits")
         columns[each.column] = _stored(both["value"], rows.schema.field(each.column).type)
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=rows.schema)
 

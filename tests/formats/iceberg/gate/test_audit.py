@@ -316,8 +316,8 @@ FILES: dict[str, tuple[Callable[[ContentFile], ContentFile], str]] = {
     "partition": (lambda file: replace(file, partition=("x",)), "of partition ('x',)"),
     "values": (raw(value_counts=3), "values, its manifest says 3"),
     "nulls": (raw(null_value_counts=3), "id has 0 nulls, its manifest says 3"),
-    "a low bound": (raw(lower_bounds=(1000).to_bytes(8, "little")), "below its lower bound, 1000"),
-    "a high bound": (raw(upper_bounds=(2).to_bytes(8, "little")), "above its upper bound, 2"),
+    "a low bound": (raw(lower_bounds=(1000).to_bytes(8, "little")), "below its lower bound"),
+    "a high bound": (raw(upper_bounds=(2).to_bytes(8, "little")), "above its upper bound"),
     "split offsets": (lambda file: replace(file, raw={**file.raw, "split_offsets": [4, 5]}), "split offsets [4, 5]"),
 }
 

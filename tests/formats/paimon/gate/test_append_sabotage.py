@@ -123,7 +123,7 @@ CAUGHT: dict[Act, str] = {
     mark_a_file_that_is_gone: "which is not a file of the bucket",
     mark_a_file_twice: "expected one deletion vector of a data file, found 2",
     say_another_size_of_vectors: "index manifest says",
-    raise_a_minimum: "id from 21 to 40, statistics say 22 to 40",
+    raise_a_minimum: "id has a value below the minimum that statistics say",
     miscount_nulls: "n has [0-9]+ nulls, statistics say",
     put_it_on_a_level: "level 1, expected 0",
     sabotage.raise_the_last_sequence_number: "sequence numbers 0 to 20 of 20 rows",

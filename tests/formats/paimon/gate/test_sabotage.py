@@ -41,11 +41,11 @@ CAUGHT: dict[Act, str] = {
     sabotage.shift_a_vector: "rows differ",
     sabotage.move_a_vector: "rows differ",
     sabotage.overrun_a_vector: "position 1048576 of",
-    sabotage.raise_a_minimum: "customer_id from 'C-.*' to 'C-.*', statistics say 'C-01500'",
-    sabotage.lower_a_maximum: "status from .* to 'shipped', statistics say .* to 'packed'",
+    sabotage.raise_a_minimum: "customer_id has a value below the minimum that statistics say",
+    sabotage.lower_a_maximum: "status has a value above the maximum that statistics say",
     sabotage.miscount_nulls: "note has [0-9]+ nulls, statistics say",
-    sabotage.widen_the_keys: r"metadata says .* to \(99999,\)",
-    sabotage.narrow_the_keys: "keys from",
+    sabotage.widen_the_keys: "first or last key differs from what metadata says",
+    sabotage.narrow_the_keys: "first or last key differs",
     sabotage.raise_the_last_sequence_number: "sequence numbers .*, metadata says",
     sabotage.miscount_rows: "rows as its manifest says",
     sabotage.miscount_the_version: "totalRecordCount",
@@ -136,7 +136,7 @@ def test_rows_older_than_what_they_would_replace_are_reported_by_key(paimon_java
     renumber(numbered, first=0)
     before = files(numbered)
     document = upgrade(numbered)
-    assert_stopped(numbered, document, "overlapping sequence numbers of two writers: 10 keys .*such as id=500; id=501")
+    assert_stopped(numbered, document, "overlapping sequence numbers of two writers: 10 keys of .* are newer")
     assert before.items() <= files(numbered).items()
 
 
@@ -145,7 +145,7 @@ def test_keys_with_two_newest_rows_are_reported(paimon_java: PaimonJava, numbere
         _write(paimon_java, numbered, range(500, 510), text)
     renumber(numbered, first=20_000)
     document = upgrade(numbered)
-    assert_stopped(numbered, document, "overlapping sequence numbers .*: 10 keys have two newest rows, such as id=500;")
+    assert_stopped(numbered, document, "overlapping sequence numbers .*: 10 keys have two newest rows")
 
 
 def test_numbers_that_overlap_on_different_keys_are_no_obstacle(paimon_java: PaimonJava, numbered: Path) -> None:

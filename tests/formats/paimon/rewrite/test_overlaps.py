@@ -1,4 +1,4 @@
-"""Rows that are newer than the level-0 rows that replace them are named by key."""
+"""Rows that are newer than the level-0 rows that replace them are counted."""
 
 import numpy as np
 import pyarrow as pa
@@ -10,14 +10,14 @@ from nightkeep.formats.paimon.rewrite.overlaps import newer_below
 from nightkeep.formats.paimon.rewrite.rewrite import rewrite
 
 
-def test_keys_that_two_writers_numbered_are_named() -> None:
+def test_keys_that_two_writers_numbered_are_counted() -> None:
     made = MadeBucket()
     lower = made.add(5, [Row(key, "old", 10 + key) for key in range(8)])
     made.add(0, [Row(key, "new", 12) for key in range(8)])
     done = rewrite(made.storage, lifting(made, 4), RUN)
     assert done.findings == (
         f"overlapping sequence numbers of two writers: 6 keys of {lower} are newer than the level-0 rows that "
-        "replace them, such as k=2; k=3; k=4; k=5; k=6",
+        "replace them",
     )
 
 
@@ -30,8 +30,8 @@ def test_rows_that_are_older_are_no_finding() -> None:
 
     def found(*sequences: int) -> list[str]:
         numbers = pa.chunked_array([np.array(sequences)])
-        newer = newer_below(made.storage, bucket, keys, numbers, hit)
+        newer = newer_below(made.storage, bucket, numbers, hit)
         return [] if newer is None else [str(newer)]
 
     assert found(7, 8, 9) == found(2, 4, 0) == []
-    assert found(2, 3, 0)[0].endswith("such as k=3")
+    assert "1 keys of" in found(2, 3, 0)[0]

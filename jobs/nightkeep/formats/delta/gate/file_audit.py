@@ -80,17 +80,18 @@ def _ranged(kind: pa.DataType) -> bool:
 
 
 def _claim_faults(seen: ColumnRange, claims: ColumnBounds) -> Iterator[str]:
-    """Wrong statistics. Readers skip files by them: null counts must be exact, and bounds must cover all values."""
+    """Wrong statistics, told without values of rows. Readers skip files by them: null counts must be exact, and bounds
+    must cover all values."""
     nulls, low, high = claims.nulls[0], claims.lows[0], claims.highs[0]
     if nulls.is_valid and nulls.as_py() != seen.nulls:
         yield f"has {seen.nulls} nulls, statistics say {nulls}"
     if seen.nans and high.is_valid and high.as_py() != math.inf:
         # Spark orders NaN above any number. `bounds` reads NaN in statistics as infinity.
-        yield f"has NaN, above the maximum that statistics tell, {high}"
+        yield "has NaN, above the maximum that statistics tell"
     if seen.least is not None and _holds(pc.less(seen.least, low)):
-        yield f"has {seen.least}, below the minimum that statistics tell, {low}"
+        yield "has a value below the minimum that statistics tell"
     if seen.greatest is not None and _holds(pc.greater(seen.greatest, high)):
-        yield f"has {seen.greatest}, above the maximum that statistics tell, {high}"
+        yield "has a value above the maximum that statistics tell"
 
 
 def _holds(flag: Scalar) -> bool:

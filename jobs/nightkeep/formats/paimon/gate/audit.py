@@ -14,7 +14,7 @@ from nightkeep.formats.paimon.deletes.bucket_vectors import index_path, read_vec
 from nightkeep.formats.paimon.gate.changelog_audit import changelog_faults, changelog_file_faults
 from nightkeep.formats.paimon.gate.file_audit import file_faults
 from nightkeep.formats.paimon.gate.kept_order import order_faults
-from nightkeep.formats.paimon.gate.scan import tied_keys
+from nightkeep.formats.paimon.gate.scan import count_tied_keys
 from nightkeep.formats.paimon.metadata.binary_row import sort_key
 from nightkeep.formats.paimon.metadata.entries import DELETE
 from nightkeep.formats.paimon.metadata.schema import skips_level0
@@ -124,10 +124,9 @@ def _tie_faults(storage: Storage, bucket: Bucket) -> Iterator[str]:
     spans = sorted((file.min_sequence, file.max_sequence) for file in bucket.files)
     if all(left[1] < right[0] for left, right in pairwise(spans)):
         return
-    keys = tied_keys(storage, bucket)
+    keys = count_tied_keys(storage, bucket)
     if keys:
-        named = "; ".join(keys[:_NAMED_KEYS])
-        yield f"overlapping sequence numbers of two writers: {len(keys)} keys have two newest rows, such as {named}"
+        yield f"overlapping sequence numbers of two writers: {keys} keys have two newest rows"
 
 
 def kept_faults(before: PaimonDataFile, after: PaimonDataFile) -> Iterator[str]:

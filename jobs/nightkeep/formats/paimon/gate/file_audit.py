@@ -100,7 +100,7 @@ def _edge_faults(reader: PaimonFileReader, bucket: Bucket, file: PaimonDataFile)
     stated = (file.min_key, file.max_key)
     if [sort_key(edge, types) for edge in edges] != [sort_key(edge, types) for edge in stated]:
         subject = bucket.path(file)
-        yield f"{subject}: keys from {edges[0]} to {edges[1]}, metadata says {stated[0]} to {stated[1]}"
+        yield f"{subject}: its first or last key differs from what metadata says"
 
 
 def same(left: ChunkedArray, right: ChunkedArray) -> bool:
@@ -159,7 +159,7 @@ def statistic_faults(seen: Mapping[str, ColumnRange], bucket: Bucket, file: Paim
 
 
 def _claim_faults(seen: ColumnRange, kind: PaimonType, low: Value, high: Value, nulls: int | None) -> Iterator[str]:
-    """Faults of one column's statistics. None means that nothing is stated."""
+    """Faults of one column's statistics, without values of rows. None means that nothing is stated."""
     if nulls is not None and nulls != seen.nulls:
         yield f"has {seen.nulls} nulls, statistics say {nulls}"
     if low is None and high is None:
@@ -172,4 +172,4 @@ def _claim_faults(seen: ColumnRange, kind: PaimonType, low: Value, high: Value, 
     below = low is not None and sort_key((least,), (kind,)) < sort_key((low,), (kind,))
     above = high is not None and sort_key((greatest,), (kind,)) > sort_key((high,), (kind,))
     if below or above:
-        yield f"from {least!r} to {greatest!r}, statistics say {low!r} to {high!r}"
+        yield f"has a value {'below the minimum' if below else 'above the maximum'} that statistics say"

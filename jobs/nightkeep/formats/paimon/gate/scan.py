@@ -144,19 +144,15 @@ def _every(file: PaimonDataFile) -> BitMap64:
     return BitMap64(range(file.rows))
 
 
-def tied_keys(storage: Storage, bucket: Bucket) -> tuple[str, ...]:
-    """Keys, as text, whose two newest rows have equal order columns, or any two where rows are merged. Readers may take
-    either row for the newer one."""
+def count_tied_keys(storage: Storage, bucket: Bucket) -> int:
+    """The number of keys whose two newest rows have equal order columns, or any two where rows are merged. Readers may
+    take either row for the newer one."""
     keys, order = key_columns(bucket), sequence_fields(bucket.schemas.current)
     tied = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in [*keys, *order, SEQUENCE])
     decides = is_newest(keys) if merge_rules(bucket.schemas.current) is None else pl.lit(value=True)
-    return tuple(
-        ", ".join(f"{key.removeprefix(KEY_PREFIX)}={row[key]}" for key in keys)
+    return sum(
+        rows.filter(decides & tied & (pl.int_range(pl.len()) > 0)).select(keys).n_unique()
         for rows in sorted_ranges(storage, bucket, read_vectors(storage, bucket))
-        for row in rows.filter(decides & tied & (pl.int_range(pl.len()) > 0))
-        .select(keys)
-        .unique(maintain_order=True)
-        .to_dicts()
     )
 
 

@@ -219,7 +219,7 @@ class _Work:
             positions = BitMap64(from_positions(hit.positions, Width.BITS_64))
             self.vectors[hit.file.name] = self.vectors.get(hit.file.name, BitMap64()) | positions
             self.rows_marked += len(hit.positions)
-            newer = newer_below(self.storage, self.task.bucket, keys, sequences, hit) if replaces else None
+            newer = newer_below(self.storage, self.task.bucket, sequences, hit) if replaces else None
             if newer is not None:
                 known = self.newer.get(newer.name)
                 self.newer[newer.name] = newer if known is None else known + newer

@@ -33,7 +33,7 @@ from nightkeep.protocol import Work
 from nightkeep.sql_text.rows.arrow_condition import is_true
 from nightkeep.sql_text.rows.bounds_condition import may_hold
 from nightkeep.sql_text.rows.condition import ColumnRef, Test, columns_of
-from nightkeep.sql_text.rows.parse import rows_where, shortened
+from nightkeep.sql_text.rows.parse import rows_where
 from nightkeep.storage import Storage
 
 _MICROSECONDS = 6
@@ -81,7 +81,7 @@ def delete_rows(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> W
         return None
     size = sum(file.bytes for file in files)
     return Work(
-        reason=f"{len(files)} of {len(bucket.files)} files may hold rows where {shortened(request.rows)}",
+        reason=f"{len(files)} of {len(bucket.files)} files may hold rows that the condition selects",
         input_files=tuple(file.name for file in files),
         input_bytes=size,
         estimate=Estimate(size, 0, len(files), "matching rows are hidden, no data is rewritten"),

@@ -36,7 +36,6 @@ from nightkeep.model import Estimate, Intent, Request, Run
 from nightkeep.protocol import Work
 from nightkeep.sql_text.rows.arrow_expression import with_values
 from nightkeep.sql_text.rows.expression import Assignment, UnfitValueError
-from nightkeep.sql_text.rows.parse import shortened
 from nightkeep.sql_text.rows.parse_assignments import assignments, read_columns
 from nightkeep.storage import Storage
 
@@ -75,7 +74,7 @@ def update_rows(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> W
     found = assignments(request.sets, arrow_schema(snapshot.schema))
     intent = Intent(request.operation, where=request.rows, sets=tuple((each.column, each.text) for each in found))
     return Work(
-        reason=f"{len(files)} of {len(bucket.files)} files may hold rows where {shortened(request.rows)}",
+        reason=f"{len(files)} of {len(bucket.files)} files may hold rows that the condition selects",
         input_files=tuple(file.name for file in files),
         input_bytes=size,
         estimate=Estimate(size, 0, len(files), "matching rows are hidden, and written anew as they are set"),
@@ -141,10 +140,10 @@ def _set(rows: pa.Table, found: tuple[Assignment, ...], fields: list[PaimonField
 def _require_fits(changed: pa.Table, each: Assignment, field: PaimonField, path: str) -> None:
     values, advice = changed.column(field.name), "add a condition that leaves such rows out"
     if not field.type.nullable and values.null_count:
-        raise RefusedRows(path, f"{field.name} = {each.text} is NULL, column {field.name} is NOT NULL", advice)
+        raise RefusedRows(path, f"the new value of {field.name} is NULL, column {field.name} is NOT NULL", advice)
     most = field.type.length
     if field.type.root is TypeRoot.VARCHAR and most is not None and most != MAX_LENGTH:
         longest = pc.max(pc.utf8_length(values)).as_py()
         if longest is not None and longest > most:
-            found = f"{field.name} = {each.text} has {longest} characters, column {field.name} is {field.type}"
+            found = f"the new value of {field.name} has {longest} characters, column {field.name} is {field.type}"
             raise RefusedRows(path, found, advice)

@@ -1,0 +1,63 @@
+"""The values of settings: text in the file -> a checked value, with its JSON schema for editors."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, StrictStr
+from pydantic.json_schema import WithJsonSchema
+
+from nightkeep.model import Clustering
+from nightkeep.policy.address import is_address
+from nightkeep.policy.clustering import CLUSTERING_SCHEMA, parse_clustering
+from nightkeep.policy.units import (
+    DURATION_PATTERN,
+    SIZE_PATTERN,
+    WINDOW_PATTERN,
+    Window,
+    format_duration,
+    parse_duration,
+    parse_size,
+    parse_window,
+)
+
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+def _a_day_or_longer(duration: int) -> int:
+    if duration < DAY_MS:
+        raise ValueError("at least 24h", format_duration(duration))
+    return duration
+
+
+def _not_an_address(name: str) -> str:
+    if is_address(name):
+        raise ValueError("a name, which does not start like an address")
+    return name
+
+
+Size = Annotated[
+    int,
+    BeforeValidator(parse_size),
+    WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN}),
+]
+Duration = Annotated[
+    int,
+    BeforeValidator(parse_duration),
+    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN}),
+]
+Age = Annotated[Duration, AfterValidator(_a_day_or_longer)]
+Hours = Annotated[
+    Window,
+    BeforeValidator(parse_window),
+    WithJsonSchema({"type": "string", "pattern": WINDOW_PATTERN}),
+]
+ClusterBy = Annotated[
+    Clustering,
+    BeforeValidator(parse_clustering),
+    WithJsonSchema(CLUSTERING_SCHEMA),
+]
+Text = Annotated[StrictStr, Field(min_length=1)]
+
+
+Name = Annotated[StrictStr, Field(pattern=r"^\S(.*\S)?$"), AfterValidator(_not_an_address)]
