@@ -12,8 +12,8 @@ from nightkeep.reports.document import CheckStatus
 
 RIGHT = FactRow(
     "day=1", "published", base_rows=5, candidate_rows=5, base_hash_a="f" * 16, candidate_hash_a="f" * 16,
-    base_hash_b="0" * 16, candidate_hash_b="0" * 16, missing=0, extra=0, distinct_keys=5, expected_rows=5, unsound=0,
-    misstated=0, untold=0,
+    base_hash_b="0" * 16, candidate_hash_b="0" * 16, base_order="a" * 16, candidate_order="a" * 16, missing=0,
+    extra=0, distinct_keys=5, expected_rows=5, unsound=0, misstated=0, untold=0,
 )  # fmt: skip
 OTHER = replace(RIGHT, unit="day=2")
 NAMES = [str(each.description) for each in EXPECTATIONS]
@@ -21,6 +21,7 @@ WRONG = {
     "the number of rows is the same": {"base_rows": 6},
     "the first sum of row hashes is the same": {"candidate_hash_a": "f" * 15 + "e"},
     "the second sum of row hashes is the same": {"candidate_hash_b": "0" * 15 + "1"},
+    "rows are in the same order": {"candidate_order": "a" * 15 + "b"},
     "no row is missing": {"missing": 1},
     "no row is extra": {"extra": 2},
     "no key has more than one row": {"distinct_keys": 4},
@@ -31,7 +32,8 @@ WRONG = {
 }
 OWN_FACT = {
     "the number of rows is the same": "base_rows", "the first sum of row hashes is the same": "base_hash_a",
-    "the second sum of row hashes is the same": "base_hash_b", "no row is missing": "missing",
+    "the second sum of row hashes is the same": "base_hash_b", "rows are in the same order": "base_order",
+    "no row is missing": "missing",
     "no row is extra": "extra", "no key has more than one row": "distinct_keys",
     "metadata counts the rows that are there": "expected_rows",
     "every row is live and stored under its own key": "unsound", "statistics cover every value": "misstated",
@@ -81,4 +83,4 @@ def test_nothing_compared_passes_nothing() -> None:
 
 def test_every_fact_is_of_an_expectation() -> None:
     told = {field.name for field in fields(FactRow)} - {"unit", "comparison"}
-    assert told == {*OWN_FACT.values(), "candidate_rows", "candidate_hash_a", "candidate_hash_b"}
+    assert told == {*OWN_FACT.values(), "candidate_rows", "candidate_hash_a", "candidate_hash_b", "candidate_order"}

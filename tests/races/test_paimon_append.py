@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from tests.drivers.json_lines import EngineError
 from tests.drivers.paimon_java import PaimonJava
-from tests.formats.paimon.appended import SMALL, VECTORS, Appended, operate
+from tests.drivers.paimon_values import Compaction
+from tests.formats.paimon.appended import FIXED, SMALL, VECTORS, Appended, operate
 from tests.formats.paimon.contents import files, leftovers
 from tests.support.breaking import Ours, pause, paused
 
@@ -210,3 +211,70 @@ def test_java_gives_up_what_it_prepared_before_our_commit(table: Appended, what:
     with pytest.raises(EngineError, match=r"(?i)conflict"):
         java.commit_prepared(handle)
     assert table.rows() == truth
+
+
+@pytest.fixture
+def fixed(paimon_java: PaimonJava, tmp_path: Path) -> Appended:
+    """One bucket that keeps the order of its rows: three small files, two of them with vectors."""
+    options = {**VECTORS, **SMALL, **FIXED, "bucket": "1"}
+    table = Appended.create(paimon_java, tmp_path / "t", options, columns=(("text", "STRING"),), partitioned=False)
+    for _ in range(3):
+        table.append(20)
+    first, second, _ = names(table)
+    paimon_java.delete_positions(table.folder, {first: [1, 2], second: [3]})
+    return table
+
+
+@pytest.mark.parametrize("before", ["publish", "link"])
+@pytest.mark.in_turn("before")
+def test_rows_appended_to_a_fixed_bucket_come_last(fixed: Appended, before: str) -> None:
+    with waiting(fixed, before=before) as ours:
+        fixed.append(5)
+        truth = fixed.ordered()
+        document = ours.go_on()
+    assert document["outcome"] == Outcome.VERIFIED, document["reason"]
+    assert fixed.ordered() == truth and len(fixed.files()) == 2
+
+
+@pytest.mark.parametrize("meanwhile", [delete_of_an_input, first_delete_of_an_input, truncation])
+def test_a_change_of_our_inputs_in_a_fixed_bucket_wins(fixed: Appended, meanwhile: Callable[[Appended], None]) -> None:
+    with waiting(fixed) as ours:
+        meanwhile(fixed)
+        truth = fixed.ordered()
+        document = ours.go_on()
+    assert (document["outcome"], document["committed_version"]) == (Outcome.CONFLICTED, None), document["reason"]
+    assert fixed.ordered() == truth
+
+
+@pytest.mark.parametrize("appends", [1, 2])
+def test_updated_rows_of_a_fixed_bucket_stay_behind_all_others(fixed: Appended, appends: int) -> None:
+    """Also those of one append meanwhile; behind two, their numbers are too low."""
+    with updating(fixed, "id <= 30") as ours:
+        for _ in range(appends):
+            fixed.append(5)
+        truth = fixed.ordered()["", 0]
+        document = ours.go_on()
+    if appends == 2:
+        assert document["outcome"] == Outcome.CONFLICTED and "updated ones" in str(document["units"])
+        assert fixed.ordered()["", 0] == truth
+        return
+    behind = [(*row[:3], str(row[0])) for row in truth if row[0] <= 30]
+    assert document["outcome"] == Outcome.VERIFIED, document["reason"]
+    assert fixed.ordered()["", 0] == [*(row for row in truth if row[0] > 30), *behind]
+
+
+@pytest.mark.parametrize("what", ["delete", "compaction"])
+def test_what_java_commits_late_to_a_fixed_bucket_is_found(fixed: Appended, what: str) -> None:
+    """Its committer compares no vectors there: prepared before a delete of ours, it shows our rows again."""
+    java = fixed.java
+    handle = (
+        java.prepare_delete(fixed.folder, {names(fixed)[2]: [4]})
+        if what == "delete"
+        else str(java.prepare_compact(fixed.folder, Compaction(full=True, single_pick=True)).handle)
+    )
+    assert fixed.delete_where("id = 50").outcome is Outcome.VERIFIED
+    truth = fixed.rows()
+    java.commit_prepared(handle)
+    assert fixed.rows() != truth
+    document = fixed.optimize()
+    assert document.outcome is Outcome.MISMATCH, document.reason

@@ -67,6 +67,7 @@ _SILENT: Final = {
     "extra": "rows are joined only where their hashes differ, and none do",
     "distinct_keys": "readers merge the rows of a key, so that none shows twice",
     "misstated": "no new file has statistics",
+    "base_order": "readers are promised no order of rows",
 }
 """Why a comparison may have no fact of that name, in any format."""
 
@@ -241,6 +242,8 @@ def _fact_row(
         candidate_hash_a=f"{after.content.sum_a:016x}",
         base_hash_b=f"{before.content.sum_b:016x}",
         candidate_hash_b=f"{after.content.sum_b:016x}",
+        base_order=None if before.order is None else f"{before.order:016x}",
+        candidate_order=None if after.order is None else f"{after.order:016x}",
         missing=None if difference is None else difference.missing_count,
         extra=None if difference is None else difference.extra_count,
         distinct_keys=after.keys,

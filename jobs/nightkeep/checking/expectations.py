@@ -46,6 +46,8 @@ class FactRow:
     candidate_hash_a: str | None = None
     base_hash_b: str | None = None
     candidate_hash_b: str | None = None
+    base_order: str | None = None
+    candidate_order: str | None = None
     missing: int | None = None
     extra: int | None = None
     distinct_keys: int | None = None
@@ -117,6 +119,7 @@ EXPECTATIONS: Final = (
     _pair("the number of rows is the same", "base_rows", "candidate_rows"),
     _pair("the first sum of row hashes is the same", "base_hash_a", "candidate_hash_a"),
     _pair("the second sum of row hashes is the same", "base_hash_b", "candidate_hash_b"),
+    _pair("rows are in the same order", "base_order", "candidate_order"),
     _none("no row is missing", "missing"),
     _none("no row is extra", "extra"),
     _pair("no key has more than one row", "candidate_rows", "distinct_keys"),

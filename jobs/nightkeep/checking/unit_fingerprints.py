@@ -24,17 +24,20 @@ SAMPLE_ROWS = 20
 """How many rows of a difference are kept, on either side: enough to recognize a pattern, few enough to read."""
 
 _SEEDS = {"a": 0x6E696768, "b": 0x6B656570}
+_ORDER = "order"
 _LOW_BITS = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
 class UnitFacts:
     """The facts of one side of one unit. `keys`: the number of distinct keys, None if keys were not counted.
-    `unsound`: rows that the format promises a reader never to meet."""
+    `unsound`: rows that the format promises a reader never to meet. `order`: a sum of hashes of rows with their places,
+    None where no order is promised."""
 
     content: Fingerprint = field(default_factory=Fingerprint)
     keys: int | None = None
     unsound: int = 0
+    order: int | None = None
 
 
 def measure(relation: TableView, side: Side, units: Sequence[UnitKey]) -> Mapping[UnitKey, UnitFacts]:
@@ -46,9 +49,11 @@ def measure(relation: TableView, side: Side, units: Sequence[UnitKey]) -> Mappin
     unique = side.view is View.MERGED or not keys
     payload = _digests(relation.schema) | ({} if unique else keys)
     rows = relation.rows(side, units, payload=payload)
-    grouped = rows.groupBy("unit", *([] if unique else keys)).agg(*_sums())
+    names = [*_SEEDS, *([_ORDER] if "place" in rows.columns else [])]
+    hashed = rows.withColumn(_ORDER, F.xxhash64(*_SEEDS, "place")) if _ORDER in names else rows
+    grouped = hashed.groupBy("unit", *([] if unique else keys)).agg(*_sums(names))
     if not unique:
-        grouped = grouped.groupBy("unit").agg(*_total_sums())
+        grouped = grouped.groupBy("unit").agg(*_total_sums(names))
     facts = {units[row["unit"]]: _facts(row.asDict(), unique=unique) for row in grouped.collect()}
     nothing = UnitFacts(keys=None if unique else 0)
     return {unit: facts.get(unit, nothing) for unit in units}
@@ -107,11 +112,11 @@ def _exact(schema: T.StructType, name: str) -> Column:
     return comparable(F.col(column(position)), schema[position].dataType)
 
 
-def _sums() -> list[Column]:
+def _sums(names: Sequence[str]) -> list[Column]:
     # Sum halves of the hashes: a sum of 64-bit hashes overflows a long, which is an error in ANSI mode.
     halves = [
         half
-        for name in _SEEDS
+        for name in names
         for half in (
             F.sum(F.shiftright(F.col(name), 32)).alias(f"{name}_high"),
             F.sum(F.col(name).bitwiseAND(F.lit(_LOW_BITS))).alias(f"{name}_low"),
@@ -121,14 +126,19 @@ def _sums() -> list[Column]:
     return [F.count(F.lit(1)).alias("rows"), unsound, *halves]
 
 
-def _total_sums() -> list[Column]:
-    names = ["rows", "unsound", *(f"{name}_{half}" for name in _SEEDS for half in ("high", "low"))]
-    return [F.count(F.lit(1)).alias("keys"), *(F.sum(name).alias(name) for name in names)]
+def _total_sums(names: Sequence[str]) -> list[Column]:
+    counts = ["rows", "unsound", *(f"{name}_{half}" for name in names for half in ("high", "low"))]
+    return [F.count(F.lit(1)).alias("keys"), *(F.sum(name).alias(name) for name in counts)]
 
 
 def _facts(row: Mapping[str, int], *, unique: bool) -> UnitFacts:
-    sums = [((row[f"{name}_high"] << 32) + row[f"{name}_low"]) % (1 << 64) for name in _SEEDS]
-    return UnitFacts(Fingerprint(row["rows"], *sums), None if unique else row["keys"], row["unsound"])
+    content = Fingerprint(row["rows"], *(_whole(row, name) for name in _SEEDS))
+    order = _whole(row, _ORDER) if f"{_ORDER}_high" in row else None
+    return UnitFacts(content, None if unique else row["keys"], row["unsound"], order)
+
+
+def _whole(row: Mapping[str, int], name: str) -> int:
+    return ((row[f"{name}_high"] << 32) + row[f"{name}_low"]) % (1 << 64)
 
 
 # ---- rows ----

@@ -20,7 +20,7 @@ from nightkeep.protocol import Work
 
 @dataclass(frozen=True, slots=True)
 class Packing(Generic[F]):
-    """The files to pack: `bins` by ascending size, and `gone` files without live rows, which are only removed."""
+    """The files to pack: `bins`, and `gone` files without live rows, which are only removed."""
 
     bins: tuple[tuple[F, ...], ...]
     gone: tuple[F, ...]
@@ -32,16 +32,19 @@ class Packing(Generic[F]):
 
 
 def packing(
-    files: Sequence[F], sizes: Sizes, *, full: bool, is_settled: Callable[[Sequence[F]], bool]
-) -> Packing[F] | None:
+    files: Sequence[F], sizes: Sizes, *, full: bool, is_settled: Callable[[Sequence[F]], bool],
+    bins_of: Callable[[Sequence[F]], Sequence[tuple[F, ...]]] | None = None,
+) -> Packing[F] | None:  # fmt: skip
     """The packing of small files, large files, worn files and files without rows; of all files if `full`; None if none.
+
+    `bins_of` makes bins of files, by default `next_fit`.
 
     Left alone are: a bin of one file without deletes to purge that is not split, too few small files, and bins for
     which `is_settled` says that an earlier run left them apart.
     """
     gone = tuple(file for file in files if is_gone(file))
     chosen = [file for file in files if not is_gone(file) and (full or _is_candidate(file, sizes))]
-    bins = next_fit(chosen, sizes.target)
+    bins = next_fit(chosen, sizes.target) if bins_of is None else bins_of(chosen)
     if full:
         worth = [some for some in bins if len(some) > 1 or some[0].deletes or _is_split(some, sizes)]
     else:

@@ -75,6 +75,13 @@ def without_true(rows: DataFrame, table: Sequence[Column], condition: str) -> Da
     return rows.select(kept, *table).where(~is_true).select(f"`{_KEPT}`.*")
 
 
+def with_truth(rows: DataFrame, table: Sequence[Column], condition: str, name: str) -> DataFrame:
+    """The rows with a column `name`: whether the condition is true. `table` as in `without_true`."""
+    kept = F.struct(*(rows[held] for held in rows.columns)).alias(_KEPT)
+    is_true = F.coalesce(F.expr(condition), F.lit(False))  # noqa: FBT003
+    return rows.select(kept, *table).select(f"`{_KEPT}`.*", is_true.alias(name))
+
+
 def with_set(rows: DataFrame, table: Mapping[str, str], condition: str, sets: Mapping[str, str]) -> DataFrame:
     """The rows, of which those for which a condition is true have columns set to expressions.
 

@@ -116,8 +116,9 @@ class TableView(Protocol):
         """One row for each row that `side` shows: `unit` (its index in `units`), `sound`, then `payload` by name.
 
         `payload` is evaluated on every stored row, before any shuffle, over columns named `column(i)` for the i-th of
-        `schema`. `sound` is false for a row that the format promises a reader never to meet. Call `version` with this
-        version before.
+        `schema`. `sound` is false for a row that the format promises a reader never to meet. Where the format promises
+        an order of rows, there is also `place`, the number of the row in its unit. Call `version` with this version
+        before.
         """
 
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:

@@ -6,14 +6,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
+import org.apache.paimon.Snapshot;
 import org.apache.paimon.append.AppendCompactCoordinator;
 import org.apache.paimon.append.AppendCompactTask;
 import org.apache.paimon.data.BinaryRow;
 import org.apache.paimon.deletionvectors.Bitmap64DeletionVector;
 import org.apache.paimon.deletionvectors.BitmapDeletionVector;
 import org.apache.paimon.deletionvectors.DeletionVector;
-import org.apache.paimon.deletionvectors.append.AppendDeleteFileMaintainer;
 import org.apache.paimon.deletionvectors.append.BaseAppendDeleteFileMaintainer;
+import org.apache.paimon.index.IndexFileHandler;
 import org.apache.paimon.index.IndexFileMeta;
 import org.apache.paimon.io.CompactIncrement;
 import org.apache.paimon.io.DataIncrement;
@@ -28,7 +29,7 @@ import org.apache.paimon.table.sink.CommitMessage;
 import org.apache.paimon.table.sink.CommitMessageImpl;
 import org.apache.paimon.table.source.EndOfScanException;
 
-/** Tables without keys and with buckets that nobody knows: what Spark's DELETE and a dedicated compaction job do. */
+/** Tables without keys: what Spark's DELETE does, and a dedicated compaction job where no bucket is known. */
 final class Appends {
     static boolean isOne(FileStoreTable table) {
         return table.primaryKeys().isEmpty() && table.bucketMode() == BucketMode.BUCKET_UNAWARE;
@@ -64,20 +65,41 @@ final class Appends {
     }
 
     private static List<CommitMessage> vectors(FileStoreTable table, JsonNode positions) {
-        Map<BinaryRow, Set<String>> files = new HashMap<>();
+        Map<BinaryRow, Map<Integer, Set<String>>> files = new HashMap<>();
+        Map<BinaryRow, Integer> totals = new HashMap<>();
         for (ManifestEntry entry : table.store().newScan().plan().files()) {
-            files.computeIfAbsent(entry.partition().copy(), p -> new HashSet<>()).add(entry.fileName());
+            BinaryRow partition = entry.partition().copy();
+            totals.put(partition, entry.totalBuckets());
+            files.computeIfAbsent(partition, p -> new HashMap<>())
+                    .computeIfAbsent(entry.bucket(), b -> new HashSet<>())
+                    .add(entry.fileName());
         }
         List<CommitMessage> messages = new ArrayList<>();
-        files.forEach((partition, names) -> add(table, partition, names, positions, messages));
+        files.forEach(
+                (partition, buckets) ->
+                        buckets.forEach(
+                                (bucket, names) -> {
+                                    BaseAppendDeleteFileMaintainer maintainer = maintainer(table, partition, bucket);
+                                    add(table, maintainer, totals.get(partition), names, positions, messages);
+                                }));
         return messages;
     }
 
+    private static BaseAppendDeleteFileMaintainer maintainer(FileStoreTable table, BinaryRow partition, int bucket) {
+        IndexFileHandler handler = table.store().newIndexFileHandler();
+        Snapshot latest = table.snapshotManager().latestSnapshot();
+        return isOne(table)
+                ? BaseAppendDeleteFileMaintainer.forUnawareAppend(handler, latest, partition)
+                : BaseAppendDeleteFileMaintainer.forBucketedAppend(handler, latest, partition, bucket);
+    }
+
     private static void add(
-            FileStoreTable table, BinaryRow partition, Set<String> names, JsonNode positions, List<CommitMessage> to) {
-        AppendDeleteFileMaintainer maintainer =
-                BaseAppendDeleteFileMaintainer.forUnawareAppend(
-                        table.store().newIndexFileHandler(), table.snapshotManager().latestSnapshot(), partition);
+            FileStoreTable table,
+            BaseAppendDeleteFileMaintainer maintainer,
+            int totalBuckets,
+            Set<String> names,
+            JsonNode positions,
+            List<CommitMessage> to) {
         boolean any = false;
         for (Iterator<Map.Entry<String, JsonNode>> it = positions.fields(); it.hasNext(); ) {
             Map.Entry<String, JsonNode> file = it.next();
@@ -98,9 +120,9 @@ final class Appends {
             DataIncrement increment = new DataIncrement(List.of(), List.of(), List.of(), added, removed);
             to.add(
                     new CommitMessageImpl(
-                            partition,
-                            BucketMode.UNAWARE_BUCKET,
-                            table.coreOptions().bucket(),
+                            maintainer.getPartition(),
+                            maintainer.getBucket(),
+                            totalBuckets,
                             increment,
                             CompactIncrement.emptyIncrement()));
         }

@@ -1,11 +1,15 @@
 """Random lives of tables without keys, and what must be true of one whoever deletes from it or compacts it."""
 
+from collections.abc import Mapping
+from itertools import filterfalse
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from tests.drivers.paimon_java import PaimonJava
-from tests.formats.paimon.appended import VALUES, Appended
+from tests.drivers.paimon_values import Compaction
+from tests.formats.paimon.appended import FIXED, VALUES, Appended, Rows
 
 from nightkeep.clustering import tuning
 from nightkeep.formats.paimon.data import columns
@@ -38,6 +42,8 @@ class Life:
     def __init__(self, java: PaimonJava, folder: Path, seed: int) -> None:
         self.random = random = Random(f"append {seed}")
         options = {name: random.choice(values) for name, share, values in OPTIONS if random.random() < share}
+        self.fixed = seed % 3 == 2
+        options |= FIXED if self.fixed else {}
         kinds = random.sample(VALUES, random.randrange(2, 7))
         self.table = Appended.create(
             java, folder, options, seed=seed, columns=kinds, partitioned=random.random() < 0.7
@@ -65,29 +71,48 @@ class Life:
         """Of every row that Java shows, those with the condition go, and no other."""
         if "'deletion-vectors.enabled'" not in self.told[0]:
             return
-        before, first = self.table.rows(), self.random.randrange(self.table.written)
+        before, order, first = self.table.rows(), self.order(), self.random.randrange(self.table.written)
         last = first + self.random.choice((0, 30, 10_000))
         document = self.table.delete_where(f"id BETWEEN {first} AND {last} AND (day IS NULL OR day = 'd1')")
         assert document.outcome in (Outcome.VERIFIED, Outcome.UNCHANGED), document.reason
-        assert self.table.rows() == [row for row in before if not first <= row[0] <= last or row[1] == "d/2"]
+
+        def staying(rows: Rows) -> Rows:
+            return [row for row in rows if not first <= row[0] <= last or row[1] == "d/2"]
+
+        assert self.table.rows() == staying(before)
+        assert self.order() == {place: left for place, rows in order.items() if (left := staying(rows))}
 
     def update_ours(self) -> None:
         """Of every row that Java shows, those with the condition have another number, and no other changes."""
         if "'deletion-vectors.enabled'" not in self.told[0]:
             return
-        before, first = self.table.rows(), self.random.randrange(self.table.written)
+        before, order, first = self.table.rows(), self.order(), self.random.randrange(self.table.written)
         last = first + self.random.choice((0, 30, 10_000))
         document = self.table.update_where(f"id BETWEEN {first} AND {last} AND (day IS NULL OR day = 'd1')", SETS)
         assert document.outcome in (Outcome.VERIFIED, Outcome.UNCHANGED), document.reason
-        changed = [(-row[0], *row[1:]) if first <= row[0] <= last and row[1] != "d/2" else row for row in before]
+
+        def is_set(row: tuple[Any, ...]) -> bool:
+            return first <= row[0] <= last and row[1] != "d/2"
+
+        changed = [(-row[0], *row[1:]) if is_set(row) else row for row in before]
         assert self.table.rows() == sorted(changed, key=repr)
+        assert self.order() == {
+            place: [*filterfalse(is_set, rows), *((-row[0], *row[1:]) for row in filter(is_set, rows))]
+            for place, rows in order.items()
+        }
+
+    def order(self) -> Mapping[object, Rows]:
+        """The rows of each bucket that keeps their order."""
+        return dict(self.table.ordered()) if self.fixed else {}
 
     def alter(self) -> None:
         self.table.alter()
 
     def compact(self) -> None:
+        """Java's own. Of fixed buckets one pick: its writer cannot commit a second one of a file that it just wrote."""
         before = self.table.rows()
-        self.table.java.compact(self.table.folder)
+        full = self.fixed and self.random.random() < 0.3
+        self.table.java.compact(self.table.folder, Compaction(full=full, single_pick=self.fixed))
         assert self.table.rows() == before
 
     def expire(self) -> None:
@@ -99,7 +124,7 @@ class Life:
         """No row changes, of this version nor of the one before, vectors are of live files, and nothing is left."""
         snapshot = self.table.java.snapshot(self.table.folder)
         assert snapshot is not None
-        before, then = self.table.rows(), self.table.rows(snapshot["id"])
+        before, order, then = self.table.rows(), self.order(), self.table.rows(snapshot["id"])
         settings = {
             "full": self.random.random() < 0.2,
             "verify": self.random.choice(("full", "touched")),
@@ -107,7 +132,7 @@ class Life:
         }
         document = self.table.optimize(**settings)
         assert document.outcome in (Outcome.VERIFIED, Outcome.UNCHANGED), document.reason
-        assert (self.table.rows(), self.table.rows(snapshot["id"])) == (before, then)
+        assert (self.table.rows(), self.order(), self.table.rows(snapshot["id"])) == (before, order, then)
         assert self.table.vectors().keys() <= {file.name for file in self.table.files()}
         again = self.table.optimize(**{**settings, "full": False})
         assert again.outcome is Outcome.UNCHANGED, again.plan
@@ -117,7 +142,7 @@ class Life:
         chosen = self.random.sample([name for name, kind in self.table.columns if name != "day"], 2)
         curve = self.random.choice((None, None, "zorder", "hilbert"))
         without = "'none'" in self.told[0] or "'counts'" in self.told[0]
-        return {} if curve is None or without else {"clustering": {curve: chosen}}
+        return {} if curve is None or without or self.fixed else {"clustering": {curve: chosen}}
 
 
 EVENTS = (

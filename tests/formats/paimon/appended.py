@@ -13,12 +13,17 @@ from tests.drivers.paimon_values import JavaFile, Layout, Scan, Writer
 from tests.drivers.random_values import PRIMITIVES, WIDER, random_value
 from tests.formats.paimon.upgrade import policy
 
+from nightkeep.formats.paimon.metadata.binary_row import encode_row
+from nightkeep.formats.paimon.metadata.types import parse_type
+from nightkeep.formats.paimon.reading.buckets import bucket_of
 from nightkeep.model import Operation
 from nightkeep.reports import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 
-DAY, ID = ("day", "STRING"), ("id", "INT")
+DAY, ID, SHARD = ("day", "STRING"), ("id", "INT"), ("shard", "INT")
+FIXED = {"bucket": "2", "bucket-key": "shard", "write-only": "true"}
+"""Options of a table whose buckets keep the order of rows. Its rows have a shard."""
 VALUES = (*(("v" + str(n), kind) for n, kind in enumerate(PRIMITIVES)),)
 VECTORS = {"deletion-vectors.enabled": "true"}
 SMALL = {"target-file-size": "30 kb", "compaction.min.file-num": "2"}
@@ -36,6 +41,7 @@ class Appended:
     random: Random
     columns: list[tuple[str, str]]
     partitioned: bool = True
+    buckets: int = -1
     written: int = field(default=0)
 
     @classmethod
@@ -43,7 +49,8 @@ class Appended:
         cls, java: PaimonJava, folder: Path, options: Mapping[str, str], *, seed: object = 1,
         columns: Sequence[tuple[str, str]] = VALUES, partitioned: bool = True,
     ) -> "Appended":  # fmt: skip
-        made = cls(java, folder, Random(str(seed)), [ID, DAY, *columns], partitioned)
+        first = [ID, DAY, SHARD] if "bucket-key" in options else [ID, DAY]
+        made = cls(java, folder, Random(str(seed)), [*first, *columns], partitioned, int(options.get("bucket", -1)))
         keys = [DAY[0]] if partitioned else []
         java.create(folder, Layout(made.columns, (), keys, {"bucket": "-1", **options}))
         return made
@@ -65,7 +72,7 @@ class Appended:
 
     def alter(self) -> None:
         """Adds, renames, widens or drops a column."""
-        free = [(name, kind) for name, kind in self.columns if name not in (ID[0], DAY[0])]
+        free = [(name, kind) for name, kind in self.columns if name not in (ID[0], DAY[0], SHARD[0])]
         event = self.random.choice(("add", "rename", "widen", "drop"))
         name, kind = self.random.choice(free)
         at = self.columns.index((name, kind))
@@ -86,6 +93,14 @@ class Appended:
     def rows(self, snapshot: int | None = None) -> Rows:
         options = {} if snapshot is None else {"scan.snapshot-id": str(snapshot)}
         return sorted(self.java.read(self.folder, Scan(options=options)).rows, key=repr)
+
+    def ordered(self) -> Mapping[tuple[str, int], Rows]:
+        """The rows of each day and bucket in Java's order of reading."""
+        found: defaultdict[tuple[str, int], Rows] = defaultdict(list)
+        for row in self.java.read(self.folder).rows:
+            bucket = bucket_of(encode_row([row[2]], [parse_type("INT")]), self.buckets)
+            found[str(row[1]) if self.partitioned else "", bucket].append(row)
+        return dict(found)
 
     def files(self) -> tuple[JavaFile, ...]:
         return self.java.files(self.folder)
@@ -116,7 +131,7 @@ class Appended:
 
     def _row(self, days: Sequence[str | None]) -> tuple[Any, ...]:
         self.written += 1
-        first = {ID[0]: self.written, DAY[0]: self.random.choice(days)}
+        first = {ID[0]: self.written, DAY[0]: self.random.choice(days), SHARD[0]: self.random.randrange(6)}
         return tuple(first[name] if name in first else self._value(kind) for name, kind in self.columns)
 
     def _value(self, kind: str) -> Any:

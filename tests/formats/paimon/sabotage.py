@@ -75,8 +75,8 @@ class Staged:
 
     @property
     def path(self) -> Path:
-        """That file."""
-        (name,) = (file.name for file in self.bucket.files if "nk-" in file.name)
+        """That file. If there are several, they are in the order of their entries."""
+        name, *_ = (file.name for file in self.bucket.files if "nk-" in file.name)
         return self.table / self.bucket.folder / name
 
     def rewrite(self, change: Callable[[pa.Table], pa.Table]) -> None:

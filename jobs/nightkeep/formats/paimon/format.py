@@ -67,7 +67,8 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
     optimizes: PaimonRules = OperationRules(
         (
             Bound(of_keyed, refuse_vectors), Bound(of_keyed, refuse_other_compactions), refuse_unstamped_files,
-            Bound(of_keyless, optimize.refuse_unhandled), Bound(of_keyless, require_columns), *writers,
+            Bound(of_keyless, optimize.refuse_unhandled), Bound(of_keyless, optimize.refuse_order),
+            Bound(of_keyless, require_columns), *writers,
         ),
         (Bound(in_keyed, compact_levels), Bound(in_keyless, cluster_files), Bound(in_keyless, optimize.pack_files)),
         (file_indexes_go,),

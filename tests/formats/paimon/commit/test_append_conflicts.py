@@ -11,6 +11,7 @@ from nightkeep.formats.paimon.commit.append_conflicts import append_conflict
 from nightkeep.formats.paimon.commit.index_manifest import index_records
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
+from nightkeep.model import Intent
 
 FIRST, SECOND, THIRD = (f"data-{n}.parquet" for n in range(3))
 
@@ -84,3 +85,38 @@ class _Parent:
     def __init__(self, records: tuple[Record, ...]) -> None:
         self.snapshot = object.__new__(PaimonSnapshot)
         object.__setattr__(self.snapshot, "index_records", records)
+
+
+FIXED = {"bucket": "2"}
+MARKS = edit(index_added=(entry("index-9", {THIRD: 1}),))
+
+
+@pytest.mark.parametrize(
+    ("ours", "now", "reason"),
+    [
+        (PURGES, bucket(3, PLANNED), None),
+        (edit(THIRD), bucket(3, {"index-2": {**PLANNED["index-1"], FIRST: 5}}), None),
+        (MARKS, bucket(3, {"index-2": PLANNED["index-1"]}), "vectors moved to index-2"),
+        (PURGES, replace(bucket(2, PLANNED), total_buckets=9), "rescaled from 1 to 9 buckets"),
+    ],
+)  # fmt: skip
+def test_a_fixed_bucket_has_one_vector_file(ours: BucketEdit, now: Bucket, reason: str | None) -> None:
+    found = append_conflict(_fixed(bucket(3, PLANNED)), _fixed(now), ours)
+    assert found is None if reason is None else found is not None and reason in found, found
+
+
+@pytest.mark.parametrize(("first", "conflicts"), [(9, False), (10, False), (11, True)])
+def test_rows_appended_behind_updated_ones_conflict(first: int, *, conflicts: bool) -> None:
+    """A file that was appended meanwhile, and begins with a number above that of our new file, 10."""
+    updates = replace(
+        edit(), added=({"_FILE_NAME": "ours", "_MIN_SEQUENCE_NUMBER": 10},), intent=Intent(sets=(("a", "1"),))
+    )
+    before, after = _fixed(bucket(1, {})), _fixed(bucket(2, {}))
+    late = replace(after, files=(after.files[0], replace(after.files[1], min_sequence=first)))
+    assert (append_conflict(before, late, updates) is not None) is conflicts
+    assert append_conflict(before, late, replace(updates, intent=Intent())) is None
+
+
+def _fixed(unit: Bucket) -> Bucket:
+    schema = replace(unit.schemas.current, primary_keys=(), options={**unit.schemas.current.options, **FIXED})
+    return replace(unit, schemas=replace(unit.schemas, current=schema))

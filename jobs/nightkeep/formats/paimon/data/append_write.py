@@ -1,7 +1,7 @@
 """Rows -> data files of a table without keys, with their metadata records. Keeps the order of rows.
 
 Metadata follows C/io/RowDataFileWriter.java and BaseAppendFileStoreWrite.compactRewrite: rows have no sequence numbers
-of their own, and every file that replaces others counts from the first number of those.
+of their own, and files that replace others count from the first number of those.
 """
 
 from __future__ import annotations
@@ -46,15 +46,17 @@ class WrittenAppendFile:
 class AppendFileWriter:
     """Writes files of one bucket. Chunks must hold the columns in `columns`; other columns are ignored.
 
-    The rows of each file are numbered from `first_sequence`.
+    The rows of the first file are numbered from `first_sequence`, those of others from where the file before ended, but
+    none from a number above `last_start`, by default `first_sequence`, as in a compaction of Java.
     """
 
     def __init__(
         self, storage: Storage, bucket: Bucket, naming: PaimonNaming, *, first_sequence: int, now_ms: int,
-        source: int = FILE_SOURCE_COMPACT,
+        last_start: int | None = None, source: int = FILE_SOURCE_COMPACT,
     ) -> None:  # fmt: skip
         self._storage, self._bucket, self._naming = storage, bucket, naming
-        self._first_sequence, self._now_ms, self._source = first_sequence, now_ms, source
+        self._next_sequence, self._now_ms, self._source = first_sequence, now_ms, source
+        self._last_start = first_sequence if last_start is None else last_start
         self.columns = value_columns(bucket)
         fields = bucket.schemas.current.fields
         self._schema = pa.schema([pa.field(f.name, f.type.arrow, nullable=f.type.nullable) for f in fields])
@@ -88,7 +90,8 @@ class AppendFileWriter:
             write(sink, source, limit, stats)
             size = sink.tell()
         self._row_bytes = size / stats.rows
-        stats.min_sequence, stats.max_sequence = self._first_sequence, self._first_sequence + stats.rows - 1
+        stats.min_sequence, stats.max_sequence = self._next_sequence, self._next_sequence + stats.rows - 1
+        self._next_sequence = min(stats.max_sequence + 1, self._last_start)
         record = file_record(name, size, stats, schema, level=LEVEL, now_ms=self._now_ms, source=self._source)
         return WrittenAppendFile(path, stats.rows, size, record)
 

@@ -1,11 +1,13 @@
 """Deletion vectors of a table without keys: vector files <-> positions by data file.
 
 A partition may have several vector files, each for other data files. One that no longer fits is replaced by new files
-with what is left of it (C/deletionvectors/append/AppendDeleteFileMaintainer.java).
+with what is left of it (C/deletionvectors/append/AppendDeleteFileMaintainer.java). A fixed bucket has one vector file,
+which is replaced as a whole (BucketedAppendDeleteFileMaintainer.java).
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -14,7 +16,7 @@ from pyroaring import BitMap64
 from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.deletes.bucket_vectors import decoded, write_vectors
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
-from nightkeep.formats.paimon.metadata.schema import option_bytes
+from nightkeep.formats.paimon.metadata.schema import has_fixed_buckets, option_bytes
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
 from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
 from nightkeep.storage import Storage
@@ -52,6 +54,8 @@ def replace_vectors(
     changed = gone | fresh.keys()
     live = {file.name for file in bucket.files} - changed
     touched = [r for r in bucket.index_records if any(where.data_file in changed for where in vector_ranges(r))]
+    if (touched or fresh) and has_fixed_buckets(bucket.schemas.current):
+        touched = list(bucket.index_records)
     vectors = dict(fresh)
     for record in touched:
         kept = [where for where in vector_ranges(record) if where.data_file in live]
@@ -66,6 +70,7 @@ def _parts(bucket: Bucket, vectors: Sequence[tuple[str, BitMap64]]) -> Iterator[
     """The vectors in order, in parts for one file each. A part ends when it exceeds the target size."""
     most = option_bytes(bucket.schemas.current, "deletion-vector.index-file.target-size", DEFAULT_FILE_BYTES)
     assert most is not None
+    most = sys.maxsize if has_fixed_buckets(bucket.schemas.current) else most
     part: list[tuple[str, BitMap64]] = []
     size = 0
     for name, vector in vectors:

@@ -13,6 +13,7 @@ from nightkeep.errors import naming
 from nightkeep.formats.paimon.data.columns import PaimonFileReader, value_columns
 from nightkeep.formats.paimon.deletes.append_vectors import vectors_of
 from nightkeep.formats.paimon.deletes.bucket_vectors import index_path
+from nightkeep.formats.paimon.gate.append_order import order_faults
 from nightkeep.formats.paimon.gate.append_scan import PROMISE
 from nightkeep.formats.paimon.gate.audit import kept_faults
 from nightkeep.formats.paimon.gate.file_audit import statistic_faults
@@ -45,6 +46,7 @@ def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str,
         return (
             *listing_faults(storage, files, source="manifest"),
             *_vector_faults(storage, base, candidate),
+            *order_faults(storage, base, candidate),
             *(
                 fault
                 for file in candidate.files

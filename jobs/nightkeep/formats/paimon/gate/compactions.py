@@ -68,6 +68,11 @@ class Compaction:
 def shown_again(compaction: Compaction) -> Iterator[Shown]:
     """Findings on rows that readers see after the commit and did not see before it."""
     yield from _rewritten(compaction)
+    yield from unhidden(compaction)
+
+
+def unhidden(compaction: Compaction) -> Iterator[Shown]:
+    """Findings on vectors alone. They also hold of a commit that changes rows, which may write more than it removes."""
     if compaction.before.file != compaction.after.file:
         yield from _kept(compaction)
         yield from _marked(compaction)

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from nightkeep.formats.paimon.gate import append_audit, append_scan, audit, changes, expired_rows, scan
+from nightkeep.formats.paimon.gate import append_audit, append_order, append_scan, audit, changes, expired_rows, scan
 from nightkeep.formats.paimon.gate.unordered import alike
-from nightkeep.formats.paimon.metadata.schema import skips_level0
+from nightkeep.formats.paimon.metadata.schema import keeps_order, skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.model import UnitKey, View
 from nightkeep.protocol import Bound, Gate, Positions
@@ -54,8 +54,9 @@ def merged(storage: Storage, bucket: Bucket, view: View) -> Iterator[pa.RecordBa
 
 
 def pieces(base: Bucket, candidate: Bucket) -> Sequence[tuple[Bucket, Bucket]]:
-    """With keys one pair: merging needs every file of its bucket."""
-    return ((base, candidate),) if _has_keys(base) else append_scan.pieces(base, candidate)
+    """One pair with keys, as merging needs every file of its bucket, and where rows are compared in their order."""
+    whole = _has_keys(base) or keeps_order(base.schemas.current)
+    return ((base, candidate),) if whole else append_scan.pieces(base, candidate)
 
 
 def within(unit: Bucket, task_bytes: int) -> Bucket:
@@ -72,7 +73,8 @@ def faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[
     found = audit.version_faults(parent, candidate, touched)
     if candidate.schema.primary_keys:
         return found
-    return (*found, *append_audit.vector_file_faults(parent, candidate, touched))
+    vectors = append_audit.vector_file_faults(parent, candidate, touched)
+    return (*found, *vectors, *append_order.source_faults(parent, candidate, touched))
 
 
 def published(unit: Bucket) -> View:

@@ -10,8 +10,9 @@ from typing import Final
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import EvidenceError, MissingFile, RefusedTable
-from nightkeep.formats.paimon.gate.compactions import BucketChange, Compaction, Shown, Vectors, shown_again
+from nightkeep.formats.paimon.gate.compactions import BucketChange, Compaction, Shown, Vectors, shown_again, unhidden
 from nightkeep.formats.paimon.metadata.entries import DELETE, decoding, read_index, read_list, read_manifest
+from nightkeep.formats.paimon.metadata.schema import has_fixed_buckets
 from nightkeep.formats.paimon.metadata.snapshot import VECTORS_INDEX, Bucket, PaimonSnapshot, Place
 from nightkeep.formats.paimon.metadata.snapshot_files import parse_snapshot
 from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
@@ -29,19 +30,25 @@ class _Commit:
     seen: Seen
 
     @property
-    def is_foreign_compaction(self) -> bool:
-        return self.raw["commitKind"] == "COMPACT" and not str(self.raw["commitUser"]).startswith(COMMIT_USER)
+    def kind(self) -> object:
+        return self.raw["commitKind"]
+
+    @property
+    def is_foreign(self) -> bool:
+        return not str(self.raw["commitUser"]).startswith(COMMIT_USER)
 
 
 @dataclass(slots=True)
 class _Past:
     """State of the look back at one version: its live files, and findings about it and later versions.
 
+    `kinds` are the kinds of commits that may make rows visible again.
     `pending` are findings on marks in files that an earlier commit may have removed.
     """
 
     storage: Storage
     units: Mapping[Place, Bucket]
+    kinds: frozenset[str]
     live: dict[Place, set[str]]
     shown: list[tuple[_Commit, Shown]] = field(default_factory=list)
     pending: list[tuple[_Commit, Place, Shown]] = field(default_factory=list)
@@ -51,16 +58,18 @@ class _Past:
 def watch(storage: Storage, head: PaimonSnapshot, since: Seen | None, *, now_ms: int) -> Watch | None:
     """Findings on commits after `since`, or of the last week. Stops at the first snapshot that cannot be read.
 
-    None are on a table without keys: of those, Java's committer compares the vectors of files.
+    None are on a table without keys whose rows have no bucket: there Java's committer compares the vectors of files.
+    Of fixed buckets without keys it does not, and deletes are looked at too: their vectors replace all of the bucket's.
     """
     commits = _commits(storage, head.version)
     newest = next(commits, None)
     if newest is None:
         return None
-    if not head.schema.primary_keys:
+    if not (head.schema.primary_keys or has_fixed_buckets(head.schema)):
         return Watch(newest.seen, ())
     units = {(unit.partition_bytes, int(unit.key.bucket or 0)): unit for unit in head.units}
-    past = _Past(storage, units, {place: {file.name for file in unit.files} for place, unit in units.items()})
+    kinds = frozenset({"COMPACT"} if head.schema.primary_keys else {"COMPACT", "OVERWRITE"})
+    past = _Past(storage, units, kinds, {place: {file.name for file in unit.files} for place, unit in units.items()})
     # Our clock may be ahead of all writers' clocks.
     since_ms = min(now_ms, int(str(newest.raw["timeMillis"]))) - HORIZON_MS
     with suppress(EvidenceError, RefusedTable):
@@ -99,12 +108,12 @@ def _look_back(past: _Past, newest: _Commit, older: Iterator[_Commit], *, known:
 
 
 def _look(past: _Past, commit: _Commit, parent: _Commit, *, judged: bool) -> None:
-    if commit.raw["commitKind"] == "APPEND":
+    if commit.kind == "APPEND":
         return
     changes = _changes(past.storage, commit)
     past.shown += [(by, finding) for by, place, finding in past.pending if _removes(changes, place, finding.marked)]
     past.pending = [waiting for waiting in past.pending if not _removes(changes, waiting[1], waiting[2].marked)]
-    if judged and commit.is_foreign_compaction:
+    if judged and commit.is_foreign and commit.kind in past.kinds:
         for place, finding in _shown(past, commit, parent, changes):
             if finding.marked is None:
                 past.shown.append((commit, finding))
@@ -149,7 +158,8 @@ def _shown(
             past.storage, past.units[place], change or BucketChange({}, {}), old, new, past.live.get(place, set())
         )
         with decoding(f"snapshot-{commit.seen.version}", "counts of rows"):
-            yield from ((place, snapshot) for snapshot in shown_again(compaction))
+            find = shown_again if commit.kind == "COMPACT" else unhidden
+            yield from ((place, finding) for finding in find(compaction))
 
 
 def _vectors(past: _Past, name: object) -> Mapping[Place, Vectors]:

@@ -164,6 +164,23 @@ def skips_level0(schema: PaimonSchema) -> bool:
     return has_vectors(schema) or keeps_first_row(schema)
 
 
+def has_fixed_buckets(schema: PaimonSchema) -> bool:
+    """Whether a row's bucket is computed of its values: option bucket > 0."""
+    return option_int(schema, "bucket", -1) > 0
+
+
+def bucket_key(schema: PaimonSchema) -> tuple[str, ...]:
+    """The columns that decide a row's bucket: `bucket-key`, else the trimmed primary key."""
+    names = tuple(name.strip() for name in schema.options.get("bucket-key", "").split(",") if name.strip())
+    return names or schema.trimmed_keys
+
+
+def keeps_order(schema: PaimonSchema) -> bool:
+    """Whether readers get a bucket's rows in the order of writing (option bucket-append-ordered). Never with keys."""
+    ordered = option_bool(schema, "bucket-append-ordered", default=True)
+    return not schema.primary_keys and has_fixed_buckets(schema) and ordered
+
+
 def option_int(schema: PaimonSchema, key: str, default: int) -> int:
     text = schema.options.get(key, str(default)).strip()
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
 from functools import cached_property
 
 from nightkeep.encodings.avro_container import Record
@@ -18,18 +17,23 @@ from nightkeep.formats.paimon.metadata.avro import Container
 from nightkeep.formats.paimon.metadata.binary_row import decode_row, sort_key
 from nightkeep.formats.paimon.metadata.entries import ADD, decoding, merge_entries, read_index, read_list, read_manifest
 from nightkeep.formats.paimon.metadata.partition_paths import partition_path
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool, parse_schema
+from nightkeep.formats.paimon.metadata.schema import (
+    PaimonSchema,
+    has_fixed_buckets,
+    keeps_order,
+    option_bool,
+    parse_schema,
+)
 from nightkeep.formats.paimon.metadata.snapshot_files import numbered, parse_snapshot
 from nightkeep.formats.paimon.metadata.task_memory import DEFAULT_BYTES
-from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
-from nightkeep.formats.paimon.metadata.values import Value
+from nightkeep.formats.paimon.metadata.types import PaimonType
+from nightkeep.formats.paimon.metadata.values import Value, python_value
 from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange, require_one_each, vector_ranges
 from nightkeep.model import Address, FileSizes, UnitKey, VersionIdentity, digest_of
 from nightkeep.storage import Storage
 
 MAX_LEVEL = 1 << 10
 """Limit on levels against hostile metadata: far above any real table, and still cheap."""
-EPOCH = date(1970, 1, 1)
 VECTORS_INDEX = "DELETION_VECTORS"
 
 Place = tuple[bytes, int]
@@ -73,9 +77,10 @@ class Schemas:
 class Bucket:
     """One bucket at one version. Picklable and complete, so that tasks need no other metadata.
 
-    `folder` is relative to the table's root. `index_records` are the raw entries of its deletion-vector files: at most
-    one in a table with keys. `vectors` are the ranges in all of them. `changelog` are the changelog files that the
-    version's own commit wrote, read for staged versions only. `task_bytes`: what its task may hold in memory.
+    `folder` is relative to the table's root. `files` are in the order of reading where rows have one (keeps_order).
+    `index_records` are the raw entries of its deletion-vector files: at most one with keys or fixed buckets. `vectors`
+    are the ranges in all of them. `changelog` are the changelog files that the version's own commit wrote, read for
+    staged versions only. `task_bytes`: what its task may hold in memory.
     """
 
     key: UnitKey
@@ -197,14 +202,15 @@ def _buckets(
     entries: dict[Place, list[Record]] = {(record["_PARTITION"], record["_BUCKET"]): [] for record in changed}
     for record in live:
         entries.setdefault((record["_PARTITION"], record["_BUCKET"]), []).append(record)
-    vectors = _vector_files(index, unique=bool(schemas.current.primary_keys))
+    unique = bool(schemas.current.primary_keys) or has_fixed_buckets(schemas.current)
+    vectors = _vector_files(index, unique=unique)
     for place in sorted(entries.keys() | vectors.keys()):
         yield bucket_at(place, entries.get(place, []), vectors.get(place, ()), schemas=schemas)
 
 
 def _vector_files(index: Sequence[Record], *, unique: bool) -> Mapping[Place, tuple[Record, ...]]:
-    """The vector files of each bucket. Raises for two in a bucket with keys, and for two vectors of one data file:
-    readers differ on which one applies."""
+    """The vector files of each bucket. Raises for two in a bucket that has only one, and for two vectors of one data
+    file: readers differ on which one applies."""
     records: dict[Place, tuple[Record, ...]] = {}
     for record in index:
         place = (record["_PARTITION"], record["_BUCKET"])
@@ -244,24 +250,19 @@ def bucket_at(place: Place, records: Sequence[Record], index: tuple[Record, ...]
         partition_bytes=partition_bytes,
         folder="/".join(filter(None, (prefix, partition.rstrip("/"), f"bucket-{bucket}"))),
         total_buckets=int(str(records[0]["_TOTAL_BUCKETS"])) if records else -1,
-        files=tuple(sorted(files, key=lambda f: (f.level, sort_key(f.min_key, key_types), f.name))),
+        files=_in_order(files, schema),
         vectors=tuple(where for record in index for where in vector_ranges(record)),
         index_records=index,
         schemas=schemas,
     )
 
 
-def python_value(value: Value, kind: PaimonType) -> object:
-    """A canonical value as the Python object that a filter compares with. Dates and times become such objects."""
-    if value is None or not isinstance(value, int):
-        return value
-    if kind.root is TypeRoot.DATE:
-        return EPOCH + timedelta(days=value)
-    if kind.root is TypeRoot.TIME:
-        return (datetime.min + timedelta(milliseconds=value)).time()
-    if kind.root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ):
-        return datetime.min.replace(year=1970) + timedelta(microseconds=value // 1000)
-    return value
+def _in_order(files: Iterable[PaimonDataFile], schema: PaimonSchema) -> tuple[PaimonDataFile, ...]:
+    """By level and key; where order is kept, as readers read them, which sort stably (AppendOnlySplitGenerator)."""
+    if keeps_order(schema):
+        return tuple(sorted(files, key=lambda file: file.min_sequence))
+    types = [field.type for field in schema.select(schema.trimmed_keys)]
+    return tuple(sorted(files, key=lambda file: (file.level, sort_key(file.min_key, types), file.name)))
 
 
 def data_file(record: Record, key_types: Sequence[PaimonType]) -> PaimonDataFile:

@@ -15,7 +15,8 @@ from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool
 from nightkeep.formats.paimon.metadata.snapshot import PaimonDataFile, PaimonSnapshot
 from nightkeep.model import Request
 
-_APPEND: Final = 0
+APPENDED: Final = 0
+COMPACTED: Final = 1
 """Values of _FILE_SOURCE on disk (C/manifest/FileSource.java)."""
 
 
@@ -26,13 +27,13 @@ def told_sequence(file: PaimonDataFile, schema: PaimonSchema) -> int | None:
     if not option_bool(schema, SNAPSHOT_ORDERING):
         return None
     source = file.record.get("_FILE_SOURCE")
-    if source is None or (source == _APPEND and file.min_sequence != file.max_sequence):
+    if source is None or (source == APPENDED and file.min_sequence != file.max_sequence):
         raise RefusedTable(
             file.name,
             f"option {SNAPSHOT_ORDERING} = true and a file without the number of its snapshot",
             "the option is for tables that had it from the start; unset it",
         )
-    return file.min_sequence if source == _APPEND else None
+    return file.min_sequence if source == APPENDED else None
 
 
 def refuse_unstamped_files(snapshot: PaimonSnapshot, request: Request) -> None:

@@ -8,18 +8,20 @@ float; decimal.Decimal of the type's scale; str; bytes; and for both timestamps 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from nightkeep.formats.paimon.metadata.types import PaimonType
+from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.model.arrow_types import Datum, Scalar
 
 Present: TypeAlias = bool | int | float | Decimal | str | bytes
 Value: TypeAlias = Present | None
 
 NANOS_PER_MILLI: Final = 1_000_000
+_EPOCH: Final = date(1970, 1, 1)
 
 
 def canonical(scalar: Scalar, kind: PaimonType) -> Value:
@@ -39,6 +41,19 @@ def canonical(scalar: Scalar, kind: PaimonType) -> Value:
             raise ValueError(f"{kind}: expected whole milliseconds, found {scalar!r}")
         return millis
     value: Value = scalar.as_py()
+    return value
+
+
+def python_value(value: Value, kind: PaimonType) -> object:
+    """A canonical value as the Python object that a filter compares with. Dates and times become such objects."""
+    if value is None or not isinstance(value, int):
+        return value
+    if kind.root is TypeRoot.DATE:
+        return _EPOCH + timedelta(days=value)
+    if kind.root is TypeRoot.TIME:
+        return (datetime.min + timedelta(milliseconds=value)).time()
+    if kind.root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ):
+        return datetime.min.replace(year=1970) + timedelta(microseconds=value // 1000)
     return value
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from nightkeep.formats.paimon.metadata.binary_row import encode_row
-from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema, option_int
+from nightkeep.formats.paimon.metadata.schema import PaimonField, bucket_key, has_fixed_buckets
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
 from nightkeep.formats.paimon.metadata.types import TypeRoot
 from nightkeep.formats.paimon.metadata.values import Value, canonical
@@ -29,8 +29,8 @@ def may_hold(bucket: Bucket, keys: Mapping[str, Sequence[object]]) -> bool:
 
     True unless the values name the whole bucket key and their bucket is another one."""
     schema = bucket.schemas.current
-    fields = bucket_key(schema)
-    fixed = option_int(schema, "bucket", -1) > 0 and bucket.total_buckets > 0
+    fields = schema.select(bucket_key(schema))
+    fixed = has_fixed_buckets(schema) and bucket.total_buckets > 0
     plain = schema.options.get("bucket-function.type", "default").lower() == "default"
     if not (fixed and plain and fields) or any(field.name not in keys for field in fields):
         return True
@@ -43,13 +43,6 @@ def may_hold(bucket: Bucket, keys: Mapping[str, Sequence[object]]) -> bool:
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         # The column cannot hold one of the values as it is.
         return True
-
-
-def bucket_key(schema: PaimonSchema) -> tuple[PaimonField, ...]:
-    """The columns that decide a row's bucket: `bucket-key`, else the trimmed primary key."""
-    listed = schema.options.get("bucket-key", "")
-    names = tuple(name.strip() for name in listed.split(",") if name.strip())
-    return schema.select(names or schema.trimmed_keys)
 
 
 def bucket_of(row: bytes, buckets: int) -> int:

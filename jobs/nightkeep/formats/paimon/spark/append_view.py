@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nightkeep.formats.paimon.metadata.row_changes import row_change
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, keeps_order
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
 from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
 from nightkeep.formats.paimon.spark.data_files import PaimonStoredFile, stored_rows, times_alike, uncompared
@@ -22,8 +22,10 @@ from nightkeep.formats.paimon.spark.deletion_vectors import without_deleted
 from nightkeep.formats.paimon.spark.statistics_check import misstated
 from nightkeep.formats.paimon.spark.versions import PaimonVersions
 from nightkeep.model import Address, UnitKey, View
-from nightkeep.spark.stored_files import no_rows, with_set, without_true
+from nightkeep.spark.stored_files import no_rows, with_set, with_truth, without_true
 from nightkeep.spark.view import Side, TableVersion, UnitState, column
+
+_IS_SET: Final = "is set"
 
 
 class AppendView:
@@ -80,10 +82,13 @@ class AppendView:
         stored = times_alike(
             stored_rows(self._spark, self._versions.storage, self._versions.schemas, files), self.table
         )
+        table = [F.col(name).alias(table_name) for table_name, name in self._named().items()]
         if side.deleted is not None and not side.sets:
-            table = [F.col(name).alias(table_name) for table_name, name in self._named().items()]
             stored = without_true(stored, table, side.deleted)
         values = [value.alias(name) for name, value in payload.items()]
+        if keeps_order(self.table):
+            live = without_deleted(self._spark, self._versions.storage, stored, files)
+            return self._placed(live, table, side).select("unit", F.expr("true").alias("sound"), "place", *values)
         if side.deleted is not None and side.sets:
             # Vectors first: for a row that is gone, an expression may have no value.
             live = without_deleted(self._spark, self._versions.storage, stored, files)
@@ -92,6 +97,14 @@ class AppendView:
             shown = stored.select("unit", "position", *values)
             live = without_deleted(self._spark, self._versions.storage, shown, files)
         return live.select("unit", F.expr("true").alias("sound"), *payload)
+
+    def _placed(self, live: DataFrame, table: Sequence[Column], side: Side) -> DataFrame:
+        """Live rows with their places in the order of reading. Rows that an update sets are written behind others."""
+        if side.deleted is None or not side.sets:
+            return live.withColumn("place", _place("position"))
+        marked = with_truth(live, table, side.deleted, _IS_SET)
+        placed = marked.withColumn("place", _place(_IS_SET, "position"))
+        return with_set(placed, self._named(), side.deleted, side.sets)
 
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         before = {
@@ -116,6 +129,10 @@ class AppendView:
         held = self._versions.snapshots[version].buckets
         shown = ((place, held[key], file) for place, key in enumerate(units) if key in held for file in held[key].files)
         return [PaimonStoredFile(number, *location) for number, location in enumerate(shown)]
+
+
+def _place(*order: str) -> Column:
+    return F.row_number().over(Window.partitionBy("unit").orderBy(*order))
 
 
 def _state(unit: Bucket) -> UnitState:

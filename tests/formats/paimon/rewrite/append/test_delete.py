@@ -170,7 +170,6 @@ def asleep(table: Path, act: Act) -> Iterator[None]:
     [
         ({"bucket": "-1"}, [], "id = 1", "option deletion-vectors.enabled is not true"),
         ({"bucket": "1", **VECTORS}, ["id"], "id = 1", "delete of a table with a primary key is not handled"),
-        ({"bucket": "2", "bucket-key": "id", **VECTORS}, [], "id = 1", "bucket = 2 of a table without keys"),
         ({"bucket": "-1", **VECTORS}, [], "at IS NULL", r"column at of type TIME\(3\) is not handled"),
         ({"bucket": "-1", **VECTORS}, [], "fine IS NULL", r"column fine of type TIMESTAMP\(9\) is not handled"),
     ],

@@ -169,7 +169,6 @@ def _tasks(table: Appended) -> tuple[object, ...]:
     ("options", "keys", "message"),
     [
         ({"bucket": "2", "deletion-vectors.enabled": "true"}, ["id"], "option deletion-vectors.enabled = true"),
-        ({"bucket": "2", "bucket-key": "id"}, [], "bucket = 2 of a table without keys is not handled"),
         ({"bucket": "-1", "row-tracking.enabled": "true"}, [], "option row-tracking.enabled = true is not handled"),
         (
             {"bucket": "-1", "row-tracking.enabled": "true", "data-evolution.enabled": "true"}, [],

@@ -9,11 +9,12 @@ from typing import cast
 from nightkeep.clustering.even_files import CountingStorage
 from nightkeep.clustering.layout_names import clustered_mark, packed_mark
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
+from nightkeep.clustering.sizing import is_gone
 from nightkeep.formats.paimon.data.append_write import AppendFileWriter, WrittenAppendFile
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema
-from nightkeep.formats.paimon.metadata.snapshot import Bucket
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, keeps_order
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.rewrite.append.append_files import AppendFile
 from nightkeep.formats.paimon.rewrite.append.live_rows import AppendLiveRows
 from nightkeep.model import Clustering, Run, UnitKey
@@ -22,7 +23,7 @@ from nightkeep.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class AppendInputs:
-    """The `files` that one task replaces. Of `bucket` only what reads and writes its files is used."""
+    """The `files` that one task replaces. Of `bucket` only what reads, writes and orders its files is used."""
 
     bucket: Bucket
     files: tuple[AppendFile, ...]
@@ -52,9 +53,17 @@ class AppendInputs:
         )  # fmt: skip
 
     def _writer(self, storage: Storage, run: Run, mark: str | None) -> AppendFileWriter:
-        first = min((file.file.min_sequence for file in self.files), default=0)
+        live = [file.file for file in self.files if not is_gone(file)]
+        first = min((file.min_sequence for file in live), default=0)
+        last = self._last_start(live) if live and keeps_order(self.bucket.schemas.current) else first
         naming = PaimonNaming(run, self.key, mark=mark)
-        return AppendFileWriter(storage, self.bucket, naming, first_sequence=first, now_ms=run.now_ms)
+        return AppendFileWriter(storage, self.bucket, naming, first_sequence=first, last_start=last, now_ms=run.now_ms)
+
+    def _last_start(self, live: Sequence[PaimonDataFile]) -> int:
+        """The highest number that a new file can begin with before the next file that stays, or that is appended."""
+        last = max(file.min_sequence for file in live)
+        later = [file.min_sequence for file in self.bucket.files if file.min_sequence > last]
+        return min(later) - 1 if later else max(file.max_sequence for file in live)
 
 
 def mark_of(schema: PaimonSchema, clustering: Clustering) -> str:

@@ -13,6 +13,7 @@ from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.data.append_reader import AppendFileReader
 from nightkeep.formats.paimon.data.columns import value_columns
 from nightkeep.formats.paimon.deletes.append_vectors import vectors_of
+from nightkeep.formats.paimon.metadata.schema import keeps_order
 from nightkeep.formats.paimon.metadata.snapshot import PaimonSnapshot
 from nightkeep.formats.paimon.rewrite.append.append_files import append_files
 from nightkeep.formats.paimon.rewrite.append.cluster_columns import indexed_fields
@@ -36,6 +37,9 @@ def layout(snapshot: PaimonSnapshot) -> TableLayout:
     if snapshot.schema.primary_keys:
         feature = "rows of a table with a primary key are sorted by it"
         raise RefusedTable(snapshot.table.name, feature, "only tables without keys can be clustered")
+    if keeps_order(snapshot.schema):
+        feature = "rows of fixed buckets are read in the order of writing"
+        raise RefusedTable(snapshot.table.name, feature, "only tables that promise no order can be clustered")
     columns = indexed_fields(snapshot.schema)
     return layout_of([bucket.files for bucket in snapshot.units], lambda f: file_bounds(snapshot.schemas, f, columns))
 

@@ -1,7 +1,7 @@
 """Small and worn files of a bucket -> tasks that write one file each, or only remove files without rows.
 
 Which files are small or worn is as in AppendCompactCoordinator.java. Bins and a second run that finds nothing to do are
-those of the other formats.
+those of the other formats; of buckets that keep the order of rows, bins are of neighbours.
 """
 
 from __future__ import annotations
@@ -11,17 +11,15 @@ from collections.abc import Iterator, Sequence
 from nightkeep.clustering.layout_names import packed_mark, run_of
 from nightkeep.clustering.packing import is_settled, packing, packing_work
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool, option_int
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, keeps_order, option_bool
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, PaimonSnapshot
 from nightkeep.formats.paimon.rewrite.append.append_files import AppendFile, append_files
 from nightkeep.formats.paimon.rewrite.append.inputs import AppendInputs, AppendPack
+from nightkeep.formats.paimon.rewrite.append.ordered_bins import ordered_bins
 from nightkeep.formats.paimon.rewrite.append.prune import PruneTask, with_pruning
 from nightkeep.formats.paimon.rewrite.append.sizing import sizes_of
 from nightkeep.model import Request
 from nightkeep.protocol import Work
-
-_UNAWARE = -1
-"""Option bucket of a table whose rows have no bucket."""
 
 
 def refuse_keys(snapshot: PaimonSnapshot, request: Request) -> None:
@@ -47,14 +45,21 @@ def pack_files(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> Wo
     def settled(files: Sequence[AppendFile]) -> bool:
         return is_settled(files, lambda file: run_of(file.name, mark), lambda file: file.file.created_ms)
 
-    picked = packing(append_files(bucket), sizes, full=request.full, is_settled=settled)
+    files = append_files(bucket)
+    neighbours = (lambda chosen: ordered_bins(files, chosen, sizes.target)) if keeps_order(snapshot.schema) else None
+    picked = packing(files, sizes, full=request.full, is_settled=settled, bins_of=neighbours)
     return None if picked is None else with_pruning(packing_work(picked, lambda f: AppendInputs(bucket, f)), bucket)
 
 
+def refuse_order(snapshot: PaimonSnapshot, request: Request) -> None:
+    """Raises RefusedTable for a clustering of rows that are read in the order of writing."""
+    if request.clustering is not None and keeps_order(snapshot.schema):
+        feature = f"clustering of bucket = {snapshot.schema.options['bucket']} is not handled"
+        advice = "its rows are read in the order of writing; if none needs it, set bucket-append-ordered = false"
+        raise RefusedTable(snapshot.table.name, feature, advice)
+
+
 def _option_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
-    bucket = option_int(schema, "bucket", _UNAWARE)
-    if bucket != _UNAWARE:
-        yield f"bucket = {bucket} of a table without keys is not handled", "its rows are read in the order of writing"
     if option_bool(schema, "clustering.incremental"):
         yield "option clustering.incremental = true is not handled", "the engine keeps levels of clustered files"
 

@@ -6,6 +6,7 @@ are made of the rows that are read, new files of the rows as they are set, and b
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -19,7 +20,7 @@ from nightkeep.formats.paimon.data.append_write import AppendFileWriter
 from nightkeep.formats.paimon.data.write import FILE_SOURCE_APPEND
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
-from nightkeep.formats.paimon.metadata.schema import PaimonField
+from nightkeep.formats.paimon.metadata.schema import PaimonField, bucket_key, has_fixed_buckets, keeps_order
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.types import MAX_LENGTH, TypeRoot
 from nightkeep.formats.paimon.rewrite.append.append_files import AppendFile
@@ -88,8 +89,11 @@ def update(storage: Storage, task: AppendUpdate, run: Run) -> tuple[BucketEdit, 
     Raises RefusedRows for a row whose new value does not exist or does not fit its column.
     """
     bucket, naming = task.bucket, PaimonNaming(run, task.bucket.key)
+    # As rows that are appended: after all others.
+    first = 1 + max((file.max_sequence for file in bucket.files), default=-1) if _is_ordered(bucket) else 0
     writer = AppendFileWriter(
-        storage, bucket, naming, first_sequence=0, now_ms=run.now_ms, source=FILE_SOURCE_APPEND
+        storage, bucket, naming, first_sequence=first, last_start=sys.maxsize, now_ms=run.now_ms,
+        source=FILE_SOURCE_APPEND,
     )  # fmt: skip
     matches = live_matches(storage, bucket, task.files, task.intent)
     written = writer.write_to_size(_new_rows(storage, task, matches), target_bytes=task.target_bytes)
@@ -106,10 +110,16 @@ def count_updates(storage: Storage, task: AppendUpdate) -> int:
     return sum(rows.num_rows for rows in _new_rows(storage, task, matches))
 
 
+def _is_ordered(bucket: Bucket) -> bool:
+    return keeps_order(bucket.schemas.current)
+
+
 def _require_settable(snapshot: PaimonSnapshot, field: PaimonField) -> None:
     name, kind = snapshot.table.name, field.type
     if field.name in snapshot.schema.partition_keys:
         raise RefusedTable(name, f"an update of partition column {field.name} is not handled", "its rows would move")
+    if has_fixed_buckets(snapshot.schema) and field.name in bucket_key(snapshot.schema):
+        raise RefusedTable(name, f"an update of bucket key {field.name} is not handled", "its rows would move")
     require_in_spark(snapshot, field.name, f"an update of column {field.name}")
     has_length = kind.root is TypeRoot.VARBINARY and kind.length != MAX_LENGTH
     if kind.root in _PADDED or has_length:
