@@ -16,13 +16,26 @@ MISSING = RowsSeen(None, "no such package", ended=True)
 JUDGED = {
     "all the same": (ROWS, ROWS, ROWS, ROWS, CheckStatus.PASSED, "100 rows of version 4 and of version 5"),
     "a row is lost": (
-        ROWS, ROWS, FEWER, ROWS, CheckStatus.FAILED, "version 5: duckdb 1 reads 99 rows, Nightkeep 100",
+        ROWS, ROWS, FEWER, ROWS, CheckStatus.FAILED,
+        "duckdb 1 reads 100 rows of version 4, 99 of version 5; version 5: duckdb 1 reads 99 rows, Nightkeep 100",
+    ),
+    "a row is lost, and both see it": (
+        ROWS, ROWS, FEWER, FEWER, CheckStatus.FAILED, "duckdb 1 reads 100 rows of version 4, 99 of version 5",
+    ),
+    "a value is another, and both see it": (
+        ROWS, ROWS, OTHERS, OTHERS, CheckStatus.FAILED, "duckdb 1 reads 100 rows of version 4, others of version 5",
+    ),
+    "Nightkeep alone sees a change": (
+        ROWS, ROWS, ROWS, FEWER, CheckStatus.FAILED, "version 5: duckdb 1 reads 100 rows, Nightkeep 99",
     ),
     "a value is another": (
-        ROWS, ROWS, OTHERS, ROWS, CheckStatus.FAILED, "version 5: duckdb 1 reads 100 rows, Nightkeep others",
+        ROWS, ROWS, OTHERS, ROWS, CheckStatus.FAILED,
+        "duckdb 1 reads 100 rows of version 4, others of version 5; "
+        "version 5: duckdb 1 reads 100 rows, Nightkeep others",
     ),
     "the parent had other rows": (
-        FEWER, ROWS, ROWS, ROWS, CheckStatus.FAILED, "version 4: duckdb 1 reads 99 rows, Nightkeep 100",
+        FEWER, ROWS, ROWS, ROWS, CheckStatus.FAILED,
+        "duckdb 1 reads 99 rows of version 4, 100 of version 5; version 4: duckdb 1 reads 99 rows, Nightkeep 100",
     ),
     "both read both differently": (
         FEWER, ROWS, FEWER, ROWS, CheckStatus.ERRORED,

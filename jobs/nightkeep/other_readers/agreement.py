@@ -94,25 +94,37 @@ def judge(engine: str, before: BothReaders, after: BothReaders, *others: BothRea
     """The status and the reason. `others`: the published version in other views."""
     every = (before, after, *others)
     ended = [f"{each.what}: {each.theirs.reason}" for each in every if each.theirs.ended]
-    if ended:
-        return CheckStatus.ERRORED, ended[0]
     unread = [f"{engine} cannot read {each.what}: {each.theirs.reason}" for each in every if each.theirs.rows is None]
     differ = [_difference(engine, each) for each in every if each.theirs.rows is not None and not each.agree]
-    if (
-        before.theirs.rows is not None
-        and before.theirs.rows == after.theirs.rows
-        and before.ours.rows == after.ours.rows
-    ):
-        if not before.agree:
-            return CheckStatus.ERRORED, f"both find nothing changed, but read it differently: {differ[0]}"
-    elif before.theirs.rows is not None and after.theirs.rows is None:
+    if ended:
+        return CheckStatus.ERRORED, ended[0]
+    if before.theirs.rows is not None and after.theirs.rows is None:
         return CheckStatus.ERRORED, f"{unread[0]}; it reads {before.what}"
-    if differ:
-        return CheckStatus.FAILED, "; ".join(differ)
+    if _differ_alike(before, after):
+        return CheckStatus.ERRORED, f"both find nothing changed, but read it differently: {differ[0]}"
+    change = _change(engine, before, after)
+    if change or differ:
+        return CheckStatus.FAILED, "; ".join([*([change] if change else []), *differ])
     if unread:
         return CheckStatus.SKIPPED, "; ".join(unread)
     assert after.theirs.rows is not None
     return CheckStatus.PASSED, f"{after.theirs.rows.rows:,} rows of {' and of '.join(each.what for each in every)}"
+
+
+def _differ_alike(before: BothReaders, after: BothReaders) -> bool:
+    """Whether the readers disagree, but neither sees a change."""
+    if before.theirs.rows is None or before.agree:
+        return False
+    return before.theirs.rows == after.theirs.rows and before.ours.rows == after.ours.rows
+
+
+def _change(engine: str, before: BothReaders, after: BothReaders) -> str | None:
+    """What the engine sees to have changed."""
+    was, now = before.theirs.rows, after.theirs.rows
+    if was is None or now is None or was == now:
+        return None
+    other = "others" if was.rows == now.rows else f"{now.rows:,}"
+    return f"{engine} reads {was.rows:,} rows of {before.what}, {other} of {after.what}"
 
 
 def _difference(engine: str, seen: BothReaders) -> str:
