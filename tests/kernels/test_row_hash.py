@@ -1,7 +1,8 @@
-"""Hashes of rows: the twin mixes one row at a time in Python's integers."""
+"""Hashes of rows: the twin mixes one row at a time in Python's integers, and asks Polars for one value at a time."""
 
 from collections.abc import Sequence
 
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from nightkeep.kernels import row_hash
 from nightkeep.kernels.row_hash import hash_blocks
 
 MASK = 2**64 - 1
+BYTE_SEEDS = (0x3F84D5B5B5470917, 0x1B79ABFF7E6A1C4D)
 # Seed, word of a null, word of a length, shifts, factors.
 LANES = (
     (0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D1, (30, 27, 31),
@@ -30,7 +32,7 @@ def mixed(state: int, word: int, lane: int) -> int:
 
 
 def twin(row: Sequence[object], lane: int) -> int:
-    state, null, length, *_ = LANES[lane]
+    state, null, *_ = LANES[lane]
     for value in row:
         match value:
             case None:
@@ -38,10 +40,7 @@ def twin(row: Sequence[object], lane: int) -> int:
             case int():
                 state = mixed(state, value & MASK, lane)
             case bytes():
-                words = [int.from_bytes(value[at : at + 8], "little") for at in range(0, max(1, len(value)), 8)]
-                state = mixed(state, words[0] ^ len(value) * length & MASK, lane)
-                for word in words[1:]:
-                    state = mixed(state, word, lane)
+                state = mixed(state, pl.Series([value]).hash(seed=BYTE_SEEDS[lane]).item(), lane)
     return state
 
 

@@ -2,7 +2,7 @@
 
 A row's hash is a state that takes in one column after the other: add its word, then mix. Mixing permutes the
 64-bit numbers and is not linear, so a value counts by its column and by its neighbours. The two lanes differ
-in every constant.
+in every constant. The word of bytes is their hash by Polars: compiled, and the same in every process of one version.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,19 +11,10 @@ from typing import cast
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 
-from nightkeep.kernels.arrow_buffers import (
-    BYTE_BITS,
-    WORD_BYTES,
-    Integers,
-    Rows,
-    Words,
-    buffer_values,
-    byte_spans,
-    is_bytes,
-    words_at,
-)
+from nightkeep.kernels.arrow_buffers import BYTE_BITS, WORD_BYTES, Integers, Words, buffer_values, is_bytes
 from nightkeep.model.arrow_types import Array, ListArray
 
 # The states and temporaries of a block stay in the second-level cache (1.8 ns a mix; 3.5 in blocks of 2,048).
@@ -32,9 +23,13 @@ _BLOCK_ROWS = 32_768
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    """The constants of one hash. `null` is the word of a null; `length` spreads lengths and list places."""
+    """The constants of one hash. `null` is the word of a null; `length` spreads lengths and list places.
+
+    Bytes are hashed by Polars, with `byte_seed`.
+    """
 
     seed: np.uint64
+    byte_seed: int
     null: np.uint64
     length: np.uint64
     shifts: tuple[int, int, int]
@@ -45,6 +40,7 @@ class _Lane:
 _LANES = (
     _Lane(
         seed=np.uint64(0x243F6A8885A308D3),
+        byte_seed=0x3F84D5B5B5470917,
         null=np.uint64(0x13198A2E03707344),
         length=np.uint64(0xA4093822299F31D1),
         shifts=(30, 27, 31),
@@ -52,6 +48,7 @@ _LANES = (
     ),
     _Lane(
         seed=np.uint64(0x082EFA98EC4E6C89),
+        byte_seed=0x1B79ABFF7E6A1C4D,
         null=np.uint64(0x452821E638D01377),
         length=np.uint64(0xBE5466CF34E90C6D),
         shifts=(33, 33, 33),
@@ -95,8 +92,8 @@ class _Fixed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Nested:
-    """One array per lane: the hashes of the children in that lane."""
+class _Hashed:
+    """One array per lane: the hashes in that lane of bytes, or of the children of nested values."""
 
     words: tuple[Words, ...]
     nulls: npt.NDArray[np.bool_] | None
@@ -108,42 +105,7 @@ class _Nested:
             _take_in(state, words, lane)
 
 
-@dataclass(frozen=True, slots=True)
-class _Bytes:
-    """`lengths` bytes of `data` from `starts`; a null has none."""
-
-    data: npt.NDArray[np.uint8]
-    starts: Integers
-    lengths: Integers
-    nulls: npt.NDArray[np.bool_] | None
-
-    def absorb(self, states: Sequence[Words], block: slice) -> None:
-        lengths = self.lengths[block]
-        first = self._words(0, self.starts[block], lengths)
-        wide = lengths.astype(np.uint64)
-        for state, lane in zip(states, _LANES, strict=True):
-            words = first ^ (wide * lane.length)
-            _mark_nulls(words, self.nulls, block, lane)
-            _take_in(state, words, lane)
-        for place in range(WORD_BYTES, int(lengths.max(initial=0)), WORD_BYTES):
-            self._absorb_further(states, block, np.flatnonzero(lengths > place), place)
-
-    def _absorb_further(self, states: Sequence[Words], block: slice, rows: Rows, place: int) -> None:
-        words = self._words(place, self.starts[block][rows], self.lengths[block][rows])
-        for state, lane in zip(states, _LANES, strict=True):
-            part = state[rows]
-            _take_in(part, words, lane)
-            state[rows] = part
-
-    def _words(self, place: int, starts: Integers, lengths: Integers) -> Words:
-        words = words_at(self.data, starts + starts.dtype.type(place))
-        words &= _KEPT_BYTES[np.minimum(lengths - place, WORD_BYTES)]
-        return words
-
-
-# Entry n keeps the first n bytes of a little-endian word.
-_KEPT_BYTES: Words = np.array([2 ** (BYTE_BITS * kept) - 1 for kept in range(WORD_BYTES + 1)], np.uint64)
-_Source = _Fixed | _Nested | _Bytes
+_Source = _Fixed | _Hashed
 
 
 def _mark_nulls(words: Words, nulls: npt.NDArray[np.bool_] | None, block: slice, lane: _Lane) -> None:
@@ -158,12 +120,11 @@ def _source(column: Array) -> _Source:
     if pa.types.is_null(kind):
         return _Fixed((np.zeros(len(column), np.uint64),), np.ones(len(column), np.bool_))
     if is_bytes(kind):
-        data, starts, stops = byte_spans(column)
-        return _Bytes(data, starts, stops - starts if nulls is None else np.where(nulls, 0, stops - starts), nulls)
+        return _Hashed(_byte_hashes(column), nulls)
     if pa.types.is_struct(kind):
-        return _Nested(_hashes(cast(pa.StructArray, column).flatten(), len(column)), nulls)
+        return _Hashed(_hashes(cast(pa.StructArray, column).flatten(), len(column)), nulls)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
-        return _Nested(_list_hashes(cast(ListArray, column)), nulls)
+        return _Hashed(_list_hashes(cast(ListArray, column)), nulls)
     return _Fixed(_fixed_parts(column), nulls)
 
 
@@ -176,8 +137,8 @@ def _plain(column: Array) -> Array:
         return _plain(column.dictionary_decode())
     if pa.types.is_fixed_size_list(kind):
         return column.cast(pa.list_(kind.value_field))
-    if is_bytes(kind) and kind not in (pa.string(), pa.binary()):
-        return column.cast(pa.large_binary())
+    if is_bytes(kind) and kind != pa.binary():
+        return column.cast(pa.binary() if kind == pa.string() else pa.large_binary())
     if pa.types.is_boolean(kind):
         return column.cast(pa.uint8())
     return column
@@ -193,6 +154,12 @@ def _fixed_parts(column: Array) -> tuple[Integers, ...]:
         return (buffer_values(column, 1, np.dtype(f"<u{width}"))[rows],)
     parts = buffer_values(column, 1, np.dtype("<u8")).reshape(-1, width // WORD_BYTES)[rows]
     return tuple(parts[:, part] for part in range(width // WORD_BYTES))
+
+
+def _byte_hashes(column: Array) -> tuple[Words, ...]:
+    """Per lane, of each value of a binary column, the hash of its bytes by Polars; the hash of a null means nothing."""
+    values = pl.Series(pl.from_arrow(column))
+    return tuple(values.hash(seed=lane.byte_seed).to_numpy() for lane in _LANES)
 
 
 def _hashes(columns: Sequence[Array], rows: int) -> tuple[Words, ...]:

@@ -67,8 +67,9 @@ def verify(
         *_clock_faults(plan, table.gate.clock(staged)),
         *table.gate.faults(base, staged, candidate.units),
     )
+    change = RowChange(plan.rows, plan.sets, plan.clock_ms)
     parts = [part for pair in pairs for part in table.gate.pieces(*_within(table.gate, pair, task_bytes))]
-    proofs = _joined(mapper(_ProofTask(table.gate, level, plan.rows, plan.sets, plan.clock_ms), parts, label="verify"))
+    proofs = _joined(mapper(_ProofTask(table.gate, level, change), parts, label="verify"))
     if faults or not all(proof.proven for proof in proofs):
         return Mismatch(proofs, faults)
     return Verified(plan, candidate, tuple(rewrites), proofs, level)
@@ -125,39 +126,68 @@ def _within(gate: Gate[S, U], pair: tuple[U, U], task_bytes: int | None) -> tupl
 
 
 @dataclass(frozen=True, slots=True)
-class _ProofTask(Generic[S, U]):
-    gate: Gate[S, U]
-    level: VerifyLevel
-    deleted: str | None
+class RowChange:
+    """What a plan does to the rows that readers of the base see: none, or those that go, and those that are set."""
+
+    deleted: str | None = None
     sets: tuple[str, ...] = ()
     clock_ms: int | None = None
 
+    def __bool__(self) -> bool:
+        return self != NO_CHANGE
+
+
+NO_CHANGE = RowChange()
+
+
+@dataclass(frozen=True, slots=True)
+class _ProofTask(Generic[S, U]):
+    gate: Gate[S, U]
+    level: VerifyLevel
+    change: RowChange
+
     def __call__(self, pair: tuple[U, U]) -> UnitProof:
-        # If rows go, a row that both sides have at the same place may be one that should be gone.
-        level = self.level if self.deleted is None and self.clock_ms is None else VerifyLevel.FULL
-        return prove(self.gate, *pair, level=level, deleted=self.deleted, sets=self.sets, clock_ms=self.clock_ms)
+        return prove(self.gate, *pair, level=self.level, change=self.change)
 
 
-def prove(
-    gate: Gate[S, U], base: U, candidate: U, *,
-    level: VerifyLevel, deleted: str | None = None, sets: tuple[str, ...] = (), clock_ms: int | None = None,
-) -> UnitProof:  # fmt: skip
-    """The proof of one unit. At level `touched`, rows that both sides have at the same place of the same file are
-    counted but not hashed."""
+def prove(gate: Gate[S, U], base: U, candidate: U, *, level: VerifyLevel, change: RowChange = NO_CHANGE) -> UnitProof:
+    """The proof of one unit.
+
+    Rows that both sides have at the same place of the same file are read once, for both: the faults of a unit tell
+    where metadata would have readers read a kept file differently. At level `touched` they are counted but not read,
+    unless the plan changes rows: then one of them may be one that should be gone.
+    """
     meter = CostMeter()
     truth, view = gate.survivors(base, View.MERGED), gate.published(candidate)
     try:
         shown = gate.survivors(candidate, view)
-        common = _intersection(truth, shown) if level is VerifyLevel.TOUCHED else {}
-        fingerprint = _total(_seen(gate, candidate, _without(shown, common), view))
+        common = _intersection(truth, shown)
+        counts_only = level is VerifyLevel.TOUCHED and not change
+        kept = _counted(common) if counts_only else _kept(gate, base, gate.rows(candidate, common), change)
+        added = _total(_seen(gate, candidate, _without(shown, common), view))
         faults = (*gate.unit_faults(base, candidate), *_untold(gate, base, candidate))
     except EvidenceError as damage:
         # The base is readable, so the damage is in our own candidate.
-        common, fingerprint, faults = {}, Fingerprint(), (str(damage),)
-    kept = Fingerprint(rows=sum(len(bitmap) for bitmap in common.values()))
-    staying = _changed(_seen(gate, base, _without(truth, common), View.MERGED), deleted, sets)
-    expected = _total(staying if clock_ms is None else (gate.unexpired(base, batch, clock_ms) for batch in staying))
-    return UnitProof(base.key, kept + expected, kept + fingerprint, faults, meter.cost())
+        common, kept, added, faults = {}, (Fingerprint(), Fingerprint()), Fingerprint(), (str(damage),)
+    moved = _total(_changed(gate, base, _seen(gate, base, _without(truth, common), View.MERGED), change))
+    return UnitProof(base.key, kept[0] + moved, kept[1] + added, faults, meter.cost())
+
+
+def _counted(common: Positions) -> tuple[Fingerprint, Fingerprint]:
+    count = Fingerprint(rows=sum(len(bitmap) for bitmap in common.values()))
+    return count, count
+
+
+def _kept(
+    gate: Gate[S, U], base: U, batches: Iterable[pa.RecordBatch], change: RowChange
+) -> tuple[Fingerprint, Fingerprint]:
+    """Of rows that both sides have: what must be left of them, and what is."""
+    expected, found = Fingerprint(), Fingerprint()
+    for batch in batches:
+        own = fingerprint(batch)
+        expected += _total(_changed(gate, base, [batch], change)) if change else own
+        found += own
+    return expected, found
 
 
 def _untold(gate: Gate[S, U], base: U, candidate: U) -> Iterator[str]:
@@ -173,13 +203,16 @@ def _seen(gate: Gate[S, U], unit: U, positions: Positions, view: View) -> Iterat
 
 
 def _changed(
-    batches: Iterable[pa.RecordBatch], condition: str | None, sets: tuple[str, ...]
+    gate: Gate[S, U], base: U, batches: Iterable[pa.RecordBatch], change: RowChange
 ) -> Iterator[pa.RecordBatch]:
-    """The rows for which the condition is not true, false or unknown; of an update also the others, as they are set."""
+    """The rows that stay and do not expire; of an update also the others, as they are set."""
+    left = batches if change.deleted is None else _staying(batches, change.deleted, change.sets)
+    for batch in left:
+        yield batch if change.clock_ms is None else gate.unexpired(base, batch, change.clock_ms)
+
+
+def _staying(batches: Iterable[pa.RecordBatch], condition: str, sets: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        if condition is None:
-            yield batch
-            continue
         test = rows_where(condition, batch.schema)
         yield staying(test, batch)
         if sets:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -20,7 +22,7 @@ from tests.support.examples import examples
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon.gate import changes, scan
 from nightkeep.formats.paimon.gate.gate import gate_of
-from nightkeep.formats.paimon.gate.key_pool import KeySide, key_pools
+from nightkeep.formats.paimon.gate.key_pool import KeySide, contested_rows, key_pools
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
 from nightkeep.formats.paimon.rewrite import rewrite as rewriting
 from nightkeep.formats.paimon.rewrite.rewrite import rewrite
@@ -50,6 +52,32 @@ def test_pools_hold_every_live_row_once_and_whole_keys_in_order(made: MadeBucket
     keys = [{key for side in pool for key in side["_KEY_k"]} for pool in pools]
     keys = [some for some in keys if some]
     assert all(max(before) < min(later) for before, later in itertools.pairwise(keys))
+
+
+def contested_twin(rows: pl.DataFrame) -> list[dict[str, Any]]:
+    """Row by row: what shares its key with another row, or is a retract."""
+    keys = Counter(row["_KEY_k"] for row in rows.to_dicts())
+    return [row for row in rows.to_dicts() if keys[row["_KEY_k"]] > 1 or row["_VALUE_KIND"] in (1, 3)]
+
+
+@settings(max_examples=examples(60))
+@given(buckets(), st.integers(1, 3))
+def test_contested_are_rows_of_keys_with_several_and_retracts(made: MadeBucket, rows: int) -> None:
+    side, order = KeySide(made.bucket(), range(len(made.bucket().files)), made.vectors()), scan.row_order(made.schema)
+    pools = [pool for (pool,) in key_pools(made.storage, [side], order)]
+    wanted = [row for pool in pools for row in contested_twin(pool)]
+    assert [row for found in contested_rows(made.storage, side, order) for row in found.to_dicts()] == wanted
+    with batches_of(rows):
+        assert [row for found in contested_rows(made.storage, side, order) for row in found.to_dicts()] == wanted
+
+
+def test_the_only_row_of_a_key_in_a_run_that_does_not_ascend_is_still_told_from_others() -> None:
+    made = MadeBucket()
+    made.add(5, [Row(3), Row(1), Row(2), Row(2)])
+    made.add(0, [Row(1)])
+    side = KeySide(made.bucket(), range(2), {})
+    (found,) = contested_rows(made.storage, side, scan.row_order(made.schema))
+    assert found["_KEY_k"].to_list() == [1, 1, 2, 2]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -131,13 +159,12 @@ def test_what_the_gate_loses_at_a_border_is_no_proof(level: VerifyLevel, monkeyp
     """The two sides are read in different ranges, so that they do not lose the same rows."""
     made = MadeBucket()
     made.add(5, [Row(key, "old", key) for key in range(0, 20, 2)])
-    made.add(0, [Row(key, "new", 20 + key) for key in range(1, 20, 2)])
+    made.add(0, [Row(key, "new", 20 + key) for key in range(0, 20, 3)])
     task = full_task(made)
     assert task is not None
     with batches_of(2):
         done = rewrite(made.storage, task, RUN)
-        real = scan.key_pools
-        monkeypatch.setattr(scan, "key_pools", lambda *some: ([side.head(-1) for side in pool] for pool in real(*some)))
+        monkeypatch.setattr(scan, "contested_rows", lambda *some: (rows.head(-1) for rows in contested_rows(*some)))
         assert not proof(made, made.bucket(), after(task, done), level).proven
 
 

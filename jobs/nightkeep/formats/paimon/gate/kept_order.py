@@ -18,17 +18,8 @@ import polars as pl
 from nightkeep.formats.paimon.data.columns import DELETE_KIND, KIND, RETRACT_KINDS, SEQUENCE, key_columns
 from nightkeep.formats.paimon.gate.group_order import row_roles
 from nightkeep.formats.paimon.gate.key_pool import KeySide, key_pools
-from nightkeep.formats.paimon.gate.scan import (
-    by_file,
-    is_newest,
-    is_single,
-    key_numbers,
-    picked_rows,
-    row_order,
-    rows,
-    value_rows,
-    whole_keys,
-)
+from nightkeep.formats.paimon.gate.key_rows import is_newest, is_single, key_numbers
+from nightkeep.formats.paimon.gate.scan import by_file, picked_rows, row_order, rows, value_rows, whole_keys
 from nightkeep.formats.paimon.metadata.binary_row import sort_key
 from nightkeep.formats.paimon.metadata.merge_engine import MergeRules, merge_rules, skips_retracts
 from nightkeep.formats.paimon.metadata.record_expiry import record_age

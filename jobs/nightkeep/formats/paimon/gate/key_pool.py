@@ -17,8 +17,9 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.paimon.data.columns import BATCH_ROWS, PaimonFileReader, key_columns
+from nightkeep.formats.paimon.data.columns import BATCH_ROWS, KIND, RETRACT_KINDS, PaimonFileReader, key_columns
 from nightkeep.formats.paimon.gate.comparable import comparable
+from nightkeep.formats.paimon.gate.key_rows import ascend, is_alone
 from nightkeep.formats.paimon.metadata.binary_row import sort_key
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.task_memory import spare_bytes
@@ -66,17 +67,50 @@ def key_pools(storage: Storage, sides: Sequence[KeySide], order: PoolOrder) -> I
     Every frame is sorted and has all rows of its keys. Without files there are none. Raises ValueError if the keys of a
     sorted run do not ascend.
     """
-    keys = list(key_columns(sides[0].bucket))
     runs = _opened(storage, sides, order.columns)
-    pool, before = [run.none for run in runs[:1]], pl.DataFrame()
+    for rows in _ranges(runs, order, key_columns(sides[0].bucket), []):
+        yield [_of_side(rows, runs, side) for side in range(len(sides))]
+
+
+def contested_rows(storage: Storage, side: KeySide, order: PoolOrder) -> Iterator[pl.DataFrame]:
+    """Of each range of keys the rows that are not the only ones of their keys, and retracts, as `key_pools` has them.
+
+    Where memory allows, only these are sorted: all other rows of the longest run have keys that no other run has.
+    """
+    runs, keys = _opened(storage, [side], order.columns), key_columns(side.bucket)
+    held = [pl.concat([run.none, *run.more(0)]) for run in runs]
+    if all(run.ended for run in runs):
+        held = _without_alone(held, keys)
+    for rows in _ranges(runs, order, keys, held):
+        yield rows.drop(_RUN).filter(~is_alone(keys))
+
+
+def _ranges(
+    runs: Sequence[_PoolRun], order: PoolOrder, keys: Sequence[str], held: Sequence[pl.DataFrame]
+) -> Iterator[pl.DataFrame]:
+    """Sorted rows with all rows of their keys, those of `held`, which were read before, among them."""
+    pool, before = [*held, *(run.none for run in runs[:1])], pl.DataFrame()
     while pool:
-        held = np.bincount(pool[0][_RUN].to_numpy(), minlength=len(runs))
-        rows = order.sort(pl.concat([*pool, *(more for run in runs for more in run.more(int(held[run.number])))]))
+        counts = np.bincount(np.concatenate([rows[_RUN].to_numpy() for rows in pool]), minlength=len(runs))
+        rows = order.sort(pl.concat([*pool, *(more for run in runs for more in run.more(int(counts[run.number])))]))
         _require_later(before, rows, keys)
         count = _complete(rows, runs, keys)
         out, pool = rows.head(count), [] if all(run.ended for run in runs) else [rows.slice(count)]
         before = out.select(keys).tail(1) if count else before
-        yield [_of_side(out, runs, side) for side in range(len(sides))]
+        yield out
+
+
+def _without_alone(runs: Sequence[pl.DataFrame], keys: Sequence[str]) -> list[pl.DataFrame]:
+    """The rows of runs, without those of the longest whose key occurs only once; its retracts stay."""
+    longest = max(range(len(runs)), key=lambda number: len(runs[number]), default=0)
+    if not runs or not bool(runs[longest].select(ascend(keys)).item()):
+        return list(runs)
+    others = [rows for number, rows in enumerate(runs) if number != longest]
+    rows = runs[longest]
+    known = pl.concat([rows.select(keys).clear(), *(other.select(keys) for other in others)])
+    retracts = rows.filter(pl.col(KIND).is_in(RETRACT_KINDS))
+    met = rows.join(known, on=keys, how="semi")
+    return [*others, met, retracts.join(known, on=keys, how="anti")]
 
 
 def _of_side(rows: pl.DataFrame, runs: Sequence[_PoolRun], side: int) -> pl.DataFrame:

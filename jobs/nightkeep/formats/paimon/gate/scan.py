@@ -27,7 +27,8 @@ from nightkeep.formats.paimon.data.columns import (
     value_columns,
 )
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
-from nightkeep.formats.paimon.gate.key_pool import KeySide, PoolOrder, key_pools
+from nightkeep.formats.paimon.gate.key_pool import KeySide, PoolOrder, contested_rows
+from nightkeep.formats.paimon.gate.key_rows import is_alone, is_newest, is_single, key_numbers
 from nightkeep.formats.paimon.gate.merged import merged_rows
 from nightkeep.formats.paimon.metadata.changelog import lowest_level_counts
 from nightkeep.formats.paimon.metadata.merge_engine import (
@@ -39,6 +40,7 @@ from nightkeep.formats.paimon.metadata.merge_engine import (
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors, keeps_first_row
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.task_memory import row_bytes, spare_bytes
+from nightkeep.kernels.bitmap import Width, from_positions
 from nightkeep.kernels.bitmap import positions as ascending
 from nightkeep.model import View
 from nightkeep.protocol import Positions
@@ -90,8 +92,8 @@ def merged(storage: Storage, bucket: Bucket, view: View) -> Iterator[pa.RecordBa
     with naming(bucket.key, PROMISE):
         keys = key_columns(bucket)
         # A lookup merges the only row of a key as well, so that a retract may become a row. A plain merge does not.
-        alone = _is_alone(keys) if has_vectors(bucket.schemas.current) else is_single(keys)
-        for found in sorted_ranges(storage, bucket, read_vectors(storage, bucket)):
+        alone = is_alone(keys) if has_vectors(bucket.schemas.current) else is_single(keys)
+        for found in contested_ranges(storage, bucket, read_vectors(storage, bucket)):
             for several in whole_keys(found.with_columns(key_numbers(keys)).filter(~alone), value_rows(bucket)):
                 whole = picked_rows(storage, bucket, several, [KIND, *value_columns(bucket)])
                 yield from merged_rows(whole, several["key"].to_numpy(), rules).to_batches()
@@ -109,22 +111,6 @@ def whole_keys(rows: pl.DataFrame, limit: int) -> Iterator[pl.DataFrame]:
     starts = np.searchsorted(keys, np.unique(keys[::limit]))
     for start, stop in pairwise([*starts.tolist(), len(rows)]):
         yield rows.slice(start, stop - start)
-
-
-def key_numbers(keys: Sequence[str]) -> pl.Expr:
-    """An ascending number per key of sorted rows."""
-    changes = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in keys)
-    return changes.cum_sum().cast(pl.Int64).alias("key")
-
-
-def _is_alone(keys: Sequence[str]) -> pl.Expr:
-    """Whether a row is the only one of its key, and no retract."""
-    return is_single(keys) & ~pl.col(KIND).is_in(RETRACT_KINDS)
-
-
-def is_single(keys: Sequence[str]) -> pl.Expr:
-    """Whether a row of sorted rows is the only one of its key."""
-    return is_newest(keys) & is_newest(keys).shift(1, fill_value=True)
 
 
 def picked_rows(storage: Storage, bucket: Bucket, chosen: pl.DataFrame, columns: Sequence[str]) -> pa.Table:
@@ -152,28 +138,41 @@ def count_tied_keys(storage: Storage, bucket: Bucket) -> int:
     decides = is_newest(keys) if merge_rules(bucket.schemas.current) is None else pl.lit(value=True)
     return sum(
         rows.filter(decides & tied & (pl.int_range(pl.len()) > 0)).select(keys).n_unique()
-        for rows in sorted_ranges(storage, bucket, read_vectors(storage, bucket))
+        for rows in contested_ranges(storage, bucket, read_vectors(storage, bucket))
     )
 
 
 def _merged(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -> Positions:
     keys = key_columns(bucket)
     whole = merge_rules(bucket.schemas.current) is None
-    shown = is_newest(keys) & ~pl.col(KIND).is_in(RETRACT_KINDS) if whole else _is_alone(keys)
-    positions: dict[str, BitMap64] = {}
-    for rows in sorted_ranges(storage, bucket, vectors):
-        for name, found in by_file(rows.filter(shown), bucket).items():
-            positions[name] = positions.get(name, BitMap64()) | found
-    return positions
+    shown = is_newest(keys) & ~pl.col(KIND).is_in(RETRACT_KINDS) if whole else is_alone(keys)
+    positions = {file.name: _every(file) - vectors.get(file.name, BitMap64()) for file in bucket.files}
+    for found in _contested(storage, bucket, vectors):
+        for name, hidden in by_file(found, bucket).items():
+            positions[name] -= hidden
+        for name, kept in by_file(_counted(found, bucket).filter(shown), bucket).items():
+            positions[name] |= kept
+    return {name: live for name, live in positions.items() if live}
 
 
-def sorted_ranges(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -> Iterator[pl.DataFrame]:
-    """Live rows of every file, sorted by key, last the row that the key keeps: the newest, or of a table that keeps
-    first rows the oldest. Each frame has all rows of its keys, and its keys come after those of the frame before."""
-    schema, side = bucket.schemas.current, KeySide(bucket, range(len(bucket.files)), vectors)
-    for (rows,) in key_pools(storage, [side], row_order(schema)):
-        counted = rows.filter(~pl.col(KIND).is_in(RETRACT_KINDS)) if skips_retracts(schema) else rows
-        yield _lowest_level_only(counted, bucket, key_columns(bucket)) if lowest_level_counts(schema) else counted
+def contested_ranges(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -> Iterator[pl.DataFrame]:
+    """Live rows of every file that are not the only ones of their keys, and retracts, as far as they count in a merge.
+
+    Sorted by key, last the row that the key keeps: the newest, or of a table that keeps first rows the oldest. Each
+    frame has all these rows of its keys, and its keys come after those of the frame before."""
+    for found in _contested(storage, bucket, vectors):
+        yield _counted(found, bucket)
+
+
+def _contested(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -> Iterator[pl.DataFrame]:
+    side = KeySide(bucket, range(len(bucket.files)), vectors)
+    return contested_rows(storage, side, row_order(bucket.schemas.current))
+
+
+def _counted(rows: pl.DataFrame, bucket: Bucket) -> pl.DataFrame:
+    schema = bucket.schemas.current
+    counted = rows.filter(~pl.col(KIND).is_in(RETRACT_KINDS)) if skips_retracts(schema) else rows
+    return _lowest_level_only(counted, bucket, key_columns(bucket)) if lowest_level_counts(schema) else counted
 
 
 def row_order(schema: PaimonSchema) -> PoolOrder:
@@ -196,16 +195,10 @@ def _lowest_level_only(rows: pl.DataFrame, bucket: Bucket, keys: Sequence[str]) 
     return placed.filter((level == 0) | (level == lowest)).drop("level")
 
 
-def is_newest(keys: Sequence[str]) -> pl.Expr:
-    """Whether a row is the last of its key."""
-    changes = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(-1)) for name in keys)
-    return changes | (pl.int_range(pl.len()) == pl.len() - 1)
-
-
-def by_file(newest: pl.DataFrame, bucket: Bucket) -> Positions:
+def by_file(rows: pl.DataFrame, bucket: Bucket) -> Positions:
     positions: dict[str, BitMap64] = {}
     for number, file in enumerate(bucket.files):
-        at = newest.filter(pl.col("file") == number)["position"].to_numpy()
+        at = rows.filter(pl.col("file") == number)["position"].to_numpy()
         if len(at):
-            positions[file.name] = BitMap64(np.sort(at).astype(np.uint64))
+            positions[file.name] = BitMap64(from_positions(at, Width.BITS_64))
     return positions
