@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -97,9 +98,7 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
     touched = sorted(target.touched | _changed(parent, target))
     chosen = sample(touched, base, target, request.byte_budget)
     published, whole = _comparisons(relation, base, parent, target, chosen)
-    wrong, untold = (tell(target.number, parent.number, chosen) for tell in (relation.misstated, relation.untold))
-    published = replace(published, misstated=wrong, untold=untold)
-    report = _compared(relation, (published, whole), _version_row(target))
+    report = _compared(relation, (published, whole), target)
     if request.evidence is Evidence.KEYS:
         report = replace(report, differences=without_values(report.differences, relation.keys))
     # If the version was removed during the check, its files are missing, and a difference proves nothing.
@@ -211,13 +210,11 @@ def _comparisons(
     return published, whole
 
 
-def _compared(relation: TableView, comparisons: Sequence[_Comparison], version: FactRow) -> CheckReport:
+def _compared(relation: TableView, comparisons: Sequence[_Comparison], target: TableVersion) -> CheckReport:
     rows: list[FactRow] = []
     differences: list[UnitDifference] = []
     silent = relation.silent
-    for comparison in comparisons:
-        before = measure(relation, comparison.base, comparison.units)
-        after = measure(relation, comparison.candidate, comparison.units)
+    for comparison, before, after in _measured(relation, comparisons, target):
         unequal = [unit for unit in comparison.units if before[unit].content != after[unit].content]
         samples = compare_rows(relation, comparison.base, comparison.candidate, unequal)
         differences += [UnitDifference(unit, comparison.name, samples[unit]) for unit in unequal]
@@ -225,8 +222,27 @@ def _compared(relation: TableView, comparisons: Sequence[_Comparison], version: 
             _fact_row(comparison, unit, before[unit], after[unit], samples.get(unit), promises="unsound" not in silent)
             for unit in comparison.units
         ]
-    results = expect([*rows, version], {**_SILENT, **silent})
+    results = expect([*rows, _version_row(target)], {**_SILENT, **silent})
     return CheckReport(_status(results), "", results=results, differences=tuple(differences))
+
+
+_Facts = Mapping[UnitKey, UnitFacts]
+
+
+def _measured(
+    relation: TableView, comparisons: Sequence[_Comparison], target: TableVersion
+) -> Iterator[tuple[_Comparison, _Facts, _Facts]]:
+    """Each comparison with the facts of its sides; the first one also with what the version states wrongly."""
+    published, *others = comparisons
+    sides = [(side, each.units) for each in comparisons for side in (each.base, each.candidate)]
+    # Of a small query, Spark's planner takes most of the time, and it runs in the thread that asks.
+    with ThreadPoolExecutor(max_workers=2) as threads:
+        states = (relation.misstated, relation.untold)
+        wrong = [threads.submit(state, target.number, target.parent, published.units) for state in states]
+        measured = measure(relation, sides)
+        misstated, untold = (each.result() for each in wrong)
+    compared = (replace(published, misstated=misstated, untold=untold), *others)
+    yield from zip(compared, measured[::2], measured[1::2], strict=True)
 
 
 def _fact_row(

@@ -34,9 +34,11 @@ def content(address: Address, *, spark: SparkSession, byte_budget: int, version:
         raise MissingFile(f"{address.name}: version {number}", "it to be read again", "it does not exist any more")
     # The content is read twice, before and after the removal; the budget is for both reads.
     units = sample(sorted(loaded.units), loaded, loaded, byte_budget)
+    seen = _views(relation)
+    measured = measure(relation, [(Side(number, view), units) for view in seen])
     views = {
-        view: sum((facts.content for facts in measure(relation, Side(number, view), units).values()), Fingerprint())
-        for view in _views(relation)
+        view: sum((facts.content for facts in of_units.values()), Fingerprint())
+        for view, of_units in zip(seen, measured, strict=True)
     }
     coverage = f"{len(units)} of {len(loaded.units)} units of version {number} compared"
     row_counts = [loaded.units[unit].rows for unit in units]

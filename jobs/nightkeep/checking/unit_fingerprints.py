@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -40,23 +41,40 @@ class UnitFacts:
     order: int | None = None
 
 
-def measure(relation: TableView, side: Side, units: Sequence[UnitKey]) -> Mapping[UnitKey, UnitFacts]:
-    """The facts of each of `units`; zero for a unit without rows and for one that the version does not have."""
-    if not units:
-        return {}
+Measured = tuple[Side, Sequence[UnitKey]]
+"""One version in one view, and the units of it that are measured."""
+
+
+def measure(relation: TableView, sides: Sequence[Measured]) -> list[Mapping[UnitKey, UnitFacts]]:
+    """For each of `sides` the facts of its units; zero for a unit without rows and for one that the version does not
+    have. One Spark query measures all of them."""
+    frames = [_grouped(relation, side, units, number) for number, (side, units) in enumerate(sides) if units]
+    nothing = [UnitFacts(keys=None if _has_unique_keys(relation, side) else 0) for side, _ in sides]
+    found = [dict.fromkeys(units, nothing[number]) for number, (_, units) in enumerate(sides)]
+    # A side without files has no places.
+    union = partial(DataFrame.unionByName, allowMissingColumns=True)
+    for row in reduce(union, frames).collect() if frames else ():
+        side, units = sides[row["side"]]
+        found[row["side"]][units[row["unit"]]] = _facts(row.asDict(), unique=_has_unique_keys(relation, side))
+    return found
+
+
+def _grouped(relation: TableView, side: Side, units: Sequence[UnitKey], number: int) -> DataFrame:
+    """One row per unit with rows: its index, row count, sums of hashes, keys if they are counted, and `number`."""
     keys = {f"key{i}": _exact(relation.schema, name) for i, name in enumerate(relation.keys)}
-    # A merge leaves one row per key, so keys need not be counted.
-    unique = side.view is View.MERGED or not keys
+    unique = _has_unique_keys(relation, side)
     payload = _digests(relation.schema) | ({} if unique else keys)
     rows = relation.rows(side, units, payload=payload)
     names = [*_SEEDS, *([_ORDER] if "place" in rows.columns else [])]
     hashed = rows.withColumn(_ORDER, F.xxhash64(*_SEEDS, "place")) if _ORDER in names else rows
     grouped = hashed.groupBy("unit", *([] if unique else keys)).agg(*_sums(names))
-    if not unique:
-        grouped = grouped.groupBy("unit").agg(*_total_sums(names))
-    facts = {units[row["unit"]]: _facts(row.asDict(), unique=unique) for row in grouped.collect()}
-    nothing = UnitFacts(keys=None if unique else 0)
-    return {unit: facts.get(unit, nothing) for unit in units}
+    counted = grouped.withColumn("keys", F.lit(0)) if unique else grouped.groupBy("unit").agg(*_total_sums(names))
+    return counted.withColumn("side", F.lit(number))
+
+
+def _has_unique_keys(relation: TableView, side: Side) -> bool:
+    """Whether keys need not be counted: a merge leaves one row per key."""
+    return side.view is View.MERGED or not relation.keys
 
 
 def compare_rows(
@@ -133,7 +151,7 @@ def _total_sums(names: Sequence[str]) -> list[Column]:
 
 def _facts(row: Mapping[str, int], *, unique: bool) -> UnitFacts:
     content = Fingerprint(row["rows"], *(_whole(row, name) for name in _SEEDS))
-    order = _whole(row, _ORDER) if f"{_ORDER}_high" in row else None
+    order = None if row.get(f"{_ORDER}_high") is None else _whole(row, _ORDER)
     return UnitFacts(content, None if unique else row["keys"], row["unsound"], order)
 
 
