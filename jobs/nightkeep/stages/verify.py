@@ -67,7 +67,7 @@ def verify(
         *_clock_faults(plan, table.gate.clock(staged)),
         *table.gate.faults(base, staged, candidate.units),
     )
-    change = RowChange(plan.rows, plan.sets, plan.clock_ms)
+    change = PlannedChange(plan.rows, plan.sets, plan.clock_ms)
     parts = [part for pair in pairs for part in table.gate.pieces(*_within(table.gate, pair, task_bytes))]
     proofs = _joined(mapper(_ProofTask(table.gate, level, change), parts, label="verify"))
     if faults or not all(proof.proven for proof in proofs):
@@ -126,7 +126,7 @@ def _within(gate: Gate[S, U], pair: tuple[U, U], task_bytes: int | None) -> tupl
 
 
 @dataclass(frozen=True, slots=True)
-class RowChange:
+class PlannedChange:
     """What a plan does to the rows that readers of the base see: none, or those that go, and those that are set."""
 
     deleted: str | None = None
@@ -137,20 +137,20 @@ class RowChange:
         return self != NO_CHANGE
 
 
-NO_CHANGE = RowChange()
+NO_CHANGE = PlannedChange()
 
 
 @dataclass(frozen=True, slots=True)
 class _ProofTask(Generic[S, U]):
     gate: Gate[S, U]
     level: VerifyLevel
-    change: RowChange
+    change: PlannedChange
 
     def __call__(self, pair: tuple[U, U]) -> UnitProof:
         return prove(self.gate, *pair, level=self.level, change=self.change)
 
 
-def prove(gate: Gate[S, U], base: U, candidate: U, *, level: VerifyLevel, change: RowChange = NO_CHANGE) -> UnitProof:
+def prove(gate: Gate[S, U], base: U, candidate: U, *, level: VerifyLevel, change: PlannedChange = NO_CHANGE) -> UnitProof:
     """The proof of one unit.
 
     Rows that both sides have at the same place of the same file are read once, for both: the faults of a unit tell
@@ -179,7 +179,7 @@ def _counted(common: Positions) -> tuple[Fingerprint, Fingerprint]:
 
 
 def _kept(
-    gate: Gate[S, U], base: U, batches: Iterable[pa.RecordBatch], change: RowChange
+    gate: Gate[S, U], base: U, batches: Iterable[pa.RecordBatch], change: PlannedChange
 ) -> tuple[Fingerprint, Fingerprint]:
     """Of rows that both sides have: what must be left of them, and what is."""
     expected, found = Fingerprint(), Fingerprint()
@@ -203,7 +203,7 @@ def _seen(gate: Gate[S, U], unit: U, positions: Positions, view: View) -> Iterat
 
 
 def _changed(
-    gate: Gate[S, U], base: U, batches: Iterable[pa.RecordBatch], change: RowChange
+    gate: Gate[S, U], base: U, batches: Iterable[pa.RecordBatch], change: PlannedChange
 ) -> Iterator[pa.RecordBatch]:
     """The rows that stay and do not expire; of an update also the others, as they are set."""
     left = batches if change.deleted is None else _staying(batches, change.deleted, change.sets)
