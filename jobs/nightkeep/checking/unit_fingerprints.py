@@ -45,7 +45,7 @@ Measured = tuple[Side, Sequence[UnitKey]]
 """One version in one view, and the units of it that are measured."""
 
 
-def measure(relation: TableView, sides: Sequence[Measured]) -> list[Mapping[UnitKey, UnitFacts]]:
+def measure(relation: TableView, sides: Sequence[Measured]) -> Sequence[Mapping[UnitKey, UnitFacts]]:
     """For each of `sides` the facts of its units; zero for a unit without rows and for one that the version does not
     have. One Spark query measures all of them."""
     frames = [_grouped(relation, side, units, number) for number, (side, units) in enumerate(sides) if units]
