@@ -150,7 +150,9 @@ class _ProofTask(Generic[S, U]):
         return prove(self.gate, *pair, level=self.level, change=self.change)
 
 
-def prove(gate: Gate[S, U], base: U, candidate: U, *, level: VerifyLevel, change: PlannedChange = NO_CHANGE) -> UnitProof:
+def prove(
+    gate: Gate[S, U], base: U, candidate: U, *, level: VerifyLevel, change: PlannedChange = NO_CHANGE
+) -> UnitProof:
     """The proof of one unit.
 
     Rows that both sides have at the same place of the same file are read once, for both: the faults of a unit tell
