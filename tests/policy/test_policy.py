@@ -110,6 +110,8 @@ def test_every_value_names_its_line_and_layer() -> None:
         "check.byte_budget": (10, "pattern shop.*"),
         "check.reader": (None, "built-in"),
         "check.evidence": (None, "built-in"),
+        "check.expectations_on": (None, "built-in"),
+        "expectations": (None, "built-in"),
         "sweep.mode": (None, "built-in"),
         "sweep.older_than": (None, "built-in"),
         "sweep.max_share": (None, "built-in"),
@@ -215,8 +217,9 @@ def test_all_settings_can_be_written() -> None:
             verify: touched
             writers: conditional
             allow_compacting_writers: true
-            check: {enabled: false, byte_budget: 1TB, reader: duckdb, evidence: rows}
+            check: {enabled: false, byte_budget: 1TB, reader: duckdb, evidence: rows, expectations_on: changed}
             sweep: {mode: delete, older_than: 36h, max_share: 0.1, purge_after: 90d, outside: true}
+            expectations: [{type: expect_table_row_count_to_equal, kwargs: {value: 3}}]
             expire: {enabled: true, older_than: 90m, retain_last: 12}
     """
     effective = policy(text).effective("a")
@@ -325,7 +328,7 @@ class TestAddresses:
         (
             "defaults:\n  check:\n    byte_budgt: 1GB",
             ":4: defaults.check.byte_budgt: unknown key; did you mean byte_budget? "
-            "(known: byte_budget, enabled, evidence, reader)",
+            "(known: byte_budget, enabled, evidence, expectations_on, reader)",
         ),
         (
             "tables:\n  - name: a\n    table: delta:/a\n    tables_per_session: 2",
@@ -762,6 +765,8 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         check.byte_budget         2GB       /etc/care/tables.yaml:10  pattern shop.*
         check.reader              -                                   built-in
         check.evidence            keys                                built-in
+        check.expectations_on     all                                 built-in
+        expectations              -                                   built-in
         sweep.mode                dry-run                             built-in
         sweep.older_than          7d                                  built-in
         sweep.max_share           0.5                                 built-in

@@ -108,7 +108,7 @@ SHARED_WITH_THE_CHECK = {
 
 ON_SPARK = re.compile(
     r"nightkeep\.(spark\.(session|package|exchange|view|stored_files)|retention\.orphans\.spark_sets"
-    r"|checking\.(check|content_check|diff|expectations|unit_fingerprints)"
+    r"|checking\.(asked_rows|check|content_check|diff|expectations|own_expectations|unit_fingerprints)"
     r"|formats\.\w+\.spark\.\w+|api\.data_source|reading\.(pushed_filters|spark_types))"
 )
 READS = re.compile(r"nightkeep\.(api|reading)\.\w+")

@@ -15,6 +15,7 @@ from nightkeep.other_readers.agreement import with_other_reader
 from nightkeep.other_readers.reader_process import OtherReader
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports.check_report import CheckReport, DiffReport
+from nightkeep.reports.own_report import with_own_report
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,9 +40,11 @@ def check(
     )  # fmt: skip
     with start_engine(chosen, master, spark) as engine:
         report = engine.checker().check(request, spark=engine.spark())
-    if other is None:
-        return report
-    return with_other_reader(report, chosen.address, other, byte_budget=request.byte_budget)
+        asked = chosen.own_request(() if version is None else ((version, None),))
+        own = None if asked is None else engine.own_expectations().expect_own(asked, spark=engine.spark())
+    if other is not None:
+        report = with_other_reader(report, chosen.address, other, byte_budget=request.byte_budget)
+    return report if own is None else with_own_report(report, own)
 
 
 def diff(

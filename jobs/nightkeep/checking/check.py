@@ -95,7 +95,7 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
     if isinstance(loaded, CheckReport):
         return loaded
     target, base, parent = loaded
-    touched = sorted(target.touched | _changed(parent, target))
+    touched = sorted(target.touched | changed_units(parent, target))
     chosen = sample(touched, base, target, request.byte_budget)
     published, whole = _comparisons(relation, base, parent, target, chosen)
     report = _compared(relation, (published, whole), target)
@@ -148,7 +148,7 @@ def _skipped(reason: str) -> CheckReport:
     return CheckReport(CheckStatus.SKIPPED, coverage="nothing was compared", reason=reason)
 
 
-def _changed(parent: TableVersion, target: TableVersion) -> set[UnitKey]:
+def changed_units(parent: TableVersion, target: TableVersion) -> set[UnitKey]:
     """Units whose data files or deletion vectors differ between the two versions."""
     keys = parent.units.keys() | target.units.keys()
     return {key for key in keys if not _same(parent.units.get(key), target.units.get(key))}

@@ -169,7 +169,7 @@ def _validated(batch: Batch, expectations: Sequence[Expectation]) -> dict[str, E
 
 
 def _results(name: str, outcome: ExpectationValidationResult, *, compared: int) -> list[ExpectationResult]:
-    error = _error(outcome)
+    error = error_of(outcome)
     if error is not None:
         return [ExpectationResult(name, None, CheckStatus.ERRORED, error)]
     if outcome.success:
@@ -185,7 +185,7 @@ def _detail(row: Mapping[str, object]) -> str:
     return f"{row['comparison']}: {values}"
 
 
-def _error(outcome: ExpectationValidationResult) -> str | None:
+def error_of(outcome: ExpectationValidationResult) -> str | None:
     """The message of the error that prevented the evaluation, or None. GX nests it by metric in some cases."""
     info = outcome.exception_info
     infos = [info] if "raised_exception" in info else list(info.values())

@@ -15,6 +15,7 @@ from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_say
 from nightkeep.reports.check_report import CheckReport
 from nightkeep.reports.codec import encode
+from nightkeep.reports.own_report import OwnReport, with_own_results
 from nightkeep.spark.engine import Engine
 
 _OUTCOMES = {CheckStatus.FAILED: Outcome.MISMATCH, CheckStatus.ERRORED: Outcome.FAILED}
@@ -25,7 +26,8 @@ _WORST_FIRST = (CheckStatus.FAILED, CheckStatus.ERRORED, CheckStatus.SKIPPED, Ch
 def check_after_commit(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:
     """Check every version that `document` says was committed, on Spark, and add the result.
 
-    A version whose content differs puts the table on hold, with the engine's own statement for a rollback. If a check
+    A version whose content differs puts the table on hold, with the engine's own statement for a rollback; so does one
+    that broke a critical expectation of the policy, which is asked only of content that did not differ. If a check
     could not be carried out, the run fails and the table is not put on hold. If a base has expired, the check is
     skipped.
     """
@@ -39,6 +41,12 @@ def check_after_commit(document: RunDocument, policy: EffectivePolicy, reports: 
     if replaced:
         reason = f"a foreign writer replaced {_named(replaced)}; nothing was deleted"
         return replace(checked, outcome=Outcome.CONFLICTED, reason=reason)
+    asked = policy.own_request(_commits(document))
+    if asked is not None:
+        own = engine.own_expectations().expect_own(asked, spark=engine.spark())
+        checked = _with_own(checked, own)
+        if own.broken:
+            return _held_by_own(checked, rollback, reports, own)
     outcome = published_outcome(document)
     worst = _OUTCOMES.get(checked.expectations.status, outcome)
     return replace(checked, outcome=Outcome.worst([outcome, worst]))
@@ -76,6 +84,19 @@ def _opinion(version: int | None, document: RunDocument, policy: EffectivePolicy
         other = OtherReader.parse(reader)
         report = with_other_reader(report, policy.address, other, byte_budget=request.byte_budget)
     return _Opinion(version, report)
+
+
+def _commits(document: RunDocument) -> tuple[tuple[int, int | None], ...]:
+    """Every version of the run with its parent. Older documents name only one."""
+    if not document.commits and document.committed_version is not None:
+        return ((document.committed_version, document.parent_version),)
+    return tuple((commit.version, commit.parent_version) for commit in document.commits)
+
+
+def _with_own(document: RunDocument, own: OwnReport) -> RunDocument:
+    seconds = {**document.metrics.seconds, "check": document.metrics.seconds.get("check", 0.0) + own.seconds}
+    expectations = with_own_results(document.expectations, own)
+    return replace(document, expectations=expectations, metrics=replace(document.metrics, seconds=seconds))
 
 
 def _known(version: int | None, document: RunDocument) -> Iterator[VersionIdentity]:
@@ -133,6 +154,19 @@ def _held(
         outcome=Outcome.MISMATCH,
         reason=f"the check of published {_named(wrong)} failed: {', '.join(failed)}; on hold",
         go_back=None if before is None else rollback(before),
+    )
+    return hold_or_say(reports, held)
+
+
+def _held_by_own(document: RunDocument, rollback: Callable[[int], str], reports: str, own: OwnReport) -> RunDocument:
+    """The document of commits that broke critical expectations: the way back is to before the first of them."""
+    since = min(result.since for result in own.broken if result.since is not None)
+    names = ", ".join(result.expectation.name for result in own.broken)
+    held = replace(
+        document,
+        outcome=Outcome.MISMATCH,
+        reason=f"published version {since[0]} broke what the policy expects: {names}; on hold",
+        go_back=None if since[1] is None else rollback(since[1]),
     )
     return hold_or_say(reports, held)
 

@@ -3,7 +3,6 @@
 from nightkeep.policy.address import format_of
 from nightkeep.policy.effective import (
     EffectivePolicy,
-    Origin,
     PolicyFile,
     TablePolicy,
     UnusableTable,
@@ -12,6 +11,7 @@ from nightkeep.policy.effective import (
 )
 from nightkeep.policy.explain import explain_text
 from nightkeep.policy.grouping import groups
+from nightkeep.policy.layers import Origin
 from nightkeep.policy.overrides import Overrides
 from nightkeep.policy.settings import Check, Expire, Preset, Settings, Sweep, depends_on_table, json_schema, suited
 from nightkeep.policy.units import Window, format_duration, format_size, parse_duration, parse_size, parse_window

@@ -14,35 +14,17 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from nightkeep.errors import AddressError, PolicyError
 from nightkeep.model import Address, Operation
+from nightkeep.model.own_expectations import OwnRequest
 from nightkeep.policy.address import format_of, is_address, names_of, parse_address, same_place, substitute
+from nightkeep.policy.layers import BUILT_IN, Layer, Origin, layer_of
 from nightkeep.policy.settings import PRESETS, Document, Preset, Settings, TableEntry, floor_ms, suited
 from nightkeep.policy.units import format_duration
 from nightkeep.policy.validation_messages import explain_faults
 from nightkeep.policy.yaml_source import Location, YamlDocument, parse
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Who set a value: the layer, and its place in the file (None for built-in values)."""
-
-    layer: str
-    file: str | None = None
-    line: int | None = None
-
-    def __str__(self) -> str:
-        return self.layer if self.file is None else f"{self.file}:{self.line}  {self.layer}"
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """The values that one block sets, by dotted key (`check.enabled`)."""
-
-    name: str
-    values: Mapping[str, tuple[object, Origin]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +76,14 @@ class EffectivePolicy:
         """The operations to run, in order: those of the policy, else all of the format, of which some may not suit."""
         own = tuple(map(Operation, self.settings.operations or ()))
         return own or suited(self.address.format)
+
+    def own_request(self, commits: Sequence[tuple[int, int | None]]) -> OwnRequest | None:
+        """What to ask of versions with their parents; None if the policy expects nothing."""
+        # Suites are read with their layers.
+        asked, check = self.settings.expectations, self.settings.check
+        if not isinstance(asked, tuple) or not asked:
+            return None
+        return OwnRequest(self.address, asked, tuple(commits), check.expectations_on, check.evidence)
 
     def __reduce__(self) -> tuple[type[EffectivePolicy], tuple[Address, Settings, dict[str, Origin]]]:
         # MappingProxyType does not pickle, and another process may need the policy.
@@ -176,14 +166,14 @@ def load_usable(path: str | Path, *, text: str | None = None, environ: Mapping[s
         raise PolicyError(explain_faults(error, source)) from error
     tables, unusable = _tables(document, source, os.environ if environ is None else environ)
     patterns = [
-        Pattern(entry.match, _layer(f"pattern {entry.match}", entry, ("patterns", i), source))
+        Pattern(entry.match, layer_of(f"pattern {entry.match}", entry, ("patterns", i), source))
         for i, entry in enumerate(document.patterns)
     ]
     policy = PolicyFile(
         file=file,
         tables=tables,
         tables_per_session=document.defaults.tables_per_session,
-        defaults=_layer("defaults", document.defaults, ("defaults",), source),
+        defaults=layer_of("defaults", document.defaults, ("defaults",), source),
         patterns=tuple(sorted(patterns, key=lambda pattern: pattern.specificity)),
         unusable=unusable,
     )
@@ -202,18 +192,6 @@ def _without_misfits(policy: PolicyFile) -> PolicyFile:
     return replace(policy, tables=tuple(fitting), unusable=(*policy.unusable, *misfits))
 
 
-def flat(block: BaseModel, prefix: str = "") -> dict[str, object]:
-    """The fields of a block by dotted key, in the order of the model."""
-    values: dict[str, object] = {}
-    for name in type(block).model_fields:
-        value = getattr(block, name)
-        values |= flat(value, f"{prefix}{name}.") if isinstance(value, BaseModel) else {prefix + name: value}
-    return values
-
-
-_BUILT_IN = flat(Settings())
-
-
 def _read(file: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8")
@@ -221,17 +199,8 @@ def _read(file: str) -> str:
         raise PolicyError(f"{file}:1: expected a policy file in UTF-8, found {error}") from error
 
 
-def _layer(name: str, block: Settings, location: Location, source: YamlDocument) -> Layer:
-    values = {}
-    for key, value in flat(block).items():
-        here = (*location, *key.split("."))
-        if key in _BUILT_IN and here in source.lines:
-            values[key] = (value, Origin(name, source.file, source.line(here)))
-    return Layer(name, MappingProxyType(values))
-
-
 def _merge(layers: Sequence[Layer]) -> dict[str, tuple[object, Origin]]:
-    merged: dict[str, tuple[object, Origin]] = {key: (value, Origin("built-in")) for key, value in _BUILT_IN.items()}
+    merged: dict[str, tuple[object, Origin]] = {key: (value, Origin("built-in")) for key, value in BUILT_IN.items()}
     explicit = {key: setting for layer in layers for key, setting in layer.values.items()}
     value, chosen = explicit.get("preset", merged["preset"])
     preset = Preset(str(value))
@@ -262,7 +231,11 @@ def _tables(
             fault = f"{source.at((*here, 'table'))}: tables[{i}].table: expected {error}"
             unusable.append(UnusableTable(entry.name, format_of(entry.table), fault))
             continue
-        layer = _layer(f"table {entry.name}", entry, here, source)
+        try:
+            layer = layer_of(f"table {entry.name}", entry, here, source)
+        except PolicyError as error:
+            unusable.append(UnusableTable(entry.name, address.format, str(error)))
+            continue
         tables.append(TablePolicy(address, layer, source.line((*here, "name"))))
     repeated = _repeated(tables, source.file)
     if repeated:

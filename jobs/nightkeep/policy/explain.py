@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from nightkeep.model import Clustering
-from nightkeep.policy.effective import EffectivePolicy, flat
+from nightkeep.model.own_expectations import OwnExpectation
+from nightkeep.policy.effective import EffectivePolicy
+from nightkeep.policy.layers import flat
 from nightkeep.policy.units import format_duration, format_size
 
 # How whole numbers are printed. Every other whole number among the settings is a size.
@@ -54,8 +56,10 @@ def _shown(key: str, value: object) -> str:
             return str(value).lower()
         case int():
             return _NUMBERS.get(key, format_size)(value)
+        case [OwnExpectation(), *_]:
+            return f"{len(value)} expectations"
         case tuple():
-            return ", ".join(map(str, value))
+            return ", ".join(map(str, value)) or "-"
         case Clustering():
             return f"{value} ({value.range_ids} range ids{', with noise' if value.noise else ''})"
         case _:

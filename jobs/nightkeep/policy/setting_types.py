@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictStr
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StrictStr
 from pydantic.json_schema import WithJsonSchema
 
 from nightkeep.model import Clustering
+from nightkeep.model.own_expectations import OwnExpectation
 from nightkeep.policy.address import is_address
 from nightkeep.policy.clustering import CLUSTERING_SCHEMA, parse_clustering
+from nightkeep.policy.own_expectations import EXPECTATIONS_SCHEMA, SuiteFile, parse_expectations
 from nightkeep.policy.units import (
     DURATION_PATTERN,
     SIZE_PATTERN,
@@ -56,6 +58,11 @@ ClusterBy = Annotated[
     Clustering,
     BeforeValidator(parse_clustering),
     WithJsonSchema(CLUSTERING_SCHEMA),
+]
+Expected = Annotated[
+    tuple[OwnExpectation, ...] | SuiteFile,
+    PlainValidator(parse_expectations),
+    WithJsonSchema(EXPECTATIONS_SCHEMA),
 ]
 Text = Annotated[StrictStr, Field(min_length=1)]
 

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 
 from nightkeep.model import Operation, VerifyLevel, Writers
 from nightkeep.model.check_values import Evidence, ReaderName
-from nightkeep.policy.setting_types import DAY_MS, Age, ClusterBy, Duration, Hours, Name, Size, Text
+from nightkeep.model.own_expectations import ExpectedOn
+from nightkeep.policy.setting_types import DAY_MS, Age, ClusterBy, Duration, Expected, Hours, Name, Size, Text
 
 _GB = 1 << 30
 
@@ -60,6 +61,10 @@ class Check(_Block):
         default=Evidence.KEYS,
         description="What documents hold of rows that differ: keys, keyed hashes of their keys and the columns that "
         "differ; rows, up to 20 rows a side with their values.",
+    )
+    expectations_on: ExpectedOn = Field(
+        default=ExpectedOn.ALL,
+        description="The rows that expectations are asked of: all, or those of the partitions that were changed.",
     )
 
 
@@ -163,6 +168,12 @@ class Settings(_Block):
         "writes, as we do. unknown: tables there are refused whose writers may not.",
     )
     check: Check = Field(default_factory=Check, description="The check of what was published.")
+    expectations: Expected = Field(
+        default=(),
+        description="What is expected of the rows of a published version: types and arguments of Great Expectations, "
+        "as a list or as the path to a suite in its JSON. Of severity critical, the default, a failure holds the "
+        "table; warning and info are told.",
+    )
     sweep: Sweep = Field(default_factory=Sweep, description="The sweep of orphan files.")
     expire: Expire = Field(default_factory=Expire, description="The expiry of old versions.")
 

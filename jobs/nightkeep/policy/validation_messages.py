@@ -31,12 +31,12 @@ _EXPECTED = {
 
 def explain_faults(error: ValidationError, source: YamlDocument) -> str:
     """One line per fault, in the order of the file."""
-    faults = [(source.line(fault["loc"]), _sentence(fault, source)) for fault in error.errors()]
+    faults = [(source.line(_location(fault)), _sentence(fault, source)) for fault in error.errors()]
     return "\n".join(text for _, text in sorted(faults, key=lambda pair: pair[0]))
 
 
 def _sentence(fault: ErrorDetails, source: YamlDocument) -> str:
-    location = fault["loc"]
+    location = _location(fault)
     where = f"{source.at(location)}: {dotted(location)}"
     if fault["type"] == "extra_forbidden":
         return f"{where}: {_unknown_key(location)}"
@@ -46,11 +46,18 @@ def _sentence(fault: ErrorDetails, source: YamlDocument) -> str:
     return f"{where}: expected {expected}, found {found}{_hint(fault['input'], expected)}"
 
 
+def _location(fault: ErrorDetails) -> Location:
+    """The place of the fault, inside of the setting where a parser of ours says so."""
+    raised = fault.get("ctx", {}).get("error")
+    inside: Location = raised.args[2] if isinstance(raised, ValueError) and len(raised.args) > 2 else ()
+    return (*fault["loc"], *inside)
+
+
 def _reason(fault: ErrorDetails) -> tuple[str, str]:
     """What was expected and what was found. One of our parsers may name the wrong part of its input."""
     raised, shown = fault.get("ctx", {}).get("error"), _shown(fault["input"])
     match raised.args if isinstance(raised, ValueError) else ():
-        case (expected, found):
+        case (expected, found, *_):
             return str(expected), str(found)
         case (expected,):
             return str(expected), shown

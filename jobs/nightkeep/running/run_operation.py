@@ -11,14 +11,7 @@ from dataclasses import dataclass, replace
 
 from nightkeep.errors import EvidenceError, NightkeepError, NotCreated, RefusedTable, UsageError
 from nightkeep.formats import open_table
-from nightkeep.model import (
-    Candidate,
-    Committed,
-    Conflicted,
-    Mismatch,
-    Outcome,
-    Run,
-)  # fmt: skip
+from nightkeep.model import Candidate, Committed, Conflicted, Mismatch, Outcome, Run
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenPlan, OpenTable, Snapshot, Watch, Wide
 from nightkeep.reports import (
@@ -30,6 +23,7 @@ from nightkeep.reports import (
     secure,
 )  # fmt: skip
 from nightkeep.running import run_outcomes
+from nightkeep.running.expected_columns import require_expected_columns
 from nightkeep.running.planned_work import PlannedWork, Reader, Reading, new_attempt, request_of, run_of
 from nightkeep.running.run_ids import require_same
 from nightkeep.running.run_log import RunLog, RunOrder
@@ -156,6 +150,7 @@ def _planned(policy: EffectivePolicy, order: RunOrder, table: OpenTable, run: Ru
         return None
     begun = time.perf_counter()
     base = table.outline() if order.dry_run and table.outline is not None else table.snapshot()
+    require_expected_columns(policy, table, base)
     request = request_of(policy, order, table, base, run=run)
     planned = plan(table, base, request)
     watch = find_undone_deletes(table, base, order.reports, now_ms=run.now_ms)

@@ -13,7 +13,9 @@ from nightkeep.errors import Unreachable
 from nightkeep.formats import loaded
 from nightkeep.model import Address
 from nightkeep.model.check_values import CheckRequest, Content, KeptRow
+from nightkeep.model.own_expectations import OwnRequest
 from nightkeep.reports.check_report import CheckReport, DiffReport, ExpectationResult
+from nightkeep.reports.own_report import OwnReport
 from nightkeep.spark.executors import PATIENCE_SECONDS, executors_within
 from nightkeep.tasks import Exchange, Mapper
 
@@ -25,6 +27,12 @@ class Checker(Protocol):
     """The module `checking.check`."""
 
     def check(self, request: CheckRequest, *, spark: SparkSession) -> CheckReport: ...
+
+
+class AsksExpectations(Protocol):
+    """The module `checking.own_expectations`."""
+
+    def expect_own(self, request: OwnRequest, *, spark: SparkSession) -> OwnReport: ...
 
 
 class Differ(Protocol):
@@ -96,6 +104,10 @@ class Engine:
     def checker(self) -> Checker:
         """The module of the check. Imports Great Expectations, which takes seconds."""
         return cast(Checker, importlib.import_module("nightkeep.checking.check"))
+
+    def own_expectations(self) -> AsksExpectations:
+        """The module that asks what policies expect of rows. Imports Great Expectations, which takes seconds."""
+        return cast(AsksExpectations, importlib.import_module("nightkeep.checking.own_expectations"))
 
     def differ(self) -> Differ:
         """The module that compares two versions. Uses Spark without Great Expectations."""
