@@ -222,6 +222,19 @@ def full_changelog_history(seed: int) -> History:
     return replace(made, layout=replace(made.layout, options=options))
 
 
+def looked_up_history(seed: int) -> History:
+    """A history of a table without deletion vectors whose compactions tell what they find by lookups."""
+    random = Random(f"looked up {seed}")
+    made = _without_vectors(random_history(seed))
+    kept = [(name, value) for name, value in made.layout.options.items() if not name.startswith("compaction.force")]
+    options = {**dict(kept), "changelog-producer": "lookup"}
+    options |= {name: random.choice(values) for name, share, values in CHANGELOGS if random.random() < share}
+    if random.random() < 0.3:
+        options["lookup-compact"] = "gentle"
+    steps = made.steps if "sequence.field" in options else tuple(_repeating(made.steps, random))
+    return replace(made, layout=replace(made.layout, options=options), steps=steps)
+
+
 Columns = Sequence[tuple[str, str]]
 
 

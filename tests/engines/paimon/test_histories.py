@@ -15,6 +15,7 @@ from tests.drivers.random_history import (
     first_row_history,
     format_history,
     full_changelog_history,
+    looked_up_history,
     merge_history,
     plain_element_history,
     plain_format_history,
@@ -98,3 +99,8 @@ def test_full_compactions_tell_streaming_readers_what_java_tells(
     seed: int, paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
     check_history(paimon_java, seed, tmp_path, full_changelog_history, told_by_full_seam)
+
+
+@pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=4))
+def test_changelogs_by_lookup_without_vectors(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
+    check_history(paimon_java, seed, tmp_path, looked_up_history, told_by_full_seam)

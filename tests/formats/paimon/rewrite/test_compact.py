@@ -134,7 +134,6 @@ def test_tables_are_refused_by_name(ledger: PaimonSnapshot) -> None:
         refuse_vectors(with_options(ledger, {"deletion-vectors.enabled": "true"}), OPTIMIZE)
     for options, named in [
         ({"merge-engine": "first-row"}, "option merge-engine = first-row is not handled"),
-        ({"changelog-producer": "lookup"}, "option changelog-producer = lookup is not handled"),
         ({"force-lookup": "true"}, "option force-lookup = true is not handled"),
     ]:
         with pytest.raises(RefusedTable, match=named):

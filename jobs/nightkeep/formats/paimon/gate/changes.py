@@ -16,12 +16,19 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from nightkeep.errors import naming
-from nightkeep.formats.paimon.data.columns import KIND, SEQUENCE, PaimonFileReader, key_columns, value_columns
+from nightkeep.formats.paimon.data.columns import (
+    KIND,
+    RETRACT_KINDS,
+    SEQUENCE,
+    PaimonFileReader,
+    key_columns,
+    value_columns,
+)
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
 from nightkeep.formats.paimon.gate.comparable import comparable
 from nightkeep.formats.paimon.gate.key_pool import KeySide, PoolOrder, key_pools
-from nightkeep.formats.paimon.gate.scan import PROMISE
-from nightkeep.formats.paimon.metadata.changelog import ChangelogRules, changelog_rules
+from nightkeep.formats.paimon.gate.scan import PROMISE, lowest_level_only
+from nightkeep.formats.paimon.metadata.changelog import ChangelogRules, changelog_rules, lowest_level_counts
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
 from nightkeep.kernels.bitmap import mask
 from nightkeep.kernels.fingerprint import row_hashes
@@ -98,7 +105,7 @@ def _seen(
         KeySide(base, lifted, read_vectors(storage, base)), KeySide(base, upper, {}), KeySide(candidate, fresh, {})
     )  # fmt: skip
     vectors = [read_vectors(storage, bucket) for bucket in (base, candidate)]
-    for touched, old, new in key_pools(storage, sides, PoolOrder(keys, keys, [False] * len(keys))):
+    for touched, old, new in key_pools(storage, sides, PoolOrder([*keys, KIND], keys, [False] * len(keys))):
         wanted = touched.select(keys).unique()
         stored = {
             bucket.files[int(number)].name: rows
@@ -106,10 +113,17 @@ def _seen(
             for (number,), rows in frame.join(wanted, on=keys, how="semi").partition_by("file", as_dict=True).items()
         }
         before, after = (
-            pl.concat([touched.clear(), *_shown(bucket, stored, marked, told_from)])
+            _live(pl.concat([touched.clear(), *_shown(bucket, stored, marked, told_from)]), bucket)
             for bucket, marked in zip((base, candidate), vectors, strict=True)
         )
         yield before, after
+
+
+def _live(rows: pl.DataFrame, bucket: Bucket) -> pl.DataFrame:
+    """The row of each key that counts, unless it is a retract."""
+    if lowest_level_counts(bucket.schemas.current):
+        rows = lowest_level_only(rows, bucket, key_columns(bucket))
+    return rows.filter(~pl.col(KIND).is_in(RETRACT_KINDS)).drop(KIND)
 
 
 def _shown(

@@ -19,8 +19,17 @@ from nightkeep.formats.paimon.data.columns import DELETE_KIND, KIND, RETRACT_KIN
 from nightkeep.formats.paimon.gate.group_order import row_roles
 from nightkeep.formats.paimon.gate.key_pool import KeySide, key_pools
 from nightkeep.formats.paimon.gate.key_rows import is_newest, is_single, key_numbers
-from nightkeep.formats.paimon.gate.scan import by_file, picked_rows, row_order, rows, value_rows, whole_keys
+from nightkeep.formats.paimon.gate.scan import (
+    by_file,
+    lowest_level_only,
+    picked_rows,
+    row_order,
+    rows,
+    value_rows,
+    whole_keys,
+)
 from nightkeep.formats.paimon.metadata.binary_row import sort_key
+from nightkeep.formats.paimon.metadata.changelog import lowest_level_counts
 from nightkeep.formats.paimon.metadata.merge_engine import MergeRules, merge_rules, skips_retracts
 from nightkeep.formats.paimon.metadata.record_expiry import record_age
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
@@ -40,9 +49,11 @@ def order_faults(storage: Storage, base: Bucket, candidate: Bucket) -> Iterator[
     replaced = _without(base, candidate)
     fresh = _without(candidate, base)
     retracts_end = _retracts_end(replaced, candidate, moved)
+    # What is looked up is merged as well, and stays.
+    merged = replace(base, files=(*replaced.files, *_looked_up(base, replaced, moved)))
     wrong, kept, found = _WrongKeys(), Fingerprint(), Fingerprint()
-    for stored, new in _ranges(storage, replaced, fresh):
-        left = _left(storage, replaced, stored)
+    for stored, new in _ranges(storage, merged, fresh, replaced=len(replaced.files)):
+        left = _left(storage, merged, stored)
         if retracts_end:
             left = left.filter(~_RETRACT)
         elif bool(left.select((pl.col(_FOLDED) & _RETRACT).any()).item()):
@@ -53,7 +64,7 @@ def order_faults(storage: Storage, base: Bucket, candidate: Bucket) -> Iterator[
             left = left.join(new, on=key_columns(base), how="semi", maintain_order="left") if len(new) else left.clear()
         wrong.add(left, new, key_columns(base))
         if not retracts_end:
-            kept += _retracts(storage, replaced, left)
+            kept += _retracts(storage, merged, left)
             found += _retracts(storage, fresh, new.with_columns(pl.lit(value=False).alias(_FOLDED)))
     if wrong.count:
         yield str(wrong)
@@ -61,12 +72,41 @@ def order_faults(storage: Storage, base: Bucket, candidate: Bucket) -> Iterator[
         yield "new files: retracts have other values than in the files they replace"
 
 
-def _ranges(storage: Storage, replaced: Bucket, fresh: Bucket) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Rows of replaced and of new files, a range of keys of both at a time."""
-    sides = [KeySide(bucket, range(len(bucket.files)), {}) for bucket in (replaced, fresh)]
-    skips = skips_retracts(replaced.schemas.current)
-    for old, new in key_pools(storage, sides, row_order(replaced.schemas.current)):
+def _looked_up(base: Bucket, replaced: Bucket, moved: Sequence[PaimonDataFile]) -> Iterator[PaimonDataFile]:
+    """Files below those that were written, where rows of level 0 are looked up that meet no row above them."""
+    if lowest_level_counts(base.schemas.current) and moved and any(file.level == 0 for file in replaced.files):
+        output, names = min(file.level for file in moved), {file.name for file in replaced.files}
+        yield from (file for file in base.files if file.level > output and file.name not in names)
+
+
+def _ranges(
+    storage: Storage, merged: Bucket, fresh: Bucket, *, replaced: int
+) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Rows that are merged and rows of new files, a range of keys of both at a time. Of `merged`, the first `replaced`
+    files are replaced, the others are looked up in."""
+    files = range(len(merged.files))
+    sides = (
+        KeySide(merged, files[:replaced], {}), KeySide(merged, files[replaced:], {}),
+        KeySide(fresh, range(len(fresh.files)), {}),
+    )  # fmt: skip
+    schema = merged.schemas.current
+    order, skips = row_order(schema), skips_retracts(schema)
+    for old, below, new in key_pools(storage, sides, order):
+        if lowest_level_counts(schema):
+            old = _with_looked_up(old, below, merged).sort(order.by, descending=order.descending, nulls_last=False)
         yield (old.filter(~_RETRACT), new.filter(~_RETRACT)) if skips else (old, new)
+
+
+def _with_looked_up(rows: pl.DataFrame, below: pl.DataFrame, bucket: Bucket) -> pl.DataFrame:
+    """Of each key the rows on level 0, and the row on the lowest level above it: among those below only if the key has
+    none of `rows`, and only if it has one on level 0."""
+    keys = key_columns(bucket)
+    levels = pl.Series([file.level for file in bucket.files], dtype=pl.Int64)
+    of_rows = pl.Series(levels.gather(rows["file"].cast(pl.Int64)), dtype=pl.Int64)
+    upper = rows.filter(of_rows > 0).select(keys)
+    wanted = rows.filter(of_rows == 0).select(keys).unique().join(upper, on=keys, how="anti", nulls_equal=True)
+    found = below.join(wanted, on=keys, how="semi", nulls_equal=True)
+    return pl.concat([lowest_level_only(side, bucket, keys) for side in (rows, found)])
 
 
 def _without(bucket: Bucket, other: Bucket) -> Bucket:

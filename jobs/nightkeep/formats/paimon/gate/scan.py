@@ -172,7 +172,7 @@ def _contested(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]
 def _counted(rows: pl.DataFrame, bucket: Bucket) -> pl.DataFrame:
     schema = bucket.schemas.current
     counted = rows.filter(~pl.col(KIND).is_in(RETRACT_KINDS)) if skips_retracts(schema) else rows
-    return _lowest_level_only(counted, bucket, key_columns(bucket)) if lowest_level_counts(schema) else counted
+    return lowest_level_only(counted, bucket, key_columns(bucket)) if lowest_level_counts(schema) else counted
 
 
 def row_order(schema: PaimonSchema) -> PoolOrder:
@@ -186,7 +186,7 @@ def row_order(schema: PaimonSchema) -> PoolOrder:
     )
 
 
-def _lowest_level_only(rows: pl.DataFrame, bucket: Bucket, keys: Sequence[str]) -> pl.DataFrame:
+def lowest_level_only(rows: pl.DataFrame, bucket: Bucket, keys: Sequence[str]) -> pl.DataFrame:
     """The rows on level 0, and of each key the one on the lowest other level, in their order."""
     levels = np.array([file.level for file in bucket.files])
     level = pl.col("level")

@@ -67,13 +67,17 @@ def producer_of(schema: PaimonSchema) -> str:
     return schema.options.get(PRODUCER, "none").lower()
 
 
+def looks_up(schema: PaimonSchema) -> bool:
+    """Whether a compaction looks up what rows of level 0 meet below its output (LookupStrategy.needLookup)."""
+    return skips_level0(schema) or producer_of(schema) == LOOKUP or option_bool(schema, "force-lookup")
+
+
 def lowest_level_counts(schema: PaimonSchema) -> bool:
     """Whether of a key's rows above level 0 only the one on the lowest level counts, for readers as for compactions.
 
     A compaction that looked up made it of all of them (LookupMergeFunction.pickHighLevel). With vectors no other is
     left."""
-    looks_up = producer_of(schema) == LOOKUP or option_bool(schema, "force-lookup")
-    return looks_up and not skips_level0(schema)
+    return looks_up(schema) and not skips_level0(schema)
 
 
 def changelog_prefix(schema: PaimonSchema) -> str:
@@ -84,10 +88,11 @@ def changelog_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     """Features of the changelog that we do not handle, each with an advice."""
     if changelog_rules(schema) is None:
         return
-    if producer_of(schema) == LOOKUP and not has_vectors(schema):
+    engine = schema.options.get("merge-engine", "deduplicate").lower()
+    if producer_of(schema) == LOOKUP and not has_vectors(schema) and engine != "deduplicate":
         yield (
-            f"option {PRODUCER} = {LOOKUP} without deletion vectors is not handled",
-            ("compacting without writing that changelog would lose changes for streaming readers"),
+            f"option {PRODUCER} = {LOOKUP} with merge-engine = {engine} and without deletion vectors is not handled",
+            "compacting without writing that changelog would lose changes for streaming readers",
         )
     if producer_of(schema) == FULL_COMPACTION and skips_level0(schema):
         kind = "merge-engine = first-row" if keeps_first_row(schema) else "deletion vectors"

@@ -96,7 +96,7 @@ class ChangelogWriter:
 
     def _told(self, rows: pa.Table, kinds: Kinds) -> pa.Table:
         """The rows with their kinds as changes, without those that tell nothing."""
-        kinds, told = _without_deleted(kinds, rows.column(KIND).to_numpy())
+        kinds, told = _without_retracts(kinds, rows.column(KIND).to_numpy())
         if self.rules.silent_if_equal:
             before = np.flatnonzero(told & (kinds == UPDATE_BEFORE))
             columns = self.rules.compared(self.bucket.schemas.current)
@@ -149,12 +149,14 @@ def _places(touched: Touched, after: Sequence[Hits], numbers: Mapping[str, int])
     return _Places(file, position, kinds, first[had | has])
 
 
-def _without_deleted(kinds: Kinds, stored: Kinds) -> tuple[Kinds, Flags]:
-    """Kinds, and flags of rows to tell. A row before that deletes its key is none."""
-    deleted = np.isin(kinds, (UPDATE_BEFORE, DELETE)) & np.isin(stored, RETRACT_KINDS)
-    alone = np.zeros_like(deleted)
-    alone[1:] = deleted[:-1]
-    return np.where(alone & (kinds == UPDATE_AFTER), np.int8(INSERT), kinds), ~deleted
+def _without_retracts(kinds: Kinds, stored: Kinds) -> tuple[Kinds, Flags]:
+    """Kinds, and flags of rows to tell. A row that deletes its key is none, before or after: then the other one of its
+    key comes or goes."""
+    retract: Flags = np.isin(stored, RETRACT_KINDS)
+    follows, leads = np.zeros_like(retract), np.zeros_like(retract)
+    follows[1:], leads[:-1] = retract[:-1], retract[1:]
+    comes, goes = follows & (kinds == UPDATE_AFTER), leads & (kinds == UPDATE_BEFORE)
+    return np.where(comes, np.int8(INSERT), np.where(goes, np.int8(DELETE), kinds)), ~retract
 
 
 def are_equal(rows: pa.Table, left: Rows, right: Rows, *, columns: Sequence[str]) -> Flags:

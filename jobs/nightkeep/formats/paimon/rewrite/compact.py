@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.data.write import wall_clock_ms
-from nightkeep.formats.paimon.metadata.changelog import FULL_COMPACTION, PRODUCER, changelog_rules, producer_of
+from nightkeep.formats.paimon.metadata.changelog import FULL_COMPACTION, LOOKUP, PRODUCER, changelog_rules, producer_of
 from nightkeep.formats.paimon.metadata.merge_engine import (
     Function,
     MergeEngine,
@@ -48,8 +48,9 @@ _IN_PARTS = _IN_GROUPS | frozenset({
     Function.LAST_NON_NULL_VALUE, Function.FIRST_VALUE, Function.FIRST_NON_NULL_VALUE, Function.KEY,
 })  # fmt: skip
 """The same without a group."""
+_LOOKED_UP = "; full rows of replaced keys are looked up (changelog-producer lookup)"
 _ENGINES = (MergeEngine.DEDUPLICATE, MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
-_PRODUCERS = ("none", "input", FULL_COMPACTION)
+_PRODUCERS = ("none", "input", FULL_COMPACTION, LOOKUP)
 
 
 def compact_levels(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> Work[UpgradeTask] | None:
@@ -75,11 +76,11 @@ def compact_levels(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -
     sized = replace(bucket, task_bytes=request.task_bytes)
     ends = drops_retracts(bucket, picked, rules)
     task = UpgradeTask(
-        sized, todo, picked.output_level, target, values_needed=False, looks_up=False, drops_retracts=ends,
-        clock_ms=expiry_clock(snapshot, request),
+        sized, todo, picked.output_level, target, values_needed=rules.looks_up, looks_up=rules.looks_up, marks=False,
+        drops_retracts=ends, clock_ms=expiry_clock(snapshot, request),
     )  # fmt: skip
     return Work(
-        reason=_reason(picked, todo, ends=ends),
+        reason=_reason(picked, todo, ends=ends) + (_LOOKED_UP if rules.looks_up else ""),
         input_files=tuple(file.name for file in picked.files),
         input_bytes=sum(file.bytes for file in picked.files),
         estimate=_estimate(bucket, picked, todo),
@@ -213,7 +214,7 @@ def refuse_other_compactions(snapshot: PaimonSnapshot, request: Request) -> None
 def _refuse_higher_levels(snapshot: PaimonSnapshot) -> None:
     """Raises RefusedTable for levels that num-levels leaves out now. Java's full compactions, which write the highest
     level, tell nothing then, and its streaming readers begin with no row of that level."""
-    rules = changelog_rules(snapshot.schema)
+    rules = changelog_rules(snapshot.schema) if producer_of(snapshot.schema) == FULL_COMPACTION else None
     levels = [file.level for unit in snapshot.units for file in unit.files]
     if rules is not None and max(levels, default=0) > rules.told_from:
         feature = f"files on level {max(levels)}, above the top level {rules.told_from}, are not handled"

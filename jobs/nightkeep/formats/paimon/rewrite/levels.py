@@ -10,16 +10,17 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
+from nightkeep.formats.paimon.metadata.changelog import looks_up
 from nightkeep.formats.paimon.metadata.merge_engine import merge_rules, sequence_fields
 from nightkeep.formats.paimon.metadata.schema import (
     PaimonSchema,
+    has_vectors,
     keeps_first_row,
     level_formats,
     option_bool,
     option_bytes,
     option_int,
     option_millis,
-    skips_level0,
 )
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 
@@ -57,11 +58,13 @@ class CompactionPick:
 class CompactionRules:
     """A table's compaction options with their defaults applied. Sizes in bytes, times in milliseconds.
 
-    `looks_up`: rows of level 0 are looked up below the output level. `lifts_level0`: level 0 is compacted even if no
+    `looks_up`: rows of level 0 are looked up below the output level. `marks`: what they replace there is marked in
+    vectors. `lifts_level0`: level 0 is compacted even if no
     run is due.
     """
 
     looks_up: bool
+    marks: bool
     lifts_level0: bool
     trigger: int
     num_levels: int
@@ -82,15 +85,16 @@ class CompactionRules:
         trigger = option_int(schema, "num-sorted-run.compaction-trigger", 5)
         num_levels = option_int(schema, "num-levels", trigger + 1)
         target = target_bytes or target_file_bytes(schema)
-        looks_up = skips_level0(schema)
+        lookup = looks_up(schema)
         return CompactionRules(
-            looks_up=looks_up,
-            lifts_level0=looks_up or option_bool(schema, "compaction.force-up-level-0"),
+            looks_up=lookup,
+            marks=has_vectors(schema),
+            lifts_level0=lookup or option_bool(schema, "compaction.force-up-level-0"),
             trigger=trigger,
             num_levels=num_levels,
             max_amplification_percent=option_int(schema, "compaction.max-size-amplification-percent", 200),
             size_ratio_percent=option_int(schema, "compaction.size-ratio", 1) + _offpeak_percent(schema, now_ms),
-            gentle_interval=_gentle_interval(schema, trigger) if looks_up else None,
+            gentle_interval=_gentle_interval(schema, trigger) if lookup else None,
             small_file_bytes=int(target * float(option("compaction.small-file-ratio", "0.7"))),
             full_interval_ms=option_millis(schema, "compaction.optimization-interval"),
             total_size_threshold=option_bytes(schema, "compaction.total-size-threshold"),
@@ -163,7 +167,7 @@ def pick_full(bucket: Bucket, rules: CompactionRules, expiring: Set[str] = froze
 def drops_retracts(bucket: Bucket, picked: CompactionPick, rules: CompactionRules) -> bool:
     """Whether retracts may go: there is no older row for them to delete (MergeTreeCompactManager, dropDelete)."""
     deepest = max((file.level for file in bucket.files), default=0)
-    return picked.output_level != 0 and (rules.looks_up or picked.output_level >= deepest)
+    return picked.output_level != 0 and (rules.marks or picked.output_level >= deepest)
 
 
 def _universal(runs: Sequence[SortedRun], top: int, rules: CompactionRules, *, now_ms: int) -> CompactionPick | None:

@@ -23,7 +23,7 @@ from nightkeep.formats.paimon.data.columns import KIND, RETRACT_KINDS, SEQUENCE,
 from nightkeep.formats.paimon.data.sequence import sequence_order
 from nightkeep.formats.paimon.data.write import PaimonFileWriter, WrittenPaimonFile
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors, vector_file
-from nightkeep.formats.paimon.metadata.changelog import ChangelogRules
+from nightkeep.formats.paimon.metadata.changelog import ChangelogRules, lowest_level_counts
 from nightkeep.formats.paimon.metadata.merge_engine import MergeRules, merge_rules
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
@@ -63,9 +63,8 @@ _NO_COST = TaskCost(0.0, 0.0, 0, "")
 @dataclass(frozen=True, slots=True)
 class UpgradeTask:
     """One bucket's compaction, planned from metadata. `values_needed`: old rows compete by sequence field, or are
-    merged with new ones. `looks_up`: rows below are looked up and marked, as the table has vectors. Otherwise files are
-    only merged with each other, and retracts stay unless `drops_retracts`. `clock_ms`: rows that have expired by then
-    go; None if none expire."""
+    merged with new ones. `looks_up`: rows below are looked up, and with `marks` marked in vectors. Without `marks`
+    retracts stay unless `drops_retracts`. `clock_ms`: rows that have expired by then go; None if none expire."""
 
     bucket: Bucket
     steps: tuple[Step, ...]
@@ -73,6 +72,7 @@ class UpgradeTask:
     target_bytes: int
     values_needed: bool
     looks_up: bool = True
+    marks: bool = True
     drops_retracts: bool = True
     clock_ms: int | None = None
 
@@ -126,25 +126,22 @@ class _Work:
 
     def _must_lose_retracts(self, file: PaimonDataFile) -> bool:
         """Whether a file to be lifted has retracts that must end here. Some writers count none in their metadata."""
-        if not self.task.drops_retracts or (self.task.looks_up and file.level != 0):
+        if not self.task.drops_retracts or (self.task.marks and file.level != 0):
             return False
         reader = PaimonFileReader(self.storage, self.task.bucket, file)
         batches = reader.batches([KIND], range(len(reader.starts) - 1))
         return any(pc.any(pc.is_in(rows.column(KIND), _RETRACTS)).as_py() for rows in batches)
 
     def _upgrade(self, file: PaimonDataFile) -> None:
+        ranges, before = key_ranges(self.storage, self.task.bucket, (file,), self.vectors), self.task.bucket.files
         if file.level == 0 and self.task.looks_up:
-            before = self.task.bucket.files
-            touched = (
-                self._marked_by(rows) for rows in key_ranges(self.storage, self.task.bucket, (file,), self.vectors)
-            )
+            touched = map(self._marked_by, ranges)
             if self.teller is not None:
                 self._tell(self.teller.of_lifted(touched, before, file))
             for _ in touched:
                 pass
         elif self.teller is not None and file.level < self.teller.rules.told_from:
-            fresh = (self._fresh(rows) for rows in key_ranges(self.storage, self.task.bucket, (file,), self.vectors))
-            self._tell(self.teller.of_lifted(fresh, self.task.bucket.files, file))
+            self._tell(self.teller.of_lifted(map(self._fresh, ranges), before, file))
         self.removed.append(file.record)
         self.added.append(file.record | {"_LEVEL": self.task.output_level})
 
@@ -168,6 +165,8 @@ class _Work:
             if self.task.looks_up and lifts:
                 sources = numbered(bucket, sources)
                 ranges = (self._with_replaced(rows, sources, told) for rows in ranges)
+            elif lowest_level_counts(bucket.schemas.current):
+                ranges = (lowest_level_only(rows, key_columns(bucket)) for rows in ranges)
             elif self.teller is not None:
                 ranges = (self._with_touched(rows, sources, told, self.teller.rules) for rows in ranges)
             written = self._write(ranges, sources, keeps_kinds=not lifts)
@@ -193,7 +192,7 @@ class _Work:
         self.outputs += [file.path for file in written]
 
     def _with_replaced(self, rows: pa.Table, sources: Sequence[PaimonDataFile], told: TouchedStore) -> pa.Table:
-        """Mark the rows that level-0 rows replace below. If values are needed, add those old rows as candidates.
+        """Find the rows that level-0 rows replace below. If values are needed, add those old rows as candidates.
 
         The rows that these keys had are added to `told` if the changelog needs them.
         """
@@ -213,12 +212,13 @@ class _Work:
         return pa.concat_tables([rows, *old])
 
     def _mark(self, keys: pa.Table, sequences: ChunkedArray, *, replaces: bool) -> tuple[Hits, ...]:
-        """Delete the rows that `keys` meet, through vectors. `replaces`: whatever their sequence numbers say."""
+        """The rows that `keys` meet, deleted through vectors. `replaces`: whatever their sequence numbers say."""
         hits = find_replaced(self.storage, self.task.bucket, keys, below=self.task.output_level, marked=self.vectors)
         for hit in hits:
-            positions = BitMap64(from_positions(hit.positions, Width.BITS_64))
-            self.vectors[hit.file.name] = self.vectors.get(hit.file.name, BitMap64()) | positions
-            self.rows_marked += len(hit.positions)
+            if self.task.marks:
+                positions = BitMap64(from_positions(hit.positions, Width.BITS_64))
+                self.vectors[hit.file.name] = self.vectors.get(hit.file.name, BitMap64()) | positions
+                self.rows_marked += len(hit.positions)
             newer = newer_below(self.storage, self.task.bucket, sequences, hit) if replaces else None
             if newer is not None:
                 known = self.newer.get(newer.name)
@@ -265,7 +265,7 @@ class _Work:
 
     def mark_expired(self) -> None:
         """Mark expired rows of files that stay as they are, so that none of the bucket is left that readers see."""
-        if self.task.clock_ms is None or not self.task.looks_up:
+        if self.task.clock_ms is None or not self.task.marks:
             return
         bucket, lifted = self.task.bucket, {record["_FILE_NAME"] for record in self.added}
         stay = [f for f in bucket.files if f.name not in self.gone and (f.level > 0 or f.name in lifted)]

@@ -79,11 +79,11 @@ def _lift(file: PaimonDataFile, pick: CompactionPick, rules: CompactionRules, *,
 
 
 def _must_rewrite(file: PaimonDataFile, pick: CompactionPick, rules: CompactionRules, *, top: int) -> bool:
-    # Without vectors an upgrade is a new level and nothing else (AbstractCompactRewriter.upgrade).
+    # Without a lookup an upgrade is a new level and nothing else (AbstractCompactRewriter.upgrade).
     if file.level != 0 or not rules.looks_up:
         return False
     formats = rules.formats + rules.formats[-1:] * (pick.output_level + 1 - len(rules.formats))
-    if formats[0] != formats[pick.output_level] or file.deletes_unknown_or_some:
+    if formats[0] != formats[pick.output_level] or (rules.marks and file.deletes_unknown_or_some):
         return True
     # Where an older row may win or be merged, the result is written here.
     return pick.output_level != top and rules.values_needed

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.branch import location_and_branch
-from nightkeep.formats.paimon.metadata.changelog import changelog_rules
+from nightkeep.formats.paimon.metadata.changelog import changelog_rules, lowest_level_counts
 from nightkeep.formats.paimon.metadata.changelog_files import with_changelog
 from nightkeep.formats.paimon.metadata.features import refuse_schema
 from nightkeep.formats.paimon.metadata.merge_engine import (
@@ -126,6 +126,8 @@ class PaimonView:
         stored = times_alike(
             stored_rows(self._spark, self._versions.storage, self._versions.schemas, files), self.table
         )
+        if side.view is View.MERGED:
+            stored = self._counted(stored)
         rules = merge_rules(self.table)
         if side.view is View.MERGED and rules is not None:
             live = without_deleted(self._spark, self._versions.storage, stored, files)
@@ -191,13 +193,23 @@ class PaimonView:
             self._stored((p, b, file) for p, b in now for file in b.changelog),
             self._stored(lifted_files(held, now, rules.told_from)),
             *(
-                self._stored((p, b, f) for p, b in side for f in b.files if f.level >= rules.told_from)
+                known if known is None else self._counted(known)
                 for side in (held, now)
+                for known in [self._stored((p, b, f) for p, b in side for f in b.files if f.level >= rules.told_from)]
             ),
         )
         silent = rules.compared(self.table) if rules.silent_if_equal else None
         counts = untold(sides, self.schema, keys=self._stored_keys(), silent=silent)
         return dict.fromkeys(units, 0) | {units[place]: count for place, count in counts.items()}
+
+    def _counted(self, rows: DataFrame) -> DataFrame:
+        """The rows on level 0, and of each key the one on the lowest level above it where no other counts."""
+        if not lowest_level_counts(self.table):
+            return rows
+        of_key = Window.partitionBy("unit", *self._stored_keys())
+        lowest = F.min(F.when(F.col("level") > 0, F.col("level"))).over(of_key)
+        ranked = rows.withColumn("lowest", lowest)
+        return ranked.where((F.col("level") == 0) | (F.col("level") == F.col("lowest"))).drop("lowest")
 
     def _stored(self, chosen: Iterable[tuple[int, Bucket, PaimonDataFile]]) -> DataFrame | None:
         """Live stored rows of files, each with the index of its bucket. None without files."""

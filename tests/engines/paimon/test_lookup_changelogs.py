@@ -1,0 +1,185 @@
+"""changelog-producer = lookup without deletion vectors: readers who follow see of ours what Java would have told."""
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from tests.drivers.paimon_java import PaimonJava
+from tests.drivers.paimon_values import Compaction, Layout, Writer
+from tests.formats.paimon.breaking import waiting
+from tests.formats.paimon.changelogs import Change, applied
+from tests.formats.paimon.contents import files, leftovers, opened
+from tests.formats.paimon.followed import COLUMNS, ENGINES, created, read, write
+from tests.formats.paimon.gate.test_changes import AFTER, BEFORE, CAUGHT, GONE, INSERT, KIND, changed, lose_the_list
+from tests.formats.paimon.gate.test_sabotage import assert_stopped, before_the_gate
+from tests.formats.paimon.upgrade import optimize
+
+from nightkeep.checking.check import check
+from nightkeep.model import Address, Operation, Outcome
+from nightkeep.model.check_values import CheckRequest
+from nightkeep.reports import CheckStatus
+from nightkeep.spark.view import open_view
+
+OPTIONS = {"bucket": "2", "write-only": "true", "changelog-producer": "lookup", "snapshot.num-retained.min": "1"}
+KEEPING_ROWS = ("deduplicate", "by sequence", "silent")
+"""Merge engines that make no row of several."""
+
+SABOTAGES = (
+    "an insert is missing", "a delete is missing", "an update is missing", "half an update is missing",
+    "an insert is doubled", "a row after is another", "an insert is called an update",
+    "a row before is called a delete", "a delete is called an insert", "a sequence number is another",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def base(paimon_java: PaimonJava, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bucket with a large top level, which no compaction takes, and new rows with every kind of change to tell."""
+    table = tmp_path_factory.mktemp("base") / "t"
+    paimon_java.create(table, Layout(COLUMNS, ["k"], options={**OPTIONS, "bucket": "1"}))
+    paimon_java.write(table, [("+I", k, k, "base") for k in range(-20_000, 40)], Writer(user="writer"))
+    assert optimize(table, full=True).outcome is Outcome.VERIFIED
+    write(paimon_java, table, 1)
+    return table
+
+
+@pytest.fixture
+def table(base: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(base, tmp_path / "t"))
+
+
+@pytest.mark.parametrize("name", KEEPING_ROWS)
+def test_a_reader_that_follows_sees_the_same_as_from_java(name: str, paimon_java: PaimonJava, tmp_path: Path) -> None:
+    """One reader goes on all the time, one is stopped and resumed after every commit."""
+    ours = created(paimon_java, tmp_path / "ours", {**OPTIONS, **ENGINES[name]})
+    java = Path(shutil.copytree(ours, tmp_path / "java"))
+    going_on = {table: paimon_java.open_stream(table) for table in (ours, java)}
+    seen: dict[Path, list[Change]] = {table: list(paimon_java.follow(going_on[table]).rows) for table in (ours, java)}
+    resumed: dict[Path, list[Change]] = {table: list(rows) for table, rows in seen.items()}
+    following: dict[Path, int | None] = dict.fromkeys((ours, java), 2)
+    for number in range(1, 5):
+        full = number == 3
+        document = optimize(ours, full=full)
+        assert document.outcome is Outcome.VERIFIED, document.reason
+        paimon_java.compact(java, Compaction(full=full, user="compactor", single_pick=True))
+        for table in (ours, java):
+            seen[table] += paimon_java.follow(going_on[table]).rows
+            step = paimon_java.changes(table, since=following[table] or 0)
+            resumed[table] += step.rows
+            following[table] = step.next
+            write(paimon_java, table, number)
+    assert Counter(seen[ours]) == Counter(seen[java])
+    assert seen[ours] == resumed[ours]
+    assert {"+I", "-U", "+U", "-D"} == {kind for kind, *_ in seen[ours]}
+    assert optimize(ours).outcome is Outcome.VERIFIED
+    if name != "silent":
+        # What a table keeps silent about, its readers do not hold.
+        last = paimon_java.follow(going_on[ours]).rows
+        assert applied({}, [*seen[ours], *last], [0]) == read(paimon_java, ours)
+
+
+def test_what_is_replaced_below_is_told_and_stays(table: Path, paimon_java: PaimonJava) -> None:
+    """A file that is lifted as it is keeps its deletes: they hide the rows below until a compaction meets both."""
+    held, shown = applied({}, paimon_java.changes(table, since=2).rows, [0]), read(paimon_java, table)
+    (top,) = {file.level for file in paimon_java.files(table) if file.level > 0}
+    document = optimize(table)
+    assert document.outcome is Outcome.VERIFIED, document.reason
+    (lifted,) = (file for file in paimon_java.files(table) if file.level != top)
+    assert 0 < lifted.level < top and lifted.delete_rows
+    told = paimon_java.changes(table, since=4).rows
+    assert {"+I", "-U", "+U", "-D"} == {kind for kind, *_ in told}
+    assert applied(held, told, [0]) == read(paimon_java, table) == shown
+    since = paimon_java.snapshots(table)[-1]["id"] + 1
+    assert optimize(table, full=True).outcome is Outcome.VERIFIED
+    assert paimon_java.changes(table, since=since).rows == ()
+    assert read(paimon_java, table) == shown
+    assert not any(file.delete_rows for file in paimon_java.files(table))
+
+
+@pytest.mark.parametrize("name", SABOTAGES)
+def test_the_gate_catches(name: str, table: Path) -> None:
+    change, reason = CAUGHT[name]
+    with before_the_gate(table, changed(change)):
+        document = optimize(table)
+    assert_stopped(table, document, reason)
+
+
+def test_the_gate_catches_a_changelog_that_is_not_there(table: Path) -> None:
+    with before_the_gate(table, lose_the_list):
+        document = optimize(table)
+    assert_stopped(table, document, "changes for streaming readers")
+    assert optimize(table).outcome is Outcome.VERIFIED
+
+
+def test_an_older_row_that_wins_is_written_and_proven(
+    paimon_java: PaimonJava, tmp_path: Path, spark: SparkSession
+) -> None:
+    """By sequence.field a row below wins over a new one: it is written again, above the place where it stays."""
+    table = tmp_path / "t"
+    paimon_java.create(table, Layout(COLUMNS, ["k"], options={**OPTIONS, "bucket": "1", "sequence.field": "n"}))
+    paimon_java.write(table, [("+I", k, 10, "base") for k in range(20_000)], Writer(user="writer"))
+    assert optimize(table, full=True).outcome is Outcome.VERIFIED
+    rows = [("+I", 5, 3, "late"), ("+I", 6, 11, "newer"), ("-D", 7, 12, ""), ("-D", 8, 1, "")]
+    paimon_java.write(table, rows, Writer(user="writer"))
+    shown, since = read(paimon_java, table), paimon_java.snapshots(table)[-1]["id"] + 1
+    document = optimize(table)
+    assert document.outcome is Outcome.VERIFIED, document.reason
+    (fresh,) = (file for file in opened(table).snapshot().units[0].files if file.rows < 10)
+    assert (fresh.rows, fresh.delete_rows) == (4, 1)
+    assert read(paimon_java, table) == shown
+    assert [shown.get((k,)) for k in (5, 6, 7, 8)] == [(5, 10, "base"), (6, 11, "newer"), None, (8, 10, "base")]
+    told = paimon_java.changes(table, since=since).rows
+    assert {row for row in told if row[1] in (6, 7)} == {
+        ("-U", 6, 10, "base"), ("+U", 6, 11, "newer"), ("-D", 7, 10, "base"),
+    }  # fmt: skip
+    address = Address("paimon", str(table), "t")
+    report = check(CheckRequest(address=address, version=document.committed_version), spark=spark)
+    assert report.status is CheckStatus.PASSED, report.results
+
+
+def test_spark_counts_every_wrong_change(table: Path, spark: SparkSession, paimon_java: PaimonJava) -> None:
+    version = optimize(table).committed_version
+    assert version is not None
+    relation = open_view(Address("paimon", str(table), "t"), spark)
+    held = [relation.version(number) for number in range(version + 1)]
+    units = sorted(held[version].units)  # type: ignore[union-attr]
+    path = max(table.rglob("changelog-nk-*.parquet"), key=lambda each: each.stat().st_mtime)
+    rows = pq.read_table(path)
+    assert {INSERT, BEFORE, AFTER, GONE} == {*rows.column(KIND).to_pylist()}
+    assert relation.untold(version, version - 1, units) == dict.fromkeys(units, 0)
+
+    def wrong(change: pa.Table) -> int:
+        pq.write_table(change, path, store_schema=False, store_decimal_as_integer=True)
+        return sum(relation.untold(version, version - 1, units).values())
+
+    assert wrong(rows.slice(2)) == 2
+    assert wrong(pa.concat_tables([rows, rows.slice(0, 3)])) == 3
+    assert wrong(rows) == 0
+
+
+def test_an_append_meanwhile_is_told_by_the_next_run(table: Path, paimon_java: PaimonJava) -> None:
+    held = applied({}, paimon_java.changes(table, since=2).rows, [0])
+    since = paimon_java.snapshots(table)[-1]["id"] + 1
+    with waiting(table, operation=Operation.OPTIMIZE) as ours:
+        paimon_java.write(table, [("+I", 1000, 1, "late"), ("-D", 12, 1, "")], Writer(user="writer"))
+        document = ours.go_on()
+    assert document["outcome"] == Outcome.VERIFIED, document["reason"]
+    first = paimon_java.changes(table, since=since)
+    held = applied(held, first.rows, [0])
+    assert (1000,) not in held
+    assert optimize(table).outcome is Outcome.VERIFIED
+    assert applied(held, paimon_java.changes(table, since=first.next or 0).rows, [0]) == read(paimon_java, table)
+
+
+def test_a_bucket_that_java_compacts_meanwhile_is_told_by_java_only(table: Path, paimon_java: PaimonJava) -> None:
+    held, before = applied({}, paimon_java.changes(table, since=2).rows, [0]), files(table)
+    since = paimon_java.snapshots(table)[-1]["id"] + 1
+    with waiting(table, operation=Operation.OPTIMIZE) as ours:
+        paimon_java.compact(table, Compaction(user="compactor"))
+        document = ours.go_on()
+    assert document["outcome"] == Outcome.CONFLICTED
+    assert not [name for name in leftovers(table, before) if "nk-" in name]
+    assert applied(held, paimon_java.changes(table, since=since).rows, [0]) == read(paimon_java, table)
