@@ -100,14 +100,14 @@ def test_a_pool_of_keys_that_do_not_ascend_is_refused() -> None:
     made = MadeBucket()
     made.add(4, [Row(1), Row(5), Row(9)])
     made.add(4, [Row(6), Row(7)])
-    with batches_of(1), pytest.raises(CorruptMetadata, match=r"to ascend, found \(6,\) after \(9,\)"):
+    with batches_of(1), pytest.raises(CorruptMetadata, match="to ascend, found one that does not"):
         scan.survivors(made.storage, made.bucket(), scan.View.MERGED)
 
 
 def test_a_key_twice_in_a_file_is_refused_where_a_range_ends_between() -> None:
     made = MadeBucket()
     made.add(0, [Row(1), Row(2), Row(2), Row(3)])
-    with batches_of(2), pytest.raises(CorruptMetadata, match=r"found \(2,\) after \(2,\)"):
+    with batches_of(2), pytest.raises(CorruptMetadata, match="to ascend, found one that does not"):
         scan.survivors(made.storage, made.bucket(), scan.View.MERGED)
 
 
