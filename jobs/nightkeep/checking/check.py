@@ -31,6 +31,7 @@ from nightkeep.reports.check_report import (
     UnitDifference,
 )
 from nightkeep.reports.document import CheckStatus
+from nightkeep.spark.query_settings import planned_for
 from nightkeep.spark.view import Side, TableVersion, TableView, UnitState, gone_meanwhile, open_view, replaced
 
 
@@ -98,7 +99,8 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
     touched = sorted(target.touched | changed_units(parent, target))
     chosen = sample(touched, base, target, request.byte_budget)
     published, whole = _comparisons(relation, base, parent, target, chosen)
-    report = _compared(relation, (published, whole), target)
+    with planned_for(spark, base.rows_listed + parent.rows_listed + 2 * target.rows_listed):
+        report = _compared(relation, (published, whole), target)
     if request.evidence is Evidence.KEYS:
         report = replace(report, differences=without_values(report.differences, relation.keys))
     # If the version was removed during the check, its files are missing, and a difference proves nothing.

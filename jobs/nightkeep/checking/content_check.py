@@ -16,6 +16,7 @@ from nightkeep.errors import MissingFile
 from nightkeep.model import Address, Fingerprint, View
 from nightkeep.model.check_values import Content, KeptRow
 from nightkeep.reports.check_report import ExpectationResult
+from nightkeep.spark.query_settings import planned_for
 from nightkeep.spark.view import Side, TableView, open_view
 
 __all__ = ["Content", "KeptRow", "content", "judge"]
@@ -35,7 +36,8 @@ def content(address: Address, *, spark: SparkSession, byte_budget: int, version:
     # The content is read twice, before and after the removal; the budget is for both reads.
     units = sample(sorted(loaded.units), loaded, loaded, byte_budget)
     seen = _views(relation)
-    measured = measure(relation, [(Side(number, view), units) for view in seen])
+    with planned_for(spark, len(seen) * loaded.rows_listed):
+        measured = measure(relation, [(Side(number, view), units) for view in seen])
     views = {
         view: sum((facts.content for facts in of_units.values()), Fingerprint())
         for view, of_units in zip(seen, measured, strict=True)

@@ -10,6 +10,7 @@ from nightkeep.checking.unit_fingerprints import compare_rows, measure
 from nightkeep.errors import UsageError
 from nightkeep.model import Address, View
 from nightkeep.reports.check_report import Difference, DiffReport, UnitDiff
+from nightkeep.spark.query_settings import planned_for
 from nightkeep.spark.view import Side, TableVersion, TableView, open_view
 
 
@@ -18,7 +19,8 @@ def diff(address: Address, version: int, other: int, *, spark: SparkSession) -> 
     started = time.perf_counter()
     relation = open_view(address, spark)
     left, right = (_version(relation, address, number) for number in (version, other))
-    units = _diffs(relation, left, right)
+    with planned_for(spark, left.rows_listed + right.rows_listed):
+        units = _diffs(relation, left, right)
     return DiffReport(
         version=version,
         other=other,

@@ -27,6 +27,7 @@ from rich.progress import Progress
 
 from nightkeep.errors import NightkeepError
 from nightkeep.spark.package import package_path, ship_package
+from nightkeep.spark.query_settings import changed_settings
 from nightkeep.spark.settings import ATTEMPTS, defaults, is_local, said_by_deployment
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ def spark_session(
     Python is PYSPARK_PYTHON, by default the path of this one.
     """
     if given is not None:
-        with _settings(given):
+        with changed_settings(given, _SESSION):
             yield given
         return
     active = SparkSession.getActiveSession()
@@ -79,22 +80,6 @@ def spark_session(
             yield spark
     finally:
         spark.stop()
-
-
-@contextmanager
-def _settings(spark: SparkSession) -> Iterator[None]:
-    """Apply the settings in `_SESSION` for the `with` block, then restore the earlier ones."""
-    before = {name: spark.conf.get(name, None) for name in _SESSION}
-    for name, value in _SESSION.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, earlier in before.items():
-            if earlier is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, earlier)
 
 
 def _build(master: str, app_name: str, task_memory_bytes: int) -> SparkSession:
