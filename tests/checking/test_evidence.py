@@ -28,7 +28,8 @@ def test_no_document_holds_a_value_of_a_row(
     made.tamper(first_text(MARK))
     checked = made.check(spark)
     assert checked.outcome is Outcome.MISMATCH, checked
-    nightkeep.report(policy=tmp_path / "tables.yaml", reports=made.reports)
+    nightkeep.report(policy=tmp_path / "tables.yaml", reports=made.reports, data_docs=True)
+    assert checked.expectations.docs is not None and len([*made.reports.glob("pages/data-docs/*.html")]) == 2
     assert MARK.encode() not in everything(made.reports)
     (told, *_) = checked.expectations.extra["differences"]  # type: ignore[misc]
     difference = told["difference"]

@@ -59,6 +59,9 @@ def test_what_failed_before_as_well_is_told_and_holds_nothing(
     for kind in ("table_row_count_to_equal", "column_values_to_be_in_set"):
         assert f"it fails in version {base}, the one before, as well: it is about the data" in found[kind][1]
     assert found["column_values_to_match_regex"][1].startswith("info: ")
+    kept = json.loads(Path(str(done.expectations.docs)).read_text())
+    assert [suite["suite_name"] for suite in kept] == ["the same rows", f"{done.table}: policy"]
+    assert [result["success"] for result in kept[1]["results"]] == [False, False, False, True]
 
 
 def test_our_commit_that_breaks_what_is_critical_holds_the_table(

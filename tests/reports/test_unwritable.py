@@ -49,7 +49,7 @@ class Full:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.first, self.last, self.writes = 0, 0, 0
-        real = STORE._replace
+        real = STORE.replace_file
 
         def write(path: Path, text: str) -> Path:
             self.writes += 1
@@ -57,7 +57,7 @@ class Full:
                 raise OSError(28, "No space left on device", str(path))
             return real(path, text)
 
-        monkeypatch.setattr(STORE, "_replace", write)
+        monkeypatch.setattr(STORE, "replace_file", write)
 
     def fails(self, first: int, last: int | None = None) -> None:
         self.first, self.last, self.writes = first, last or first, 0

@@ -149,18 +149,24 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """The pages that were written, the index and one for each run, and the documents that cannot be read."""
+    """The pages that were written, the index and one for each run, and the documents that cannot be read.
+
+    `data_docs`: the index of Great Expectations' pages, if they were asked for.
+    """
 
     index: Path
     runs: tuple[Path, ...]
     unreadable: tuple[Unreadable, ...]
+    data_docs: Path | None = None
 
     def to_json(self) -> dict[str, object]:
         unreadable = [redact(str(each)) for each in self.unreadable]
-        return {"index": str(self.index), "runs": [str(page) for page in self.runs], "unreadable": unreadable}
+        docs = None if self.data_docs is None else str(self.data_docs)
+        runs = [str(page) for page in self.runs]
+        return {"index": str(self.index), "runs": runs, "unreadable": unreadable, "data_docs": docs}
 
     def __str__(self) -> str:
-        return str(self.index)
+        return "\n".join(map(str, filter(None, [self.index, self.data_docs])))
 
     def _repr_html_(self) -> str:
         sentences = (f"index: {self.index}", *map(str, self.unreadable))

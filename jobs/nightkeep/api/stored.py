@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from nightkeep import reports as reporting
+from nightkeep.api.data_docs import build_data_docs, docs_pages
 from nightkeep.api.place import find_place
 from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
@@ -37,23 +38,28 @@ def release(table: str, *, policy: str | Path | None = None, reports: str | Path
 
 
 def report(
-    *, policy: str | Path | None = None, reports: str | Path | None = None, out: str | Path | None = None
-) -> Pages:
-    """Write a page for each run and the index, to the folder `out` or, by default, beside the documents."""
+    *, policy: str | Path | None = None, reports: str | Path | None = None, out: str | Path | None = None,
+    data_docs: bool = False,
+) -> Pages:  # fmt: skip
+    """Write a page for each run and the index, to the folder `out` or, by default, beside the documents.
+
+    `data_docs`: also the pages of Great Expectations, from the results that were kept; they load nothing.
+    """
     place, now = find_place(policy, reports), datetime.now(UTC)
     if not Path(place.reports).is_dir():
         raise UsageError(f"{place.reports}: expected a folder of reports, found none")
     stored = read_history(place.reports)
     documents, folder = stored.documents, out or place.reports
-    pages: dict[str, Path] = {}
+    docs = build_data_docs(documents, place.reports, str(folder)) if data_docs else None
+    linked, pages = docs_pages(documents, str(folder)), dict[str, Path]()
     for name in dict.fromkeys(map(_run_name, documents)):
         mine = [document for document in documents if _run_name(document) == name]
-        pages[name] = write_page(folder, name, render_run(mine, title=name, generated_at=now))
+        pages[name] = write_page(folder, name, render_run(mine, title=name, generated_at=now, docs_pages=linked))
     index = render_index(
         documents, title="Nightkeep", generated_at=now, page_of=lambda d: pages[_run_name(d)].name,
         unreadable=stored.unreadable,
     )  # fmt: skip
-    return Pages(write_page(folder, "index", index), tuple(pages.values()), stored.unreadable)
+    return Pages(write_page(folder, "index", index), tuple(pages.values()), stored.unreadable, docs)
 
 
 def _run_name(document: RunDocument) -> str:

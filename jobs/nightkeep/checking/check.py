@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -224,8 +224,13 @@ def _compared(relation: TableView, comparisons: Sequence[_Comparison], target: T
             _fact_row(comparison, unit, before[unit], after[unit], samples.get(unit), promises="unsound" not in silent)
             for unit in comparison.units
         ]
-    results = expect([*rows, _version_row(target)], {**_SILENT, **silent})
-    return CheckReport(_status(results), "", results=results, differences=tuple(differences))
+    results, validation = expect([*rows, _version_row(target)], {**_SILENT, **silent})
+    validations = (_of_version(validation, target),) if validation else ()
+    return CheckReport(_status(results), "", results=results, differences=tuple(differences), validations=validations)
+
+
+def _of_version(validation: dict[str, Any], target: TableVersion) -> Mapping[str, object]:
+    return {**validation, "meta": {**validation["meta"], "nightkeep": {"version": target.number}}}
 
 
 _Facts = Mapping[UnitKey, UnitFacts]

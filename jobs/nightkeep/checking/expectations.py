@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, reduce
-from typing import Final
+from typing import Any, Final
 
 import great_expectations as gx
 import pyarrow as pa
@@ -57,7 +57,11 @@ class FactRow:
     untold: int | None = None
 
 
-def expect(rows: Sequence[FactRow], reasons: Mapping[str, str]) -> tuple[ExpectationResult, ...]:
+Judged = tuple[tuple[ExpectationResult, ...], dict[str, Any] | None]
+"""Results, and the validation in Great Expectations' own format; None if no expectation applies."""
+
+
+def expect(rows: Sequence[FactRow], reasons: Mapping[str, str]) -> Judged:
     """Evaluate `EXPECTATIONS` on `rows`, in order: one result for each, or one per unit in which it fails.
 
     `reasons` say why the table has no fact of that name.
@@ -67,25 +71,26 @@ def expect(rows: Sequence[FactRow], reasons: Mapping[str, str]) -> tuple[Expecta
 
 def expect_kept(rows: Sequence[KeptRow]) -> tuple[ExpectationResult, ...]:
     """Evaluate `KEPT` on `rows`, as `expect` does."""
-    return _expected(rows, KEPT, {})
+    return _expected(rows, KEPT, {})[0]
 
 
 def _expected(
     rows: Sequence[FactRow | KeptRow], expectations: Sequence[Expectation], reasons: Mapping[str, str]
-) -> tuple[ExpectationResult, ...]:
+) -> Judged:
     facts = pa.Table.from_pylist([asdict(row) for row in rows])
     # Whole numbers stay whole beside None only as objects: pandas would make them floats.
     batch = _facts_of_any_table().get_batch(batch_parameters={"dataframe": facts.to_pandas(integer_object_nulls=True)})
     compared = {_name(e): _count_told(facts, e) for e in expectations}
     told = [e for e in expectations if compared[_name(e)]]
-    outcomes = _validated(batch, told)
-    return tuple(
+    outcomes, validation = _validated(batch, told)
+    results = tuple(
         result
         for e in expectations
         for result in (
             _results(_name(e), outcomes[_name(e)], compared=compared[_name(e)]) if e in told else [_silent(e, reasons)]
         )
     )
+    return results, validation
 
 
 def _count_told(facts: pa.Table, expectation: Expectation) -> int:
@@ -158,14 +163,17 @@ def _name(expectation: Expectation) -> str:
     return str(expectation.description)
 
 
-def _validated(batch: Batch, expectations: Sequence[Expectation]) -> dict[str, ExpectationValidationResult]:
-    """Outcomes by the name of the expectation. Great Expectations returns them in any order."""
+def _validated(
+    batch: Batch, expectations: Sequence[Expectation]
+) -> tuple[dict[str, ExpectationValidationResult], dict[str, Any] | None]:
+    """Outcomes by the name of the expectation, and all of them as Great Expectations stores them, in any order."""
     if not expectations:
-        return {}
+        return {}, None
     suite = gx.ExpectationSuite(name="the same rows", expectations=list(expectations))
     validated = batch.validate(suite, result_format=_WITH_UNITS)
     configured = ((outcome.expectation_config, outcome) for outcome in validated.results)
-    return {str(config.description): outcome for config, outcome in configured if config is not None}
+    whole: dict[str, Any] = validated.to_json_dict()  # type: ignore[no-untyped-call]
+    return {str(config.description): outcome for config, outcome in configured if config is not None}, whole
 
 
 def _results(name: str, outcome: ExpectationValidationResult, *, compared: int) -> list[ExpectationResult]:

@@ -16,6 +16,7 @@ from nightkeep.reports import CheckStatus, Expectations, ExpectationSummary, Run
 from nightkeep.reports.check_report import CheckReport
 from nightkeep.reports.codec import encode
 from nightkeep.reports.own_report import OwnReport, with_own_results
+from nightkeep.reports.validations import keep_validations
 from nightkeep.spark.engine import Engine
 
 _OUTCOMES = {CheckStatus.FAILED: Outcome.MISMATCH, CheckStatus.ERRORED: Outcome.FAILED}
@@ -34,7 +35,8 @@ def check_after_commit(document: RunDocument, policy: EffectivePolicy, reports: 
     # Raises AddressError for a table that is gone, before Spark starts with the formats that were loaded until then.
     rollback = open_table(policy.address).commits.rollback
     opinions = [_opinion(version, document, policy, engine) for version in _versions(document)]
-    checked = _with_expectations(document, opinions)
+    judged = [validation for opinion in opinions for validation in opinion.report.validations]
+    checked = keep_validations(_with_expectations(document, opinions), judged, reports)
     if checked.expectations.status is CheckStatus.FAILED:
         return _held(checked, rollback, reports, opinions)
     replaced = [opinion for opinion in opinions if opinion.report.conflicted]
@@ -44,7 +46,7 @@ def check_after_commit(document: RunDocument, policy: EffectivePolicy, reports: 
     asked = policy.own_request(_commits(document))
     if asked is not None:
         own = engine.own_expectations().expect_own(asked, spark=engine.spark())
-        checked = _with_own(checked, own)
+        checked = keep_validations(_with_own(checked, own), [*judged, *own.validations], reports)
         if own.broken:
             return _held_by_own(checked, rollback, reports, own)
     outcome = published_outcome(document)

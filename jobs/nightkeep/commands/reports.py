@@ -37,9 +37,12 @@ def release(table: options.Table, policy: options.Policy = None, reports: option
 def report(
     policy: options.Policy = None, reports: options.Reports = None,
     out: Annotated[str | None, typer.Option("--out", help="Where pages go; else beside the documents")] = None,
+    data_docs: Annotated[
+        bool, typer.Option("--data-docs", help="Also the Data Docs of Great Expectations, which load nothing")
+    ] = False,
 ) -> None:  # fmt: skip
     """Write the page of every run and the index over them."""
-    pages = api.report(policy=policy, reports=reports, out=out)
+    pages = api.report(policy=policy, reports=reports, out=out, data_docs=data_docs)
     print(pages)
     _say_unreadable(pages.unreadable)
 

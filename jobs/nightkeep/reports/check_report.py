@@ -80,6 +80,7 @@ class CheckReport:
     """How the check ended. `coverage` says how much was compared; `reason` says why nothing was, if nothing was.
 
     `identity` is the identity of the version that was checked. `compared` is None if nothing was compared.
+    `validations`: the results in Great Expectations' own format.
     """
 
     status: CheckStatus
@@ -91,6 +92,7 @@ class CheckReport:
     seconds: float = 0.0
     identity: str | None = None
     compared: ComparedVersions | None = None
+    validations: tuple[Mapping[str, object], ...] = ()
 
     def to_json(self) -> dict[str, object]:
         encoded: dict[str, object] = encode(self)

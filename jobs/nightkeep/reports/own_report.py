@@ -69,6 +69,7 @@ def with_own_report(report: CheckReport, own: OwnReport) -> CheckReport:
     return replace(
         report, status=_worse(report.status, own.status), results=(*report.results, *results),
         reason="; ".join(filter(None, [report.reason, own.reason])) or None, seconds=report.seconds + own.seconds,
+        validations=(*report.validations, *own.validations),
     )  # fmt: skip
 
 

@@ -105,8 +105,10 @@ class RunRow:
     href: str | None
 
 
-def render_run(documents: Sequence[RunDocument], *, title: str, generated_at: datetime) -> str:
-    """The page of one run, with all its tables in the given order. `generated_at` has a zone."""
+def render_run(
+    documents: Sequence[RunDocument], *, title: str, generated_at: datetime, docs_pages: Mapping[str, str] | None = None
+) -> str:
+    """The page of one run, tables in order. `generated_at` has a zone. `docs_pages`: links by `expectations.docs`."""
     stages = stage_names(documents)
     page = _environment().get_template("run.html.j2").render(
         title=title,
@@ -120,6 +122,7 @@ def render_run(documents: Sequence[RunDocument], *, title: str, generated_at: da
         upkeep=any(not document.operation.rewrites for document in documents),
         rows_proven=sum(document.rows_proven for document in documents),
         total_seconds=sum(document.total_seconds for document in documents),
+        docs_pages=docs_pages or {},
     )  # fmt: skip
     return redact(page)
 

@@ -1,6 +1,7 @@
 """Documents <-> files below a reports folder. A file is replaced atomically.
 
 <reports>/<table>/<run id>-<operation>.json    one document
+<reports>/<table>/expectations/...             results in Great Expectations' format (`validations`)
 <reports>/holds/<table>.json                   a hold on a table: only a release removes it
 <reports>/holds/<table>~look.json              the version up to which a table's history was examined
 <reports>/pages/<name>.html                    a page
@@ -63,7 +64,7 @@ class HistoryMark:
 def store(document: RunDocument, reports_dir: str | Path) -> Path:
     """Write or replace the document of its run, table and operation. Returns its path."""
     path = document_path(reports_dir, document.table, run_id=document.run_id, operation=document.operation)
-    return _replace(path, to_text(document))
+    return replace_file(path, to_text(document))
 
 
 def secure(document: RunDocument, reports_dir: str | Path) -> None:
@@ -82,7 +83,7 @@ def require_writable(reports_dir: str | Path, table: str) -> None:
     """Raise EvidenceError if no document of `table` can be written."""
     folder = document_folder(reports_dir, table)
     try:
-        _replace(folder / ".probe", " " * _PROBED).unlink()
+        replace_file(folder / ".probe", " " * _PROBED).unlink()
     except OSError as failure:
         raise _unwritable(failure, folder) from failure
 
@@ -135,7 +136,7 @@ def hold(reports_dir: str | Path, table: str, document: RunDocument) -> Hold:
         committed_version=document.committed_version,
         go_back=document.go_back,
     )
-    _replace(_hold_path(reports_dir, table), json.dumps(redacted(encode(reason)), indent=2) + "\n")
+    replace_file(_hold_path(reports_dir, table), json.dumps(redacted(encode(reason)), indent=2) + "\n")
     return reason
 
 
@@ -196,7 +197,7 @@ def _lifted(reports_dir: str | Path, table: str) -> Hold | Unreadable | None:
 
 def keep_look(reports_dir: str | Path, look: HistoryMark) -> None:
     """Store up to where a table's history was examined. Replaces the earlier mark."""
-    _replace(_look_path(reports_dir, look.table), json.dumps(encode(look), indent=2) + "\n")
+    replace_file(_look_path(reports_dir, look.table), json.dumps(encode(look), indent=2) + "\n")
 
 
 def last_look(reports_dir: str | Path, table: str) -> HistoryMark | None:
@@ -212,7 +213,7 @@ def write_page(reports_dir: str | Path, name: str, html: str) -> Path:
     """Write or replace a page and return its path. Raises EvidenceError if it cannot be written."""
     path = Path(reports_dir) / _PAGES / f"{slug(name)}.html"
     try:
-        return _replace(path, html)
+        return replace_file(path, html)
     except OSError as failure:
         raise EvidenceError(str(path), "a page that can be written", _why(failure)) from failure
 
@@ -267,7 +268,8 @@ def _hold_path(reports_dir: str | Path, table: str) -> Path:
     return Path(reports_dir) / _HOLDS / f"{slug(table)}.json"
 
 
-def _replace(path: Path, text: str) -> Path:
+def replace_file(path: Path, text: str) -> Path:
+    """Write a file or replace it at once: readers see the old text or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     try:

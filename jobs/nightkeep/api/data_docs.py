@@ -1,0 +1,48 @@
+"""Documents of runs -> the pages of Great Expectations' Data Docs, from the results kept beside them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from nightkeep.reports import RunDocument
+from nightkeep.reports.validations import DATA_DOCS, docs_page_name, read_validations, write_docs_page
+
+MOST_RUNS = 200
+"""How many runs have pages, the newest: Great Expectations renders a few pages a second."""
+
+
+def build_data_docs(documents: Sequence[RunDocument], reports: str, folder: str) -> Path:
+    """Write the pages of the newest runs with results, oldest first, and the index over them. Returns the index."""
+    # Imports Great Expectations, which takes seconds.
+    module: Any = importlib.import_module("nightkeep.checking.data_docs")
+    lines = []
+    for document in [each for each in documents if each.expectations.docs][-MOST_RUNS:]:
+        for number, validation in enumerate(read_validations(document, reports), 1):
+            name, suite = docs_page_name(document, number), str(validation.get("suite_name"))
+            title = f"{document.table}, {document.operation}, {document.run_id}: {suite}"
+            html = module.docs_page(
+                validation, run_id=document.run_id, started_at=document.started_at, title=title,
+            )  # fmt: skip
+            write_docs_page(folder, name, html)
+            word = "passed" if validation.get("success") else "not passed"
+            lines.append(f'<li><a href="{escape(name)}.html">{escape(title)}</a>, {word}</li>')
+    body = f"<h1>Data Docs</h1><ul>{''.join(reversed(lines))}</ul>" if lines else "<p>No run has left results yet.</p>"
+    return write_docs_page(
+        folder, "index", module.offline(f"<html><head></head><body>{body}</body></html>", "Data Docs")
+    )
+
+
+def docs_pages(documents: Sequence[RunDocument], folder: str) -> dict[str, str]:
+    """The link to the page of each document's last validation, by where its results are; only of pages that exist."""
+    below = Path(folder) / "pages" / DATA_DOCS
+    pages = {}
+    for document in documents:
+        names = [docs_page_name(document, number) for number in (1, 2, 3, 4)]
+        found = [name for name in names if (below / f"{name}.html").exists()]
+        if document.expectations.docs and found:
+            pages[document.expectations.docs] = f"{DATA_DOCS}/{found[-1]}.html"
+    return pages

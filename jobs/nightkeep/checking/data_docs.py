@@ -1,0 +1,100 @@
+"""A validation in Great Expectations' format -> its page of Data Docs, as one file that loads nothing.
+
+Great Expectations renders it. Its pages would load styles, scripts and a picture that counts readers from other hosts:
+all of it is taken out, and browsers are told to load nothing. What scripts would fold or draw is shown as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from html import escape
+from typing import Any, Final
+
+from great_expectations.core.expectation_validation_result import (
+    ExpectationSuiteValidationResult,
+    ExpectationSuiteValidationResultSchema,
+)
+from great_expectations.core.run_identifier import RunIdentifier
+from great_expectations.expectations.registry import get_expectation_impl
+from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
+from great_expectations.render.view.view import DefaultJinjaPageView
+
+
+def docs_page(validation: Mapping[str, Any], *, run_id: str, started_at: datetime, title: str) -> str:
+    """The page. Expectations that Great Expectations cannot make, which have errored, are listed above its own part."""
+    logging.getLogger("great_expectations").setLevel(logging.ERROR)
+    results = [_with_texts(each) for each in validation.get("results", [])]
+    made = [each for each in results if _can_be_made(each["expectation_config"])]
+    schema: Any = ExpectationSuiteValidationResultSchema()
+    loaded = schema.load({**validation, "results": made})
+    if not isinstance(loaded, ExpectationSuiteValidationResult):
+        loaded = ExpectationSuiteValidationResult(**loaded)
+    loaded.meta = {**(loaded.meta or {}), "run_id": RunIdentifier(run_name=run_id, run_time=started_at)}
+    rendered: Any = ValidationResultsPageRenderer().render(loaded)
+    view: Any = DefaultJinjaPageView()
+    html: str = view.render(rendered, show_how_to_buttons=False)
+    rest = (each for each in results if each not in made)
+    return offline(html, title, [f"{each['expectation_config']['type']}: {_message(each)}" for each in rest])
+
+
+def offline(html: str, title: str, errors: Sequence[str] = ()) -> str:
+    """The page without anything that a browser would load or run, and with these errors at its top."""
+    for pattern in _LOADS:
+        html = pattern.sub("", html)
+    html = _LINK.sub(r"\1", html)
+    name = escape(title)
+    listed = "".join(f"<p>errored: {escape(each)}</p>" for each in errors)
+    return html.replace("<head>", f"<head>{_POLICY}<title>{name}</title><style>{_STYLE}</style>", 1).replace(
+        "<body>", f'<body><p class="home"><a href="index.html">All results</a> / {name}</p>{listed}', 1
+    )
+
+
+def _can_be_made(config: Mapping[str, Any]) -> bool:
+    try:
+        kind: Any = get_expectation_impl(config["type"])
+        kind(**{name: value for name, value in config["kwargs"].items() if name != "batch_id"})
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+def _message(result: Mapping[str, Any]) -> str:
+    return str(result["exception_info"].get("exception_message", "no result"))
+
+
+def _with_texts(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The result with a text where the renderer of errors wants one."""
+    info = result.get("exception_info") or {}
+    filled = {**info, "exception_traceback": info.get("exception_traceback") or ""}
+    return {**result, "exception_info": filled if info.get("raised_exception") else info}
+
+
+_POLICY: Final = (
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
+)
+_LOADS: Final = tuple(
+    re.compile(pattern, re.DOTALL | re.IGNORECASE)
+    for pattern in (
+        r"<script\b.*?</script>", r"<link\b[^>]*>", r"<img\b[^>]*>", r"<title\b.*?</title>", r"<footer\b.*?</footer>",
+        r'<nav class="navbar navbar-expand-md.*?</nav>\s*</div>\s*</nav>', r"@font-face\s*\{.*?\}",
+        r"@import[^;]*;", r"url\([^)]*\)", r'\son[a-z]+="[^"]*"',
+        # The filter of results, which only scripts can act on.
+        r'<div class="card mb-3">\s*<div[^>]*>\s*<strong>Actions</strong>.*?(?=<div class="card d-md-block)',
+    )
+)  # fmt: skip
+_LINK: Final = re.compile(r'<a\b[^>]*href="(?!#|index\.html)[^"]*"[^>]*>(.*?)</a>', re.DOTALL | re.IGNORECASE)
+_STYLE: Final = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 1.5rem; color: #1c2430; background: #fff }
+table { border-collapse: collapse; width: 100% } th, td { text-align: left; vertical-align: top; padding: .3rem .6rem;
+border-bottom: 1px solid #d8dee6 } code { white-space: pre-wrap } .badge { background: #e6ebf1; border-radius: .3rem;
+padding: 0 .3rem } .alert { background: #eef2f6; padding: .5rem .8rem; border-radius: .3rem; margin: .6rem 0 }
+.text-success::before { content: "passed "; color: #17663a } .fa-times.text-danger::before { content: "failed ";
+color: #a31621 } .text-warning::before { content: "errored "; color: #7a5200 } ul { padding-left: 1rem }
+[data-toggle="collapse"] { display: none } i { font-style: normal }
+@media (prefers-color-scheme: dark) { body { color: #e3e8ee; background: #14181d }
+.alert, .badge { background: #232a33 } }
+"""
