@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from benches.plain_cost import plain_cost
 from tests.drivers.delta_spark import DeltaSpark, named
 from tests.drivers.lakes_oracle import Lakes
 
@@ -193,11 +194,11 @@ def measure(size: Size, folder: Path, *, peers: bool) -> None:
             ours(folder, engine, size, "Nightkeep Hilbert", curve=Curve.HILBERT),
             ours(folder, engine, size, "Nightkeep Z, exchange", wide=True),
         ]
-    show(size, theirs, mine, session=session)
+    show(size, theirs, mine, made=folder / "made", session=session)
     compare(folder, [*theirs, *mine])
 
 
-def show(size: Size, theirs: Sequence[Result], mine: Sequence[Result], *, session: float) -> None:
+def show(size: Size, theirs: Sequence[Result], mine: Sequence[Result], *, made: Path, session: float) -> None:
     queries = uniform_queries(mine[0])
     print(f"\n{size}")
     for result in (*theirs, *mine):
@@ -211,6 +212,7 @@ def show(size: Size, theirs: Sequence[Result], mine: Sequence[Result], *, sessio
     for result in mine:
         print(f"  {result.name}: {'; '.join(_ratio(other, result) for other in theirs)}")
         _costs(result)
+        _limit(result, made)
     print(f"  session start {session:.2f} s, in no ratio")
 
 
@@ -227,6 +229,16 @@ def _costs(result: Result) -> None:
         print(
             f"    plan {spent['plan']:.2f} s, gate {spent['verify']:.2f} s; CPU {cpu}; peak task memory {peak:.0f} MiB"
         )
+
+
+def _limit(result: Result, made: Path) -> None:
+    document = result.document
+    if document is not None:
+        files = sorted(made.rglob("*.parquet"))
+        columns = pq.read_schema(files[0]).names
+        before, after = (plain_cost(some, columns=columns) for some in (files, _live(result)))
+        cpu = dict(document.metrics.extra["cpu_seconds"])  # type: ignore[call-overload]
+        print(f"    {before.of_rewrite(result.seconds[0])}; gate {before.of_gate(cpu['verify'], after)}")
 
 
 def _live(result: Result) -> list[Path]:

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from benches.plain_cost import files_with, plain_cost
 from tests.drivers.iceberg_java import IcebergJava, Layout
 from tests.drivers.iceberg_spark import IcebergSpark
 from tests.drivers.iceberg_tables import Column, Table, Warehouse
@@ -169,6 +170,11 @@ def conversion(folder: Path, java: IcebergJava, size: Size, format_version: int)
     first, best = theirs.seconds[0] / ours.seconds[0], min(theirs.seconds) / min(ours.seconds)
     print(f"  conversion: {first:.2f} x first, {best:.2f} x best")
     _costs(ours.documents[0])
+    names = [name for name, _ in size.columns]
+    files = files_with(made.warehouse.folder, names)
+    plain = plain_cost(files, columns=names)
+    cpu = dict(ours.documents[0].metrics.extra["cpu_seconds"])  # type: ignore[call-overload]
+    print(f"    gate {plain.of_gate(cpu['verify'], plain)}; {plain}")
     scans = {name: scanned(table) for name, table in sides.items()}
     for name, found in scans.items():
         print(f"  Spark's scan {name:22s} {found[0]:6.2f} s first, {min(found):6.2f} s best")

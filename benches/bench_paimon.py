@@ -15,7 +15,9 @@ import time
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+from benches.plain_cost import files_with, plain_cost
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import Compacted, Compaction, Layout, RandomRows, Scan
 
@@ -137,13 +139,9 @@ def measure(size: Size, folder: Path, *, verify: str) -> None:
         again = nightkeep(folder / "ours again", engine, size, verify)
     with PaimonJava(memory="10g", timeout=TIMEOUT, java_options=()) as java:
         found = shown(java, folder / "ours")
-    show(
-        size,
-        (theirs, warm),
-        (ours, again),
-        session=session,
-        same=wanted == found,
-    )
+    show(size, (theirs, warm), (ours, again), session=session, same=wanted == found)
+    if size.file_format == "parquet":
+        show_limit(folder, ours)
 
 
 def shown(java: PaimonJava, table: Path) -> tuple[int, str, int | None]:
@@ -172,6 +170,21 @@ def show(
     print(f"  session start            {session:7.2f} s, in no ratio")
     print(f"  peak task memory         {peak:7.0f} MiB, {ours.rows_proven:,} rows proven")
     print(f"  Java reads the same rows of both: {same}")
+
+
+def show_limit(folder: Path, document: RunDocument) -> None:
+    columns = [name for name, _ in COLUMNS]
+    before = plain_cost(files_with(folder / "made", columns), columns=columns)
+    after = plain_cost(live_files(folder / "ours"), columns=columns)
+    spent, cpu = document.metrics.seconds, dict(document.metrics.extra["cpu_seconds"])  # type: ignore[call-overload]
+    print(f"  rewrite+commit           {before.of_rewrite(spent['rewrite'] + spent['publish'])}")
+    print(f"  gate                     {before.of_gate(cpu['verify'], after)}")
+
+
+def live_files(table: Path) -> list[Path]:
+    opened = open_table(Address("paimon", str(table), "ours"))
+    units: Any = opened.units(opened.snapshot())
+    return [table / unit.path(file) for unit in units for file in unit.files]
 
 
 def main() -> None:
