@@ -36,8 +36,7 @@ def document(table: str = "shop.orders") -> RunDocument:
 
 
 def test_pages_hold_the_results_and_load_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, facts = expect([FACTS], {})
-    assert facts is not None
+    _, (facts,) = expect([FACTS], {})
     broken = OwnExpectation("expect_column_values_to_be_of_type", {"column": "amount"})
     own = {**facts, "suite_name": "policy", "results": [dict(_errored(broken, "no type <given>").result)]}
     for table in ("shop.orders", "delta:/lake/a b", "plain"):

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import SparkSession
 
@@ -224,13 +224,8 @@ def _compared(relation: TableView, comparisons: Sequence[_Comparison], target: T
             _fact_row(comparison, unit, before[unit], after[unit], samples.get(unit), promises="unsound" not in silent)
             for unit in comparison.units
         ]
-    results, validation = expect([*rows, _version_row(target)], {**_SILENT, **silent})
-    validations = (_of_version(validation, target),) if validation else ()
-    return CheckReport(_status(results), "", results=results, differences=tuple(differences), validations=validations)
-
-
-def _of_version(validation: dict[str, Any], target: TableVersion) -> Mapping[str, object]:
-    return {**validation, "meta": {**validation["meta"], "nightkeep": {"version": target.number}}}
+    results, validation = expect([*rows, _version_row(target)], {**_SILENT, **silent}, version=target.number)
+    return CheckReport(_status(results), "", results=results, differences=tuple(differences), validations=validation)
 
 
 _Facts = Mapping[UnitKey, UnitFacts]

@@ -57,16 +57,17 @@ class FactRow:
     untold: int | None = None
 
 
-Judged = tuple[tuple[ExpectationResult, ...], dict[str, Any] | None]
-"""Results, and the validation in Great Expectations' own format; None if no expectation applies."""
+Judged = tuple[tuple[ExpectationResult, ...], tuple[Mapping[str, Any], ...]]
+"""Results, and the validation in Great Expectations' own format; none if no expectation applies."""
 
 
-def expect(rows: Sequence[FactRow], reasons: Mapping[str, str]) -> Judged:
+def expect(rows: Sequence[FactRow], reasons: Mapping[str, str], *, version: int | None = None) -> Judged:
     """Evaluate `EXPECTATIONS` on `rows`, in order: one result for each, or one per unit in which it fails.
 
-    `reasons` say why the table has no fact of that name.
+    `reasons` say why the table has no fact of that name. The validation names the `version`.
     """
-    return _expected(rows, EXPECTATIONS, reasons)
+    results, validations = _expected(rows, EXPECTATIONS, reasons)
+    return results, tuple({**v, "meta": {**v["meta"], "nightkeep": {"version": version}}} for v in validations)
 
 
 def expect_kept(rows: Sequence[KeptRow]) -> tuple[ExpectationResult, ...]:
@@ -165,15 +166,15 @@ def _name(expectation: Expectation) -> str:
 
 def _validated(
     batch: Batch, expectations: Sequence[Expectation]
-) -> tuple[dict[str, ExpectationValidationResult], dict[str, Any] | None]:
+) -> tuple[dict[str, ExpectationValidationResult], tuple[dict[str, Any], ...]]:
     """Outcomes by the name of the expectation, and all of them as Great Expectations stores them, in any order."""
     if not expectations:
-        return {}, None
+        return {}, ()
     suite = gx.ExpectationSuite(name="the same rows", expectations=list(expectations))
     validated = batch.validate(suite, result_format=_WITH_UNITS)
     configured = ((outcome.expectation_config, outcome) for outcome in validated.results)
     whole: dict[str, Any] = validated.to_json_dict()  # type: ignore[no-untyped-call]
-    return {str(config.description): outcome for config, outcome in configured if config is not None}, whole
+    return {str(config.description): outcome for config, outcome in configured if config is not None}, (whole,)
 
 
 def _results(name: str, outcome: ExpectationValidationResult, *, compared: int) -> list[ExpectationResult]:
