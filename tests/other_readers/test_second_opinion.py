@@ -88,6 +88,7 @@ def test_the_command_asks_an_engine_of_another_python(made: HandMade, night: Any
     reader = other_reader(ReaderName.DUCKDB)
     report = nightkeep.check(address, reader=f"duckdb={reader.python}", spark=spark)
     assert report.status is CheckStatus.PASSED
+    assert " and Nightkeep read the same rows: 40 rows of version " in str(report)
     assert report.results[-1].name.startswith("duckdb 1."), report
     with pytest.raises(UsageError, match=r"--reader: expected one that reads delta \(deltalake, duckdb\), found pyi"):
         nightkeep.check(address, reader="pyiceberg", spark=spark)

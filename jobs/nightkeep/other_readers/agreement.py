@@ -60,7 +60,9 @@ def with_other_reader(
     seconds = report.seconds + time.perf_counter() - started
     statuses = (report.status, result.status)
     worst = next((each for each in (CheckStatus.FAILED, CheckStatus.ERRORED) if each in statuses), report.status)
-    return replace(report, status=worst, results=(*report.results, result), seconds=seconds)
+    passed = result.status is CheckStatus.PASSED
+    coverage = f"{report.coverage}; {result.name}: {result.detail}" if passed else report.coverage
+    return replace(report, status=worst, coverage=coverage, results=(*report.results, result), seconds=seconds)
 
 
 def _is_gone(address: Address, report: CheckReport) -> bool:

@@ -38,7 +38,8 @@ def _formed(column: Array, field: pa.Field[Any]) -> Array:
         column = _unwrapped(column, found)
         column = column if found == wanted else column.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as failure:
-        raise NoNormalForm(f"column {field.name}: {found} as {wanted}: {failure}") from failure
+        # Arrow's message quotes the value.
+        raise NoNormalForm(f"column {field.name}: {found} holds what is no {wanted}") from failure
     # Readers keep the bits of a value that is not a number, or do not.
     return pc.if_else(pc.is_nan(column), _NOT_A_NUMBER.cast(wanted), column) if kinds.is_floating(wanted) else column
 
