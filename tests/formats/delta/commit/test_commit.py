@@ -123,6 +123,11 @@ def test_the_history_tells_what_an_engine_would(made: HandMade) -> None:
             Intent(clustering=Clustering(('a"b', "c.d"), Curve.HILBERT)),
             {"predicate": "[]", "zOrderBy": "[]", "clusterBy": '["a\\"b","c.d"]', "auto": False},
         ),
+        (
+            # As it is: other engines misread some characters that JSON escapes.
+            Intent(where="caf\u00e9 = 1", clustering=Clustering(("caf\u00e9",), Curve.Z)),
+            {"predicate": '["caf\u00e9 = 1"]', "zOrderBy": '["caf\u00e9"]', "clusterBy": "[]", "auto": False},
+        ),
         (Intent(Operation.PERSIST_DELETES, "day = 'x'"), {"predicate": "[\"day = 'x'\"]"}),
     ],
 )
@@ -130,6 +135,22 @@ def test_parameters_are_json_in_strings(made: HandMade, intent: Intent, paramete
     info = commit_info(opened(made).snapshot(), DeltaEdit((), (), intent), now_ms=1)
     assert info["operationParameters"] == parameters
     assert info["operation"] == ("PERSIST DELETES" if intent.operation is Operation.PERSIST_DELETES else "OPTIMIZE")
+
+
+def test_a_delete_counts_as_an_engine_does(made: HandMade) -> None:
+    """Of a file that loses its vector for another one, of one that gets its first, and of one that goes whole."""
+    files = [file for unit in opened(made).snapshot().units for file in unit.files]
+    (marked, *_), (first, gone, *_) = (
+        [file for file in files if (file.vector is not None) is marked] for marked in (True, False)
+    )  # fmt: skip
+    edit = DeltaEdit((marked, first, gone), (marked.raw, first.raw), Intent(Operation.DELETE), rows_deleted=70)
+    info = commit_info(opened(made).snapshot(), edit, now_ms=1)
+    assert (info["operation"], info["isolationLevel"]) == ("DELETE", "WriteSerializable")
+    assert info["operationMetrics"] == {
+        "numRemovedFiles": "1", "numRemovedBytes": "0", "numCopiedRows": "0", "numDeletionVectorsAdded": "2",
+        "numDeletionVectorsRemoved": "1", "numDeletionVectorsUpdated": "1", "numAddedFiles": "0",
+        "numAddedChangeFiles": "0", "numDeletedRows": "70", "numAddedBytes": "0",
+    }  # fmt: skip
 
 
 def test_a_remove_repeats_the_vector_and_what_else_was_known(made: HandMade) -> None:
