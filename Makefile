@@ -11,7 +11,7 @@ export GX_ANALYTICS_ENABLED := false
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lock tables nightly weekly test test-extended test-quick docs-test coverage lint soak bench-paimon bench-memory bench-delta bench-iceberg bench-sweep bench-reader bench-kernels samples wheel clean
+.PHONY: help environment lock tables nightly weekly test test-extended test-quick docs-test coverage lint soak sabotage mutants bench-paimon bench-memory bench-delta bench-iceberg bench-sweep bench-reader bench-kernels samples wheel clean
 
 help:
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 16
@@ -112,6 +112,12 @@ soak: environment  ## long random histories against the engines, damaged metadat
 	NIGHTKEEP_HISTORIES=2000 NIGHTKEEP_MUTATIONS=$${NIGHTKEEP_MUTATIONS:-20000} \
 		NIGHTKEEP_DAMAGES=$${NIGHTKEEP_DAMAGES:-10000} $(BIN)/python -m pytest tests/soak -m soak
 	NIGHTKEEP_EXAMPLES=$${NIGHTKEEP_EXAMPLES:-10} $(BIN)/python -m pytest --quick -q -n 2 --dist worksteal
+
+sabotage: environment  ## every kind of sabotage, and who catches it: the table of docs/proof.md (SABOTAGE="Delta" for a part)
+	@PYTHONPATH=. $(BIN)/python -m tests.sabotage.table $(SABOTAGE)
+
+mutants: environment  ## changed lines of rewrites and commits that fast tests let live (MUTANTS="--count 30 --seed 2 delta")
+	@PYTHONPATH=.:jobs $(BIN)/python -m tests.mutations.code_mutants $(MUTANTS)
 
 bench-paimon: environment  ## upgrade and compaction against Paimon Java (BENCH="--engine partial-update", "--no-vectors")
 	PYTHONPATH=. $(BIN)/python benches/bench_paimon.py $(BENCH)

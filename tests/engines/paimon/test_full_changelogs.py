@@ -35,8 +35,12 @@ SABOTAGES = (
 
 @pytest.fixture(scope="module")
 def base(paimon_java: PaimonJava, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return with_new_rows(paimon_java, tmp_path_factory.mktemp("base") / "t")
+
+
+def with_new_rows(paimon_java: PaimonJava, folder: Path) -> Path:
     """A bucket with rows on the top level and new ones, of which a full compaction has every kind of change to tell."""
-    table = created(paimon_java, tmp_path_factory.mktemp("base") / "t", {**OPTIONS, "bucket": "1"})
+    table = created(paimon_java, folder, {**OPTIONS, "bucket": "1"})
     assert optimize(table, full=True).outcome is Outcome.VERIFIED
     write(paimon_java, table, 1)
     return table

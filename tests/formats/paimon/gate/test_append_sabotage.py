@@ -46,8 +46,11 @@ WORN_ALONE = {"min_file_size": "1B"}
 
 @pytest.fixture(scope="module")
 def made(paimon_java: PaimonJava, tmp_path_factory: pytest.TempPathFactory) -> Appended:
+    return appended(paimon_java, tmp_path_factory.mktemp("append") / "t")
+
+
+def appended(paimon_java: PaimonJava, folder: Path) -> Appended:
     """In d1 a worn file and one that stays, with vectors in one file; in d2 a file that stays, with a vector."""
-    folder = tmp_path_factory.mktemp("append") / "t"
     table = Appended.create(paimon_java, folder, VECTORS, columns=(("text", "STRING"), ("n", "INT")))
     for day in ("d1", "d1", "d2"):
         paimon_java.write(folder, [("+I", n, day, f"t{n}" if n % 3 else None, n % 7 or None) for n in range(1, 41)])

@@ -35,8 +35,12 @@ Row = tuple[Any, ...]
 
 @pytest.fixture
 def table(paimon_java: PaimonJava, tmp_path: Path) -> Appended:
+    return worn(paimon_java, tmp_path / "t")
+
+
+def worn(paimon_java: PaimonJava, folder: Path) -> Appended:
     """Files of ids 1-20, 21-40 and 41-60, of two days each, some of whose rows are deleted already."""
-    table = Appended.create(paimon_java, tmp_path / "t", {**VECTORS, **SMALL}, columns=COLUMNS)
+    table = Appended.create(paimon_java, folder, {**VECTORS, **SMALL}, columns=COLUMNS)
     for first in (1, 21, 41):
         paimon_java.write(table.folder, [("+I", *_row(number)) for number in range(first, first + 20)])
     table.delete(0.2)
