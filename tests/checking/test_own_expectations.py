@@ -19,6 +19,8 @@ from nightkeep.model import Outcome
 from nightkeep.model.check_values import Evidence
 from nightkeep.model.own_expectations import OwnExpectation, Severity
 from nightkeep.reports import CheckStatus, RunDocument, held
+from nightkeep.reports.own_report import OwnReport, OwnResult
+from nightkeep.spark.engine import Engine
 
 MARK = "PLANTED-9f31"
 PASSED, FAILED, ERRORED = CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.ERRORED
@@ -59,6 +61,9 @@ def test_what_failed_before_as_well_is_told_and_holds_nothing(
     for kind in ("table_row_count_to_equal", "column_values_to_be_in_set"):
         assert f"it fails in version {base}, the one before, as well: it is about the data" in found[kind][1]
     assert found["column_values_to_match_regex"][1].startswith("info: ")
+    assert "told of the policy's expectations: expect_table_row_count_to_equal(value=3) failed" in str(
+        done.expectations.reason
+    )
     kept = json.loads(Path(str(done.expectations.docs)).read_text())
     assert [suite["suite_name"] for suite in kept] == ["the same rows", f"{done.table}: policy"]
     assert [result["success"] for result in kept[1]["results"]] == [False, False, False, True]
@@ -193,3 +198,22 @@ def test_the_commit_that_broke_it_is_ours_or_anothers(
 def test_a_version_before_that_is_gone_clears_nobody() -> None:
     asked: Any = SimpleNamespace(answer=lambda version, number: None)
     assert _since(asked, ((7, 6),), 0)[0] == (7, 6)
+
+
+def test_a_table_with_nothing_to_do_is_asked_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise AssertionError("Spark")
+
+    monkeypatch.setattr(Engine, "spark", refused)
+    settings = policy(expectation("table_row_count_to_equal", value=3))
+    file = policy_file(tmp_path, "lake.clicks", settings, monkeypatch)
+    options: dict[str, Any] = {"policy": file, "reports": tmp_path / "reports", "operation": "optimize"}
+    (done,) = nightkeep.run("lake.clicks", where="day = DATE'1999-01-01'", **options).documents
+    assert (done.outcome, done.expectations.results) == (Outcome.UNCHANGED, ())
+
+
+def test_what_is_told_is_named() -> None:
+    unmet = [OwnResult(own(f"x{n}"), FAILED, "") for n in range(5)]
+    report = OwnReport((*unmet, OwnResult(own("y"), PASSED, "")))
+    assert report.told is not None and report.told.endswith("expect_x2() failed and 2 more")
+    assert (report.status, OwnReport((OwnResult(own("y"), PASSED, ""),)).told) == (None, None)

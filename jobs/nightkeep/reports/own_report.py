@@ -9,6 +9,9 @@ from nightkeep.model.own_expectations import OwnExpectation, Severity
 from nightkeep.reports.check_report import CheckReport, ExpectationResult
 from nightkeep.reports.document import CheckStatus, Expectations, ExpectationSummary
 
+_NAMED = 3
+"""How many expectations a sentence names."""
+
 
 @dataclass(frozen=True, slots=True)
 class OwnResult:
@@ -40,6 +43,14 @@ class OwnReport:
         return tuple(result for result in self.results if result.holds)
 
     @property
+    def told(self) -> str | None:
+        """A sentence on what is not as expected and holds nothing."""
+        unmet = [r for r in self.results if r.status in (CheckStatus.FAILED, CheckStatus.ERRORED) and not r.holds]
+        named = ", ".join(f"{each.expectation.name} {each.status}" for each in unmet[:_NAMED])
+        more = f" and {len(unmet) - _NAMED} more" if len(unmet) > _NAMED else ""
+        return f"told of the policy's expectations: {named}{more}" if unmet else None
+
+    @property
     def status(self) -> CheckStatus | None:
         """What it means for the check as a whole: nothing, unless what is critical failed by our commit or errored."""
         if self.broken:
@@ -59,7 +70,7 @@ def with_own_results(expectations: Expectations, own: OwnReport) -> Expectations
     )  # fmt: skip
     return replace(
         expectations, status=_worse(expectations.status, own.status), results=(*expectations.results, *results),
-        reason="; ".join(filter(None, [expectations.reason, own.reason])) or None,
+        reason="; ".join(filter(None, [expectations.reason, own.reason, own.told])) or None,
     )  # fmt: skip
 
 

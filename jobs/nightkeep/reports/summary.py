@@ -28,6 +28,7 @@ def summary_text(documents: Sequence[RunDocument]) -> str:
     rule = "  ".join("-" * width for width in widths)
     lines = [_aligned(row, widths) for row in rows]
     reasons = [_printable(f"{d.table}: {d.outcome}: {d.reason}") for d in documents if d.reason]
+    reasons += [_printable(f"{d.table}: check: {d.expectations.reason}") for d in documents if d.expectations.reason]
     reasons += [_printable(f"{d.table}: {note}") for d in documents for note in _notes(d)]
     return "\n".join([lines[0], rule, *lines[1:], *([""] if reasons else []), *reasons, "", tally(documents)])
 
