@@ -1,0 +1,53 @@
+"""Nights over the samples, without a JVM: what is published is proven, and reads as before."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from samples.iceberg_places import place
+
+import nightkeep
+from nightkeep.formats import open_table
+from nightkeep.model import Address, Operation, Outcome
+from nightkeep.policy import EffectivePolicy, Settings
+from nightkeep.reports import RunDocument
+from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.tasks import inline
+
+SAMPLES = Path(__file__).parents[4] / "samples/iceberg"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Path]:
+    before = dict(os.environ)
+    os.environ["PYICEBERG_CATALOG__LAKE__URI"] = f"sqlite:///{place(SAMPLES, tmp_path / 'lake')}"
+    yield tmp_path
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def done(address: Address, operation: Operation, folder: Path, run_id: str = "night") -> RunDocument:
+    policy = EffectivePolicy(address, Settings().model_copy(update={"full": True}), {})
+    return run_operation(policy, RunOrder(operation, run_id, str(folder / "reports")), mapper=lambda: inline)
+
+
+def rows(address: Address) -> Counter[str]:
+    return Counter(map(repr, nightkeep.read(str(address)).read_all().to_pylist()))
+
+
+@pytest.mark.parametrize("table", ["orders", "customers"])
+def test_deletes_become_positions_and_files_are_packed(table: str, lake: Path) -> None:
+    (namespace,) = (path.parent.name for path in SAMPLES.glob(f"*/{table}"))
+    address = Address("iceberg", f"lake/{namespace}.{table}", table)
+    before, opened = rows(address), open_table(address)
+    for operation in (Operation.PERSIST_DELETES, Operation.OPTIMIZE):
+        parent = opened.snapshot().version
+        document = done(address, operation, lake)
+        assert (document.outcome, document.parent_version) == (Outcome.VERIFIED, parent), document.reason
+        assert document.committed_version == opened.snapshot().version
+        assert sum(unit.rows or 0 for unit in document.units) == document.metrics.rows > 0
+        assert rows(address) == before
+    assert done(address, Operation.PERSIST_DELETES, lake, "the next night").outcome is Outcome.UNCHANGED
+    assert document.metrics.files_after < document.metrics.files_before
