@@ -53,6 +53,7 @@ def test_scattered_vectors_of_a_partition_go_to_one_file(tmp_path: Path) -> None
     others = {file.path: file.vector for file in day(found, "y")}
     plan = done(found)
     assert [unit.reason for unit in plan.units] == ["4 deletion vectors scattered over 4 files"]
+    assert [unit.estimate.benefit for unit in plan.units] == ["readers open 1 file of vectors for 4"]
     assert len(places(found)) == 2
     assert {file.path: file.vector for file in day(found, "y")} == others
 
@@ -75,6 +76,7 @@ def test_vectors_of_nothing_and_of_everything_go(tmp_path: Path) -> None:
     found.mark({first.path: range(100), second.path: [], third.path: [4]})
     plan = done(found)
     assert [unit.reason for unit in plan.units] == ["1 of no rows; 1 that hide every row of their file"]
+    assert [unit.estimate.benefit for unit in plan.units] == ["2 vectors fewer"]
     assert [file.path for file in found.files if file.vector] == [third.path]
     assert first.path not in {file.path for file in found.files}
 
