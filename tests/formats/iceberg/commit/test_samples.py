@@ -4,12 +4,14 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from samples.iceberg_places import place
 
 import nightkeep
 from nightkeep.formats import open_table
+from nightkeep.formats.iceberg.commit import commit
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.reports import RunDocument
@@ -49,5 +51,16 @@ def test_deletes_become_positions_and_files_are_packed(table: str, lake: Path) -
         assert document.committed_version == opened.snapshot().version
         assert sum(unit.rows or 0 for unit in document.units) == document.metrics.rows > 0
         assert rows(address) == before
+        # A retry finds the commit of the run.
+        again = done(address, operation, lake)
+        assert (again.committed_version, again.parent_version) == (document.committed_version, parent)
     assert done(address, Operation.PERSIST_DELETES, lake, "the next night").outcome is Outcome.UNCHANGED
     assert document.metrics.files_after < document.metrics.files_before
+
+
+def test_ids_of_snapshots_are_positive_longs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java has no larger ones. One that is taken, and zero, are drawn again."""
+    drawn = iter([0, (1 << 128) - 1, 1 << 63, 7])
+    monkeypatch.setattr(commit.uuid, "uuid4", lambda: UUID(int=next(drawn)))
+    assert commit._fresh_id({5}) == (1 << 63) - 1
+    assert commit._fresh_id({5}) == 7
