@@ -94,7 +94,14 @@ def _ranges(
     for old, below, new in key_pools(storage, sides, order):
         if lowest_level_counts(schema):
             old = _with_looked_up(old, below, merged).sort(order.by, descending=order.descending, nulls_last=False)
+        if lowest_level_counts(schema) and merge_rules(schema) is not None:
+            # What a lookup merges is an insert, also of a single row. Merges take an update as an insert.
+            old, new = (side.with_columns(_inserts()) for side in (old, new))
         yield (old.filter(~_RETRACT), new.filter(~_RETRACT)) if skips else (old, new)
+
+
+def _inserts() -> pl.Expr:
+    return pl.when(_RETRACT).then(pl.col(KIND)).otherwise(pl.lit(0, pl.Int8)).alias(KIND)
 
 
 def _with_looked_up(rows: pl.DataFrame, below: pl.DataFrame, bucket: Bucket) -> pl.DataFrame:

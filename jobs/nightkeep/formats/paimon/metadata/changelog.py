@@ -14,7 +14,6 @@ from typing import Final
 from nightkeep.formats.paimon.metadata.locations import CHANGELOG_PREFIX
 from nightkeep.formats.paimon.metadata.schema import (
     PaimonSchema,
-    has_vectors,
     keeps_first_row,
     option_bool,
     skips_level0,
@@ -88,10 +87,9 @@ def changelog_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     """Features of the changelog that we do not handle, each with an advice."""
     if changelog_rules(schema) is None:
         return
-    engine = schema.options.get("merge-engine", "deduplicate").lower()
-    if producer_of(schema) == LOOKUP and not has_vectors(schema) and engine != "deduplicate":
+    if producer_of(schema) == LOOKUP and keeps_first_row(schema):
         yield (
-            f"option {PRODUCER} = {LOOKUP} with merge-engine = {engine} and without deletion vectors is not handled",
+            f"option {PRODUCER} = {LOOKUP} with merge-engine = first-row is not handled",
             "compacting without writing that changelog would lose changes for streaming readers",
         )
     if producer_of(schema) == FULL_COMPACTION and skips_level0(schema):

@@ -11,7 +11,14 @@ from dataclasses import replace
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.data.write import wall_clock_ms
-from nightkeep.formats.paimon.metadata.changelog import FULL_COMPACTION, LOOKUP, PRODUCER, changelog_rules, producer_of
+from nightkeep.formats.paimon.metadata.changelog import (
+    FULL_COMPACTION,
+    LOOKUP,
+    PRODUCER,
+    changelog_rules,
+    lowest_level_counts,
+    producer_of,
+)
 from nightkeep.formats.paimon.metadata.merge_engine import (
     Function,
     MergeEngine,
@@ -66,7 +73,7 @@ def compact_levels(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -
     picked = replace(picked, expiring=expiring)
     todo = _steps(bucket, picked, rules)
     # A row that expires above older rows of its key would bring one of them back.
-    why = "rows expire" if expiring else _not_in_parts(bucket, picked, todo)
+    why = "rows expire" if expiring else _not_in_parts(bucket, picked, todo, looks_up=rules.looks_up)
     if why:
         picked = _with_every_run(bucket, picked, rules, why=why)
         todo = _steps(bucket, picked, rules)
@@ -103,7 +110,7 @@ def _with_every_run(bucket: Bucket, picked: CompactionPick, rules: CompactionRul
     return replace(picked, files=files, output_level=max_level(bucket.files, rules), reason=reason)
 
 
-def _not_in_parts(bucket: Bucket, picked: CompactionPick, todo: Sequence[Step]) -> str | None:
+def _not_in_parts(bucket: Bucket, picked: CompactionPick, todo: Sequence[Step], *, looks_up: bool) -> str | None:
     """Why the picked rows cannot be merged without the rows below them; None if they can.
 
     Paimon merges them all the same, and readers may then see other values. A row that a merge made of several does not
@@ -113,6 +120,11 @@ def _not_in_parts(bucket: Bucket, picked: CompactionPick, todo: Sequence[Step]) 
     rules, names = merge_rules(schema), {file.name for file in picked.files}
     below = [file for file in bucket.files if file.name not in names]
     types = _key_types(bucket)
+    if looks_up:
+        # Older rows are merged as well. A delete that stays has values that later merges begin with: none is proven.
+        written = [file for step in todo if step.kind is StepKind.MERGE for file in step.files]
+        holds_deletes = any(file.deletes_unknown_or_some for file in written)
+        return "they hold deletes" if rules is not None and below and holds_deletes else None
     merged = [file for step in todo if step.kind is StepKind.MERGE for file in _overlapping(step.files, types)]
     if rules is None or not below or not merged:
         return None
@@ -204,6 +216,7 @@ def refuse_other_compactions(snapshot: PaimonSnapshot, request: Request) -> None
         advice = "compacting without writing that changelog would lose changes for streaming readers"
         raise _refused(snapshot, f"option changelog-producer = {producer} is not handled", advice)
     _refuse_higher_levels(snapshot)
+    _refuse_lone_retracts(snapshot)
     if option_bool(schema, "force-lookup"):
         raise _refused(snapshot, "option force-lookup = true is not handled", "files are merged without lookups")
     if request.clustering is not None:
@@ -219,6 +232,21 @@ def _refuse_higher_levels(snapshot: PaimonSnapshot) -> None:
     if rules is not None and max(levels, default=0) > rules.told_from:
         feature = f"files on level {max(levels)}, above the top level {rules.told_from}, are not handled"
         raise _refused(snapshot, feature, f"with {PRODUCER} = {FULL_COMPACTION} readers know the top level only")
+
+
+def _refuse_lone_retracts(snapshot: PaimonSnapshot) -> None:
+    """Raises RefusedTable for retracts of an aggregation that looks up. Of one that meets no row, readers see nothing;
+    Java's compaction makes a row of it, which they see from then on."""
+    rules = merge_rules(snapshot.schema)
+    if rules is None or rules.engine is not MergeEngine.AGGREGATION or rules.removes_on_delete:
+        return
+    if not lowest_level_counts(snapshot.schema):
+        return
+    fresh = ((unit, file) for unit in snapshot.units for file in unit.files if file.level == 0)
+    for unit, file in fresh:
+        if file.deletes_unknown_or_some:
+            feature = f"{unit.path(file)} holds retracts of an aggregation that looks up, which is not handled"
+            raise _refused(snapshot, feature, "set aggregation.remove-record-on-delete, or compact it with its engine")
 
 
 def _refused(snapshot: PaimonSnapshot, feature: str, advice: str) -> RefusedTable:

@@ -286,8 +286,9 @@ class _Work:
         chunks = gather(files, *_places(places), starts=starts[edges].tolist())
         for chunk, (first, stop) in zip(chunks, pairwise([*edges, len(starts)]), strict=True):
             own = starts[first:stop] - starts[first]
-            if self.task.looks_up:
-                yield fold(chunk, own, rules, keeps_kinds=keeps_kinds)
+            if self.task.looks_up and (self.task.marks or not keeps_kinds):
+                keeps_deletes = not self.task.drops_retracts
+                yield fold(chunk, own, rules, keeps_kinds=keeps_kinds, keeps_deletes=keeps_deletes)
             else:
                 yield merge_sorted(chunk, own, rules, drops_retracts=self.task.drops_retracts)
 
