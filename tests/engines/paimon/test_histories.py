@@ -22,6 +22,7 @@ from tests.drivers.random_history import (
     plain_history,
     plain_snapshot_order_history,
     snapshot_order_history,
+    told_format_history,
 )
 from tests.formats.paimon.changelogs import told_by_full_seam, told_seam
 from tests.formats.paimon.two_compactions import compaction_seam
@@ -104,3 +105,9 @@ def test_full_compactions_tell_streaming_readers_what_java_tells(
 @pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=4))
 def test_changelogs_by_lookup_without_vectors(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path, looked_up_history, told_by_full_seam)
+
+
+@pytest.mark.parametrize("seed", some_extended(FEWER, keep=2))
+def test_changelogs_in_files_of_other_formats(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
+    seam = told_seam if seed % 2 else told_by_full_seam
+    check_history(paimon_java, seed, tmp_path, told_format_history, seam)

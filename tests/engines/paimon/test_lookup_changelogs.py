@@ -220,6 +220,21 @@ def test_deletes_of_merged_rows_take_all_runs(paimon_java: PaimonJava, tmp_path:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("options", [{"file.format": "orc"}, {"file.format": "avro"}, {"data-file.thin-mode": "true"}])
+@pytest.mark.in_turn("options")
+def test_changes_are_told_in_files_of_the_table(
+    options: dict[str, str], paimon_java: PaimonJava, tmp_path: Path, spark: SparkSession
+) -> None:
+    table = created(paimon_java, tmp_path / "t", {**OPTIONS, **options})
+    for number in (1, 2):
+        document = optimize(table)
+        assert document.outcome is Outcome.VERIFIED, document.reason
+        assert _is_sound(table, document.committed_version, spark)
+        write(paimon_java, table, number)
+    assert optimize(table).outcome is Outcome.VERIFIED
+    assert applied({}, paimon_java.changes(table, since=2).rows, [0]) == read(paimon_java, table)
+
+
 def _is_sound(table: Path, version: int | None, spark: SparkSession) -> bool:
     """Whether the check by Spark passes, changes for streaming readers included."""
     report = check(CheckRequest(address=Address("paimon", str(table), "t"), version=version), spark=spark)

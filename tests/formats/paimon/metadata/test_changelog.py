@@ -14,8 +14,6 @@ LOOKUP = {"bucket": "1", "changelog-producer": "lookup", "deletion-vectors.enabl
     ("options", "feature"),
     [
         ({"deletion-vectors.enabled": "false", "merge-engine": "first-row"}, "lookup with merge-engine = first-row"),
-        ({"changelog-file.format": "avro"}, "changelog-file.format = avro"),
-        ({"changelog-file.format": "ORC"}, "changelog-file.format = ORC"),
         ({"changelog-file.prefix": "../changes-"}, "changelog-file.prefix = ../changes-"),
         ({"changelog-file.prefix": ""}, "changelog-file.prefix = "),
     ],

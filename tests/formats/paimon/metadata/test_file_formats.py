@@ -18,6 +18,9 @@ def schema(**options: str) -> PaimonSchema:
     return PaimonSchema(0, fields, (), ("k",), options)
 
 
+LOOKUP = {"changelog-producer": "lookup"}
+
+
 @pytest.mark.parametrize(
     ("options", "feature"),
     [
@@ -27,14 +30,12 @@ def schema(**options: str) -> PaimonSchema:
         ({"file.format": "orc", "orc.compress": "BROTLI"}, "codec brotli of orc files"),
         ({"file.format.per.level": "4:orc", "file.compression.per.level": "4:gzip"}, "codec gzip of orc files"),
         ({"file.format": "orc", "orc.encrypt": "pii:v"}, "option orc.encrypt"),
+        ({**LOOKUP, "changelog-file.format": "avro"}, "option changelog-file.format = avro is not handled"),
         (
-            {"file.format": "orc", "changelog-producer": "lookup"},
-            "option changelog-producer = lookup with orc files is not handled",
+            {**LOOKUP, "file.format": "orc", "changelog-file.format": "parquet"},
+            "option changelog-file.format = parquet",
         ),
-        (
-            {"data-file.thin-mode": "true", "changelog-producer": "lookup"},
-            "option changelog-producer = lookup with data-file.thin-mode is not handled",
-        ),
+        ({**LOOKUP, "file.format.per.level": "0:orc", "changelog-file.format": "orc"}, "option changelog-file.format"),
         ({"file.format": "avro", "avro.codec": "xz"}, "codec xz of avro files"),
         ({"file.format.per.level": "0:avro"}, "column at of type TIMESTAMP(9) in Avro files"),
         ({"file.format": "orc"}, f"column k of type {ZONED} NOT NULL orders rows of ORC files"),

@@ -98,8 +98,5 @@ def changelog_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     if option_bool(schema, SNAPSHOT_ORDERING):
         feature = f"options {PRODUCER} = {producer_of(schema)} and {SNAPSHOT_ORDERING} = true are not handled together"
         yield feature, "rows of a changelog file would have sequence numbers that readers do not go by"
-    form = schema.options.get("changelog-file.format", "parquet")
-    if form.lower() != "parquet":
-        yield f"option changelog-file.format = {form} is not handled", "only Parquet files are written"
     if not _PLAIN_PREFIX.fullmatch(changelog_prefix(schema)):
         yield f"option {_PREFIX} = {changelog_prefix(schema)} is not handled", "use letters, digits, - and _"

@@ -100,8 +100,6 @@ EXAMPLES: Final = (
     Example({**_TELLS, "merge-engine": "first-row"}, has_vectors=False),
     Example({**_TELLS, "changelog-file.format": "avro"}),
     Example({**_TELLS, "changelog-file.prefix": "a/b"}),
-    Example({**_TELLS, "file.format": "orc"}),
-    Example({**_TELLS, "data-file.thin-mode": "true"}),
     Example(_TELLS, {"nested": _NESTED}),
     Example({"file.format": "lance"}),
     Example({"file.format": "orc", "file.compression": "brotli"}),

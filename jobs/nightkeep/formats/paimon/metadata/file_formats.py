@@ -59,11 +59,11 @@ def _append_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
 def _changelog_features(schema: PaimonSchema, formats: Sequence[str]) -> Iterator[tuple[str, str]]:
     if changelog_rules(schema) is None:
         return
-    advice, option = "changes are told of plain columns, in Parquet files", f"option {PRODUCER} = {producer_of(schema)}"
-    for other in sorted({*formats} - {"parquet"}):
-        yield f"{option} with {other} files is not handled", advice
-    if option_bool(schema, "data-file.thin-mode"):
-        yield f"{option} with data-file.thin-mode is not handled", advice
+    own = schema.options.get("changelog-file.format")
+    if own is not None and {own.lower()} != {*formats}:
+        advice = "changes are written in the format of the data files; unset it"
+        yield f"option changelog-file.format = {own} is not handled", advice
+    advice, option = "changes are told of plain columns", f"option {PRODUCER} = {producer_of(schema)}"
     for field in schema.fields:
         if field.type.is_nested:
             yield f"{option} with column {field.name} of type {field.type} is not handled", advice
