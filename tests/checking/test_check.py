@@ -16,15 +16,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import Layout, Writer
 from tests.formats.paimon.upgrade import upgrade
 from tests.support.extended import some_extended
 
 from nightkeep.checking import check as check_module
-from nightkeep.checking import expectations
-from nightkeep.checking.check import check, sample
+from nightkeep.checking import expectations, unit_fingerprints
+from nightkeep.checking.check import check
 from nightkeep.checking.diff import diff
+from nightkeep.checking.unit_sample import sample
 from nightkeep.errors import CorruptMetadata, RefusedTable, UsageError
 from nightkeep.formats.paimon.spark.view import PaimonView
 from nightkeep.model import Address, UnitKey, VersionIdentity
@@ -169,6 +171,23 @@ def test_a_changed_value_is_found_with_both_rows(spark: SparkSession, orders: Pa
     assert missing["status"] in ("created", "paid", "packed", "shipped", "delivered")
     assert json.dumps(report.to_json())
     assert "stolen" in str(report)
+
+
+def test_rows_are_joined_where_asked_and_found_without_hashes(
+    spark: SparkSession, orders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With hashes that are all the same, only the join of rows can tell."""
+    monkeypatch.setattr(unit_fingerprints, "_hashed", lambda value, kind: [F.lit(0)])
+    (unit,) = tampered(orders, first("status", "stolen"))
+    blind = check(CheckRequest(address(orders)), spark=spark)
+    names = ("no row is missing", "no row is extra")
+    assert {r.status for r in blind.results if r.name in names} == {CheckStatus.NOT_APPLICABLE}
+    report = check(CheckRequest(address(orders), join_budget=1 << 40), spark=spark)
+    found = failed(report)
+    assert {name: found[name] for name in names} == {name: {str(unit)} for name in names}
+    assert found.keys() - {"statistics cover every value"} == set(names)
+    assert re.search("rows of [0-9]+ units joined", report.coverage)
+    assert [d.unit for d in report.differences] == [unit]
 
 
 def test_tampering_fails_the_expectations_made_for_it(spark: SparkSession, orders: Path) -> None:

@@ -36,7 +36,8 @@ def check(
     _require_versions(chosen, {"--version": version, "--base": base})
     request = CheckRequest(
         address=chosen.address, version=version, base_version=base,
-        byte_budget=chosen.settings.check.byte_budget, commit_user=None, evidence=chosen.settings.check.evidence,
+        byte_budget=chosen.settings.check.byte_budget, join_budget=chosen.settings.check.join_budget, commit_user=None,
+        evidence=chosen.settings.check.evidence,
     )  # fmt: skip
     with start_engine(chosen, master, spark) as engine:
         report = engine.checker().check(request, spark=engine.spark())

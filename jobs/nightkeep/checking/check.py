@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from nightkeep.checking.evidence import without_values
 from nightkeep.checking.expectations import FactRow, expect
 from nightkeep.checking.unit_fingerprints import UnitFacts, compare_rows, measure
+from nightkeep.checking.unit_sample import bytes_of, sample
 from nightkeep.errors import NightkeepError, RefusedTable, UsageError
 from nightkeep.model import UnitKey, View
 from nightkeep.model.check_values import CheckRequest, Evidence
@@ -64,9 +65,10 @@ _log: Final = logging.getLogger(__name__)
 _LONGEST: Final = 500
 
 PUBLISHED, WHOLE = "published", "whole"
+_NOT_JOINED: Final = "rows are joined where their hashes differ, and none do; check.join_budget asks for more"
 _SILENT: Final = {
-    "missing": "rows are joined only where their hashes differ, and none do",
-    "extra": "rows are joined only where their hashes differ, and none do",
+    "missing": _NOT_JOINED,
+    "extra": _NOT_JOINED,
     "distinct_keys": "readers merge the rows of a key, so that none shows twice",
     "misstated": "no new file has statistics",
     "base_order": "readers are promised no order of rows",
@@ -99,8 +101,9 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
     touched = sorted(target.touched | changed_units(parent, target))
     chosen = sample(touched, base, target, request.byte_budget)
     published, whole = _comparisons(relation, base, parent, target, chosen)
+    joined = sample(chosen, base, target, request.join_budget) if request.join_budget else ()
     with planned_for(spark, base.rows_listed + parent.rows_listed + 2 * target.rows_listed):
-        report = _compared(relation, (published, whole), target)
+        report = _compared(relation, (published, whole), target, joined)
     if request.evidence is Evidence.KEYS:
         report = replace(report, differences=without_values(report.differences, relation.keys))
     # If the version was removed during the check, its files are missing, and a difference proves nothing.
@@ -108,7 +111,7 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
     identity = None if target.identity is None else str(target.identity)
     if gone:
         return _replaced(gone)
-    coverage = _coverage(relation, base, target, touched, chosen)
+    coverage = _coverage(relation, base, target, touched, chosen, joined)
     return replace(report, coverage=coverage, identity=identity, compared=_named(parent, target))
 
 
@@ -160,30 +163,6 @@ def _same(left: UnitState | None, right: UnitState | None) -> bool:
     return left is not None and right is not None and left.identity == right.identity
 
 
-def sample(
-    touched: Sequence[UnitKey], base: TableVersion, target: TableVersion, budget: int | None
-) -> tuple[UnitKey, ...]:
-    """As many units as the budget of bytes allows, at least one. Each version starts at another unit."""
-    if budget is None or _bytes(touched, base, target) <= budget:
-        return tuple(touched)
-    # Multiples of the golden ratio spread evenly, whatever the step from one checked version to the next.
-    start = (target.number * _GOLDEN % (1 << 64) * len(touched)) >> 64
-    chosen: list[UnitKey] = []
-    for key in (*touched[start:], *touched[:start]):
-        if chosen and _bytes([*chosen, key], base, target) > budget:
-            break
-        chosen.append(key)
-    return tuple(sorted(chosen))
-
-
-_GOLDEN = 0x9E3779B97F4A7C15
-
-
-def _bytes(units: Sequence[UnitKey], *versions: TableVersion) -> int:
-    held = (version.units.get(unit) for unit in units for version in versions)
-    return sum(state.bytes for state in held if state is not None)
-
-
 def _comparisons(
     relation: TableView, base: TableVersion, parent: TableVersion, target: TableVersion, units: tuple[UnitKey, ...]
 ) -> tuple[_Comparison, _Comparison]:
@@ -212,14 +191,19 @@ def _comparisons(
     return published, whole
 
 
-def _compared(relation: TableView, comparisons: Sequence[_Comparison], target: TableVersion) -> CheckReport:
+def _compared(
+    relation: TableView, comparisons: Sequence[_Comparison], target: TableVersion, joined: Sequence[UnitKey]
+) -> CheckReport:
+    """The verdict on both comparisons. Rows of `joined` units are compared in the first one, even if sums agree."""
     rows: list[FactRow] = []
     differences: list[UnitDifference] = []
     silent = relation.silent
     for comparison, before, after in _measured(relation, comparisons, target):
         unequal = [unit for unit in comparison.units if before[unit].content != after[unit].content]
-        samples = compare_rows(relation, comparison.base, comparison.candidate, unequal)
-        differences += [UnitDifference(unit, comparison.name, samples[unit]) for unit in unequal]
+        equal = [unit for unit in joined if comparison.name == PUBLISHED and unit not in unequal]
+        samples = compare_rows(relation, comparison.base, comparison.candidate, [*unequal, *equal])
+        differing = [unit for unit, found in samples.items() if unit in unequal or found != Difference()]
+        differences += [UnitDifference(unit, comparison.name, samples[unit]) for unit in differing]
         rows += [
             _fact_row(comparison, unit, before[unit], after[unit], samples.get(unit), promises="unsound" not in silent)
             for unit in comparison.units
@@ -285,12 +269,14 @@ def _status(results: Sequence[ExpectationResult]) -> CheckStatus:
 
 
 def _coverage(
-    relation: TableView, base: TableVersion, target: TableVersion, touched: Sequence[UnitKey], sample: Sequence[UnitKey]
-) -> str:
+    relation: TableView, base: TableVersion, target: TableVersion, touched: Sequence[UnitKey],
+    chosen: Sequence[UnitKey], joined: Sequence[UnitKey],
+) -> str:  # fmt: skip
     alike = len(target.units.keys() - set(touched))
-    read, of = _bytes(sample, base, target), _bytes(touched, base, target)
+    read, of = bytes_of(chosen, base, target), bytes_of(touched, base, target)
     return "; ".join([
-        f"{len(sample)} of {len(touched)} touched units compared, {read:,} of {of:,} bytes of their files",
+        f"{len(chosen)} of {len(touched)} touched units compared, {read:,} of {of:,} bytes of their files",
+        *([f"rows of {len(joined)} units joined"] if joined else []),
         f"{alike} units have the same files as in version {target.parent}",
         *relation.notes,
     ])  # fmt: skip

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
 
-from nightkeep.checking.check import sample
 from nightkeep.checking.expectations import expect_kept
 from nightkeep.checking.unit_fingerprints import measure
+from nightkeep.checking.unit_sample import sample
 from nightkeep.errors import MissingFile
 from nightkeep.model import Address, Fingerprint, View
 from nightkeep.model.check_values import Content, KeptRow

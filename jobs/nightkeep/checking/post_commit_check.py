@@ -78,7 +78,8 @@ def _opinion(version: int | None, document: RunDocument, policy: EffectivePolicy
         # The budget is for the whole run, so the commits share it.
         byte_budget=policy.settings.check.byte_budget // len(_versions(document)),
         commit_user=commit_user(run_token(document.run_id, document.operation)),
-        known=tuple(_known(version, document)), evidence=policy.settings.check.evidence,
+        known=tuple(_known(version, document)), join_budget=policy.settings.check.join_budget,
+        evidence=policy.settings.check.evidence,
     )  # fmt: skip
     report = engine.checker().check(request, spark=engine.spark())
     reader = policy.settings.check.reader

@@ -53,6 +53,11 @@ class Check(_Block):
         description="Above this many bytes of touched data, check a rotating sample.",
         json_schema_extra={"default": "10GB"},
     )
+    join_budget: Size = Field(
+        default=0,
+        description="Join rows of a rotating share of units, of this many bytes, even where sums of hashes agree. 0: "
+        "join rows only where they differ.",
+    )
     reader: ReaderName | None = Field(
         default=None,
         description="One more engine that reads the published version and the one before. null: none.",
@@ -219,7 +224,7 @@ PRESETS: Mapping[Preset, Mapping[str, object]] = MappingProxyType(
             "check.byte_budget": _GB,
         },
         Preset.BALANCED: {},
-        Preset.THOROUGH: {"full": True, "check.byte_budget": 1024 * _GB},
+        Preset.THOROUGH: {"full": True, "check.byte_budget": 1024 * _GB, "check.join_budget": _GB},
     }
 )
 
