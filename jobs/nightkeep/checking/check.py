@@ -101,7 +101,7 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
     touched = sorted(target.touched | changed_units(parent, target))
     chosen = sample(touched, base, target, request.byte_budget)
     published, whole = _comparisons(relation, base, parent, target, chosen)
-    joined = sample(chosen, base, target, request.join_budget) if request.join_budget else ()
+    joined = sample(chosen, base, target, request.join_budget) if request.join_budget is not None else ()
     with planned_for(spark, base.rows_listed + parent.rows_listed + 2 * target.rows_listed):
         report = _compared(relation, (published, whole), target, joined)
     if request.evidence is Evidence.KEYS:

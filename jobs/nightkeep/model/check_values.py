@@ -25,8 +25,8 @@ class CheckRequest:
 
     `base_version` is ignored for formats whose versions can be compared only with their parents.
     `byte_budget` limits the data files that are read; above it a sample of units is read.
-    `join_budget`: rows of units of so many bytes, at least of one unit, are joined even where their hashes agree; 0: of
-    none.
+    `join_budget`: rows of units of so many bytes, at least of one unit, are joined even where their hashes agree; None:
+    of none.
     `commit_user` is the committer's name in the run's own commit. If the version has another committer, our version was
     replaced. The same holds if a version that is read differs from the one in `known` with its number.
     `evidence`: what the report holds of rows that differ.
@@ -36,7 +36,7 @@ class CheckRequest:
     version: int | None = None
     base_version: int | None = None
     byte_budget: int | None = None
-    join_budget: int = 0
+    join_budget: int | None = None
     commit_user: str | None = None
     known: tuple[VersionIdentity, ...] = ()
     evidence: Evidence = Evidence.KEYS

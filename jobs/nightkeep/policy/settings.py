@@ -53,10 +53,10 @@ class Check(_Block):
         description="Above this many bytes of touched data, check a rotating sample.",
         json_schema_extra={"default": "10GB"},
     )
-    join_budget: Size = Field(
-        default=0,
-        description="Join rows of a rotating share of units, of this many bytes, even where sums of hashes agree. 0: "
-        "join rows only where they differ.",
+    join_budget: Size | None = Field(
+        default=None,
+        description="Join rows of a rotating share of units, of this many bytes, even where sums of hashes agree. "
+        "null: join rows only where they differ.",
     )
     reader: ReaderName | None = Field(
         default=None,
