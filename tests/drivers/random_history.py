@@ -268,6 +268,12 @@ def first_row_history(seed: int) -> History:
     return replace(made, layout=replace(made.layout, options=options))
 
 
+def told_first_row_history(seed: int) -> History:
+    """A history of a table that keeps the first row of each key, and whose compactions tell which keys came."""
+    made = first_row_history(seed)
+    return replace(made, layout=replace(made.layout, options={**made.layout.options, "changelog-producer": "lookup"}))
+
+
 def plain_history(seed: int) -> History:
     """A history of a table without deletion vectors, of each merge engine in turn."""
     return _without_vectors(merge_history(seed) if seed % 3 else random_history(seed))

@@ -15,6 +15,7 @@ from tests.drivers.random_history import (
     first_row_history,
     format_history,
     full_changelog_history,
+    looked_up_history,
     merge_history,
     plain_element_history,
     plain_format_history,
@@ -22,6 +23,8 @@ from tests.drivers.random_history import (
     plain_snapshot_order_history,
     random_history,
     snapshot_order_history,
+    told_first_row_history,
+    told_format_history,
 )
 from tests.formats.paimon.changelogs import told_by_full_seam, told_seam
 from tests.formats.paimon.two_compactions import compaction_seam
@@ -39,6 +42,9 @@ KINDS: Mapping[str, tuple[Callable[[int], History], *tuple[Any, ...]]] = {
     "first rows": (first_row_history,),
     "changelogs": (changelog_history, told_seam),
     "changelogs of full compactions": (full_changelog_history, told_by_full_seam),
+    "changelogs of first rows": (told_first_row_history, told_seam),
+    "changelogs by lookup without vectors": (looked_up_history, told_by_full_seam),
+    "changelogs in other formats": (told_format_history, told_seam),
     "without vectors": (plain_history, compaction_seam),
     "other formats": (format_history,),
     "other formats without vectors": (plain_format_history, compaction_seam),

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.drivers.paimon_java import PaimonJava
-from tests.drivers.paimon_values import Layout
+from tests.drivers.paimon_values import Compaction, Layout, Writer
+from tests.formats.paimon.changelogs import Change
+from tests.formats.paimon.gate.test_changes import CAUGHT, changed
+from tests.formats.paimon.gate.test_sabotage import assert_stopped, before_the_gate
 from tests.formats.paimon.upgrade import optimize, upgrade
 
 import nightkeep
@@ -18,6 +24,7 @@ from nightkeep.formats.paimon.rewrite import rewrite
 from nightkeep.model import Address, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports import CheckStatus
+from nightkeep.spark.view import open_view
 
 COLUMNS = [("k", "INT NOT NULL"), ("note", "STRING")]
 OPTIONS = {"bucket": "1", "write-only": "true", "merge-engine": "first-row"}
@@ -77,3 +84,77 @@ def test_a_table_that_keeps_first_rows_is_not_optimized(paimon_java: PaimonJava,
     document = optimize(table)
     assert document.outcome is Outcome.REFUSED
     assert "option merge-engine = first-row is not handled" in str(document.reason)
+
+
+TELLS = {**OPTIONS, "changelog-producer": "lookup"}
+
+
+def told(paimon_java: PaimonJava, table: Path) -> Path:
+    """A top level, and on level 0 keys that are there already, keys that come twice, and one that comes as +U."""
+    paimon_java.create(table, Layout(columns=COLUMNS, primary_keys=["k"], options=TELLS))
+    paimon_java.write(table, [("+I", *row) for row in FIRST], Writer(user="writer"))
+    assert upgrade(table, full=True).outcome is Outcome.VERIFIED
+    later(paimon_java, table, 4990)
+    return table
+
+
+def later(paimon_java: PaimonJava, table: Path, start: int) -> None:
+    rows = [("+U" if k == start + 15 else "+I", k, f"later {k}") for k in range(start, start + 20)]
+    paimon_java.write(table, rows, Writer(user="writer"))
+    paimon_java.write(table, [("+I", k, f"last {k}") for k in range(start + 18, start + 23)], Writer(user="writer"))
+
+
+def test_a_reader_that_follows_sees_each_key_once_as_from_java(paimon_java: PaimonJava, tmp_path: Path) -> None:
+    ours = told(paimon_java, tmp_path / "ours")
+    java = Path(shutil.copytree(ours, tmp_path / "java"))
+    since = paimon_java.snapshots(ours)[-1]["id"] + 1
+    following = {table: paimon_java.open_stream(table, next=since) for table in (ours, java)}
+    seen: dict[Path, list[Change]] = {ours: [], java: []}
+    resumed, resume = list[Change](), since
+    for start in (5010, 5030, 5060):
+        document = upgrade(ours)
+        assert document.outcome is Outcome.VERIFIED, document.reason
+        paimon_java.compact(java, Compaction(user="compactor", single_pick=True))
+        for table in (ours, java):
+            seen[table] += paimon_java.follow(following[table]).rows
+        step = paimon_java.changes(ours, since=resume)
+        resumed, resume = [*resumed, *step.rows], step.next or 0
+        for table in (ours, java):
+            later(paimon_java, table, start)
+    assert Counter(seen[ours]) == Counter(seen[java])
+    assert seen[ours] == resumed
+    assert {"+I", "+U"} == {kind for kind, *_ in seen[ours]}
+    assert max(Counter(key for _, key, _ in seen[ours]).values()) == 1
+    shown = {tuple(row) for row in paimon_java.read(ours).rows} - {*FIRST}
+    assert {row[1:] for row in seen[ours]} == shown
+
+
+@pytest.mark.parametrize("name", ["an insert is missing", "an insert is doubled", "a row after is another"])
+def test_the_gate_catches_a_wrong_changelog(name: str, paimon_java: PaimonJava, tmp_path: Path) -> None:
+    table = told(paimon_java, tmp_path / "t")
+    change, reason = CAUGHT[name]
+    with before_the_gate(table, changed(change)):
+        document = upgrade(table)
+    assert_stopped(table, document, reason)
+
+
+def test_spark_counts_wrong_changes_of_first_rows(paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path) -> None:
+    table = told(paimon_java, tmp_path / "t")
+    version = upgrade(table).committed_version
+    assert version is not None
+    report = check(CheckRequest(Address("paimon", str(table), str(table))), spark=spark)
+    assert report.status is CheckStatus.PASSED, str(report)
+    relation = open_view(Address("paimon", str(table), "t"), spark)
+    held = [relation.version(number) for number in range(version + 1)]
+    units = sorted(held[version].units)  # type: ignore[union-attr]
+    path = max(table.rglob("changelog-nk-*.parquet"), key=lambda each: each.stat().st_mtime)
+    rows = pq.read_table(path)
+    assert rows.num_rows == 13
+
+    def wrong(change: pa.Table) -> int:
+        pq.write_table(change, path, store_schema=False, store_decimal_as_integer=True)
+        return sum(relation.untold(version, version - 1, units).values())
+
+    assert wrong(rows.slice(2)) == 2
+    assert wrong(pa.concat_tables([rows, rows.slice(0, 3)])) == 3
+    assert wrong(rows) == 0

@@ -22,6 +22,7 @@ from tests.drivers.random_history import (
     plain_history,
     plain_snapshot_order_history,
     snapshot_order_history,
+    told_first_row_history,
     told_format_history,
 )
 from tests.formats.paimon.changelogs import told_by_full_seam, told_seam
@@ -105,6 +106,11 @@ def test_full_compactions_tell_streaming_readers_what_java_tells(
 @pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=4))
 def test_changelogs_by_lookup_without_vectors(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path, looked_up_history, told_by_full_seam)
+
+
+@pytest.mark.parametrize("seed", some_extended(FEWER, keep=1))
+def test_changelogs_of_first_rows(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
+    check_history(paimon_java, seed, tmp_path, told_first_row_history, told_seam)
 
 
 @pytest.mark.parametrize("seed", some_extended(FEWER, keep=2))

@@ -13,7 +13,6 @@ LOOKUP = {"bucket": "1", "changelog-producer": "lookup", "deletion-vectors.enabl
 @pytest.mark.parametrize(
     ("options", "feature"),
     [
-        ({"deletion-vectors.enabled": "false", "merge-engine": "first-row"}, "lookup with merge-engine = first-row"),
         ({"changelog-file.prefix": "../changes-"}, "changelog-file.prefix = ../changes-"),
         ({"changelog-file.prefix": ""}, "changelog-file.prefix = "),
     ],
@@ -23,7 +22,15 @@ def test_what_is_refused_of_a_changelog(options: dict[str, str], feature: str) -
         refuse_schema("shop.orders", MadeBucket({**LOOKUP, **options}).schema)
 
 
-@pytest.mark.parametrize("options", [{}, {"changelog-file.format": "Parquet"}, {"changelog-file.prefix": "c_1-"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"changelog-file.format": "Parquet"},
+        {"changelog-file.prefix": "c_1-"},
+        {"deletion-vectors.enabled": "false", "merge-engine": "first-row"},
+    ],
+)
 def test_what_is_not(options: dict[str, str]) -> None:
     refuse_schema("shop.orders", MadeBucket({**LOOKUP, **options}).schema)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from nightkeep.formats.paimon.data.columns import KIND
-from nightkeep.formats.paimon.gate.file_audit import ascending, key_faults, same, stated_faults
+from nightkeep.formats.paimon.gate.file_audit import ascending, key_faults, same, shown_faults, stated_faults
 from nightkeep.formats.paimon.metadata.changelog import changelog_rules
 from nightkeep.formats.paimon.metadata.entries import ADD
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, PaimonSnapshot
@@ -23,7 +23,9 @@ _UPDATE_BEFORE, _UPDATE_AFTER = 1, 2
 
 def changelog_file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
     """Faults of one changelog file: the order of its changes, and what metadata says of it."""
-    yield from stated_faults(storage, bucket, file, _change_faults)
+    rules = changelog_rules(bucket.schemas.current)
+    once = rules is not None and rules.of_first_rows
+    yield from stated_faults(storage, bucket, file, shown_faults if once else _change_faults)
 
 
 def _change_faults(rows: pa.Table, before: pa.Table | None, keys: Sequence[str]) -> Iterator[str]:

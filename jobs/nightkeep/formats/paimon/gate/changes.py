@@ -60,6 +60,9 @@ def _changes(
     storage: Storage, base: Bucket, candidate: Bucket, before: pl.DataFrame, after: pl.DataFrame, rules: ChangelogRules
 ) -> Iterator[pa.RecordBatch]:
     keys = list(key_columns(base))
+    if rules.of_first_rows:
+        yield from _as(storage, candidate, after.join(before, on=keys, how="anti"), kind=None)
+        return
     both = before.join(after, on=keys, how="inner", suffix=_AFTER)
     yield from _as(storage, base, before.join(after, on=keys, how="anti"), kind=_DELETE)
     yield from _as(storage, candidate, after.join(before, on=keys, how="anti"), kind=_INSERT)
@@ -141,15 +144,15 @@ def _are_in(marked: BitMap64, positions: npt.NDArray[np.int64]) -> npt.NDArray[n
     return mask(marked, int(positions.max(initial=0)) + 1)[positions]
 
 
-def _as(storage: Storage, bucket: Bucket, places: pl.DataFrame, *, kind: int) -> Iterator[pa.RecordBatch]:
-    """The rows at `places` as changes of one kind."""
-    columns = [SEQUENCE, *value_columns(bucket)]
+def _as(storage: Storage, bucket: Bucket, places: pl.DataFrame, *, kind: int | None) -> Iterator[pa.RecordBatch]:
+    """The rows at `places` as changes of one kind, or of the kinds that they are stored with."""
+    columns = [KIND, SEQUENCE, *value_columns(bucket)]
     for number, file in enumerate(bucket.files):
         at = places.filter(pl.col("file") == number)["position"].sort().to_numpy()
         for piece in PaimonFileReader(storage, bucket, file).taken(columns, at) if len(at) else ():
             for batch in piece.to_batches():
-                kinds = pa.array(np.full(batch.num_rows, kind, np.int8))
-                yield pa.RecordBatch.from_arrays([kinds, *batch.columns], names=[KIND, *batch.schema.names])
+                kinds = batch.column(KIND) if kind is None else pa.array(np.full(batch.num_rows, kind, np.int8))
+                yield batch.set_column(0, KIND, kinds)
 
 
 def _hashes(storage: Storage, bucket: Bucket, places: pl.DataFrame, columns: Sequence[str]) -> npt.NDArray[np.uint64]:

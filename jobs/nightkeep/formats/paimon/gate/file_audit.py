@@ -35,7 +35,7 @@ RowFaults = Callable[[pa.Table, pa.Table | None, Sequence[str]], Iterator[str]]
 
 def file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
     """Faults of the data file `file`: its rows, its key and sequence ranges, its statistics."""
-    faults = _shown_faults if skips_level0(bucket.schemas.current) else _row_faults
+    faults = shown_faults if skips_level0(bucket.schemas.current) else _row_faults
     yield from stated_faults(storage, bucket, file, faults)
 
 
@@ -65,7 +65,7 @@ def stated_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile, row_fa
     yield from statistic_faults(seen, bucket, file)
 
 
-def _shown_faults(rows: pa.Table, before: pa.Table | None, keys: Sequence[str]) -> Iterator[str]:
+def shown_faults(rows: pa.Table, before: pa.Table | None, keys: Sequence[str]) -> Iterator[str]:
     """Faults of rows that readers show as they are stored."""
     if bool(pc.any(pc.is_in(rows.column(KIND), pa.array(RETRACT_KINDS, pa.int8()))).as_py()):
         yield "holds retracts, which readers through vectors would show"

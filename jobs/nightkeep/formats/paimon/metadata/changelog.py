@@ -35,12 +35,14 @@ class ChangelogRules:
     """How changes are told. `silent_if_equal`: a row that is replaced by an equal one is no change.
 
     `ignored` are the columns that such a comparison leaves out. `told_from` is the lowest level whose rows streaming
-    readers know.
+    readers know. `of_first_rows`: a key is told once, by its first row and the kind that it is stored with
+    (FirstRowMergeFunctionWrapper).
     """
 
     silent_if_equal: bool
     ignored: frozenset[str]
     told_from: int
+    of_first_rows: bool = False
 
     def compared(self, schema: PaimonSchema) -> tuple[str, ...]:
         """The columns by which two rows of a key are compared, in the order of the schema."""
@@ -58,6 +60,7 @@ def changelog_rules(schema: PaimonSchema) -> ChangelogRules | None:
         silent_if_equal=option_bool(schema, "changelog-producer.row-deduplicate"),
         ignored=frozenset(ignored),
         told_from=1 if producer == LOOKUP else top_level(schema),
+        of_first_rows=keeps_first_row(schema),
     )
 
 
@@ -87,11 +90,6 @@ def changelog_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     """Features of the changelog that we do not handle, each with an advice."""
     if changelog_rules(schema) is None:
         return
-    if producer_of(schema) == LOOKUP and keeps_first_row(schema):
-        yield (
-            f"option {PRODUCER} = {LOOKUP} with merge-engine = first-row is not handled",
-            "compacting without writing that changelog would lose changes for streaming readers",
-        )
     if producer_of(schema) == FULL_COMPACTION and skips_level0(schema):
         kind = "merge-engine = first-row" if keeps_first_row(schema) else "deletion vectors"
         yield f"option {PRODUCER} = {FULL_COMPACTION} with {kind} is not handled", "Paimon does not allow it"

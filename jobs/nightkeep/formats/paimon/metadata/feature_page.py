@@ -97,7 +97,6 @@ EXAMPLES: Final = (
     Example({"changelog-producer": "of-a-later-release"}),
     Example({"changelog-producer": "full-compaction"}),
     Example({"changelog-producer": "full-compaction", "merge-engine": "first-row"}, has_vectors=False),
-    Example({**_TELLS, "merge-engine": "first-row"}, has_vectors=False),
     Example({**_TELLS, "changelog-file.format": "avro"}),
     Example({**_TELLS, "changelog-file.prefix": "a/b"}),
     Example(_TELLS, {"nested": _NESTED}),

@@ -96,6 +96,8 @@ class ChangelogWriter:
 
     def _told(self, rows: pa.Table, kinds: Kinds) -> pa.Table:
         """The rows with their kinds as changes, without those that tell nothing."""
+        if self.rules.of_first_rows:
+            return rows
         kinds, told = _without_retracts(kinds, rows.column(KIND).to_numpy())
         if self.rules.silent_if_equal:
             before = np.flatnonzero(told & (kinds == UPDATE_BEFORE))

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
@@ -33,6 +32,7 @@ from nightkeep.formats.paimon.rewrite.candidates import (
     LEVEL,
     POSITION,
     SOURCE,
+    file_places,
     level0_only,
     lowest_level_only,
     old_rows,
@@ -56,7 +56,6 @@ from nightkeep.model import Intent, Rewrite, Run, TaskCost
 from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.storage import Storage
 
-_PLACE = [SOURCE, POSITION]
 _NO_COST = TaskCost(0.0, 0.0, 0, "")
 
 
@@ -200,7 +199,10 @@ class _Work:
         rows = lowest_level_only(rows, keys)
         fresh = level0_only(rows, keys)
         if keeps_first_row(bucket.schemas.current):
-            return without_known(self.storage, bucket, rows, fresh.select(keys), below=self.task.output_level)
+            rows = without_known(self.storage, bucket, rows, fresh.select(keys), below=self.task.output_level)
+            if self.teller is not None:
+                told.add(touched_keys(rows, keys, sources, level=LEVEL, place=(SOURCE, POSITION)).without_rows())
+            return rows
         hits = self._mark(fresh.select(keys), fresh.column(SEQUENCE), replaces=not self.task.values_needed)
         if self.teller is not None:
             told.add(touched_keys(rows, keys, sources, level=LEVEL, place=(SOURCE, POSITION)).with_found(hits))
@@ -252,8 +254,7 @@ class _Work:
 
     def _newest(self, rows: pa.Table, files: ForwardFiles, *, chunk_rows: int) -> Iterator[pa.Table]:
         wanted = winners(rows, self.task.bucket, drops_retracts=self.task.drops_retracts)
-        places = rows.select(_PLACE).take(wanted)
-        return gather(files, *_places(places), starts=range(0, len(wanted), chunk_rows))
+        return gather(files, *file_places(rows, wanted), starts=range(0, len(wanted), chunk_rows))
 
     def _unexpired(self, chunks: Iterable[pa.Table]) -> Iterator[pa.Table]:
         schema, clock_ms = self.task.bucket.schemas.current, self.task.clock_ms
@@ -282,8 +283,7 @@ class _Work:
         # A chunk ends where a key ends.
         edges = np.unique(np.searchsorted(starts, np.arange(0, len(ordered), chunk_rows)))
         edges = edges[edges < len(starts)]
-        places = rows.select(_PLACE).take(ordered)
-        chunks = gather(files, *_places(places), starts=starts[edges].tolist())
+        chunks = gather(files, *file_places(rows, ordered), starts=starts[edges].tolist())
         for chunk, (first, stop) in zip(chunks, pairwise([*edges, len(starts)]), strict=True):
             own = starts[first:stop] - starts[first]
             if self.task.looks_up and (self.task.marks or not keeps_kinds):
@@ -294,7 +294,3 @@ class _Work:
 
 
 _RETRACTS = pa.array(RETRACT_KINDS, pa.int8())
-
-
-def _places(rows: pa.Table) -> tuple[npt.NDArray[np.int32], Rows]:
-    return rows.column(SOURCE).to_numpy(), rows.column(POSITION).to_numpy()

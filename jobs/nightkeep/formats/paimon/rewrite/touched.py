@@ -43,6 +43,11 @@ class Touched:
             file[at], position[at] = numbers[hit.file.name], hit.positions
         return Touched(self.keys, self.files, file, position)
 
+    def without_rows(self) -> Touched:
+        """Only the keys that had no row."""
+        none = self.file == NO_ROW
+        return Touched(self.keys.filter(pa.array(none)), self.files, self.file[none], self.position[none])
+
 
 def untouched_above(keys: pa.Table, files: Sequence[PaimonDataFile]) -> Touched:
     """Keys of which no merged file has a row that is not new."""

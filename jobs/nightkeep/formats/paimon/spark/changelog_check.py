@@ -50,11 +50,12 @@ def lifted_files(
 
 
 def untold(
-    sides: Sides, schema: T.StructType, *, keys: Sequence[str], silent: Sequence[str] | None
+    sides: Sides, schema: T.StructType, *, keys: Sequence[str], silent: Sequence[str] | None, once: bool
 ) -> Mapping[int, int]:
     """The number of changes that are missing, or that should not be there, by index of the unit.
 
     `keys` are the stored keys. Of a table that keeps equal rows `silent`, these are the columns that are compared.
+    `once`: a key is told once, with the kind that its row is stored with.
     """
     by = ["unit", *keys]
     frames = [sides.told, sides.lifted, sides.before, sides.after]
@@ -66,10 +67,11 @@ def untold(
     old, new = (
         side.where(F.col("kind").isin(*LIVE_KINDS))
         .join(touched, on=by, how="left_semi")
-        .select(*by, _row(schema).alias(name))
+        .select(*by, _row(schema).alias(name), F.col("kind").alias(f"{name}_kind"))
         for side, name in ((before, "old"), (after, "new"))
     )
-    expected = old.join(new, on=by, how="full_outer").select(*by, F.explode(_changes(schema, silent)).alias("change"))
+    changes = _first_row() if once else _changes(schema, silent)
+    expected = old.join(new, on=by, how="full_outer").select(*by, F.explode(changes).alias("change"))
     found_changes = told.select(*by, _change(F.col("kind"), _row(schema)).alias("change"))
     counted = expected.withColumn("count", F.lit(1)).union(found_changes.withColumn("count", F.lit(-1)))
     wrong = counted.groupBy(*by, "change").agg(F.sum("count").alias("count")).where(F.col("count") != 0)
@@ -85,6 +87,10 @@ def _row(schema: T.StructType) -> Column:
 
 def _change(kind: Column, row: Column) -> Column:
     return F.struct(kind.cast("int").alias("kind"), row.alias("row"))
+
+
+def _first_row() -> Column:
+    return F.array_compact(F.array(F.when(F.col("old").isNull(), _change(F.col("new_kind"), F.col("new")))))
 
 
 def _changes(schema: T.StructType, silent: Sequence[str] | None) -> Column:

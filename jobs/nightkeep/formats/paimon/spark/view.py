@@ -199,7 +199,7 @@ class PaimonView:
             ),
         )
         silent = rules.compared(self.table) if rules.silent_if_equal else None
-        counts = untold(sides, self.schema, keys=self._stored_keys(), silent=silent)
+        counts = untold(sides, self.schema, keys=self._stored_keys(), silent=silent, once=rules.of_first_rows)
         return dict.fromkeys(units, 0) | {units[place]: count for place, count in counts.items()}
 
     def _counted(self, rows: DataFrame) -> DataFrame:
