@@ -1,4 +1,4 @@
-"""Which tests `make test` leaves to `make test-extended`; CI runs both.
+"""Which tests `make test` leaves to `make test-extended`, which is run before a change is merged; CI runs `make test`.
 
 A mark `in_turn("version")` says that `make test` shows a behaviour once for each combination of the other parameters,
 with the values of `version` in turn; the combinations that are left are extended. A mark `extended` is of a whole test,
