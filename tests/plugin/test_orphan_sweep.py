@@ -115,11 +115,16 @@ def test_what_killed_writers_left_is_found_by_kind_and_age(week: Week, table: st
         }
 
 
+METADATA = ("snapshot", "manifest", "index")
+
+
 def test_nothing_else_has_moved_and_what_has_is_kept(week: Week) -> None:
     after = {path: path.read_bytes() for path in week.warehouse.rglob("*") if path.is_file()}
     gone = {path for table in TABLES.values() for path in week.old(table)}
     stay = {path for path in week.before if path not in gone and path.name != "catalog.db"}
-    assert {path for path in stay if after.get(path) != week.before[path]} == set()
+    lost = {path for path in stay if after.get(path) != week.before[path]}
+    # Of the only table with more versions than are kept, the oldest have expired.
+    assert {path for path in lost if "events_raw" not in path.parts or path.parent.name not in METADATA} == set()
     assert gone & after.keys() == set()
     put_aside = [after[path] for path in after.keys() - week.before.keys() if path.suffix == ".file"]
     assert sorted(put_aside) == sorted(week.before[path] for path in gone)
