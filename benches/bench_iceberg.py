@@ -170,7 +170,7 @@ def conversion(folder: Path, java: IcebergJava, size: Size, format_version: int)
     first, best = theirs.seconds[0] / ours.seconds[0], min(theirs.seconds) / min(ours.seconds)
     print(f"  conversion: {first:.2f} x first, {best:.2f} x best")
     _costs(ours.documents[0])
-    names = [name for name, _ in size.columns]
+    names = [column[0] for column in size.columns]
     files = files_with(made.warehouse.folder, names)
     plain = plain_cost(files, columns=names)
     cpu = dict(ours.documents[0].metrics.extra["cpu_seconds"])  # type: ignore[call-overload]
