@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +10,11 @@ from typing import Any, Final
 
 import great_expectations as gx
 from great_expectations.core.batch_definition import BatchDefinition
-from great_expectations.data_context.types.base import ProgressBarsConfig
 from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.registry import get_expectation_impl
 from pyspark.sql import DataFrame
 
-from nightkeep.checking.expectations import error_of
+from nightkeep.checking.expectations import error_of, quiet_context
 from nightkeep.model.check_values import Evidence
 from nightkeep.model.own_expectations import OwnExpectation
 from nightkeep.reports.document import CheckStatus
@@ -140,9 +138,5 @@ def _texts(value: object) -> list[str]:
 @cache
 def _rows_of_any_table() -> BatchDefinition[None]:
     """The batch definition for the rows of any table. Great Expectations would keep them in memory by itself."""
-    logging.getLogger("great_expectations").setLevel(logging.ERROR)
-    context = gx.get_context(mode="ephemeral")
-    context.enable_analytics(False)  # noqa: FBT003
-    context.variables.progress_bars = ProgressBarsConfig(globally=False)
-    source = context.data_sources.add_spark(name="rows", persist=False)
+    source = quiet_context().data_sources.add_spark(name="rows", persist=False)
     return source.add_dataframe_asset(name="rows").add_batch_definition_whole_dataframe("all")

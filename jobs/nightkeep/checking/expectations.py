@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from great_expectations.core.batch_definition import BatchDefinition
 from great_expectations.core.expectation_validation_result import ExpectationValidationResult
+from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
 from great_expectations.data_context.types.base import ProgressBarsConfig
 from great_expectations.datasource.fluent.interfaces import Batch
 from great_expectations.expectations.core.expect_column_pair_values_to_be_equal import (
@@ -143,14 +144,19 @@ KEPT: Final = (
 )
 
 
-@cache
-def _facts_of_any_table() -> BatchDefinition[None]:
-    """The batch definition for the facts of any table. Made once per process: it costs more than a validation."""
+def quiet_context() -> EphemeralDataContext:
+    """A context of Great Expectations in memory, without analytics, progress bars and warnings."""
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
     context = gx.get_context(mode="ephemeral")
     context.enable_analytics(False)  # noqa: FBT003
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
-    source = context.data_sources.add_pandas(name="facts")
+    return context
+
+
+@cache
+def _facts_of_any_table() -> BatchDefinition[None]:
+    """The batch definition for the facts of any table. Made once per process: it costs more than a validation."""
+    source = quiet_context().data_sources.add_pandas(name="facts")
     return source.add_dataframe_asset(name="facts").add_batch_definition_whole_dataframe("all")
 
 
