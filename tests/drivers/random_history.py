@@ -75,6 +75,8 @@ SMALL_NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL(5, 2)", "DOUBL
 GROUP_TYPES = ("INT", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP(3)", "DECIMAL(12, 2)", "DATE")
 RETRACTED = ("last_value", "last_non_null_value")
 UNRETRACTED = ("max", "min", "first_value", "first_non_null_value")
+# Java does not compare truth values.
+OF_TRUTHS = {"max": "bool_or", "min": "bool_and"}
 
 # No slash: lookup compaction in Paimon Java names local files after the partition, and fails.
 ODD_PARTITIONS = ("", "a=b:c d%\u00e9", "..")
@@ -359,7 +361,8 @@ def _function(
     # Small whole numbers are soon beyond their type.
     if function == "product" and text not in ("BIGINT", "DOUBLE", "FLOAT", "DECIMAL(5, 2)"):
         function = "sum"
-    options = {f"fields.{name}.aggregate-function": function}
+    named = OF_TRUTHS.get(function, function) if text == "BOOLEAN" else function
+    options = {f"fields.{name}.aggregate-function": named}
     exact = function == "product" and text not in ("DOUBLE", "FLOAT")
     if function in (*UNRETRACTED, "listagg") or exact or (ignores and random.random() < 0.2):
         options[f"fields.{name}.ignore-retract"] = "true"

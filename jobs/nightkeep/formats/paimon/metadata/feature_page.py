@@ -88,6 +88,8 @@ EXAMPLES: Final = (
     Example({**_AGGREGATES, "fields.t.aggregate-function": "nested_partial_update"}),
     Example({**_AGGREGATES, "fields.t.aggregate-function": "one-of-a-plugin"}),
     Example({**_AGGREGATES, "fields.n.aggregate-function": "bool_and"}),
+    Example({**_AGGREGATES, "fields.b.aggregate-function": "max"}, {"b": "BOOLEAN"}),
+    Example({**_AGGREGATES, "fields.a.aggregate-function": "min"}, {"a": _NESTED}),
     Example({**_AGGREGATES, "fields.d.aggregate-function": "sum"}),
     Example({**_AGGREGATES, "fields.n.aggregate-function": "listagg"}),
     Example({

@@ -102,8 +102,8 @@ def _unfit(schema: PaimonSchema, field: PaimonField, function: Function) -> str 
         return _unfit_elements(schema, field, function)
     if function in (Function.BOOL_AND, Function.BOOL_OR):
         return None if kind.root is TypeRoot.BOOLEAN else "it is of BOOLEAN columns"
-    if kind.is_nested and function in (Function.MAX, Function.MIN):
-        return "nested values have no order"
+    if function in (Function.MAX, Function.MIN):
+        return "Java's merge compares no such values" if kind.is_nested or kind.root is TypeRoot.BOOLEAN else None
     if function in _ARITHMETIC:
         fits = kind.root in NUMBERS and (kind.precision or 0) <= LONG_DIGITS
         return None if fits else f"it is of numbers, of DECIMAL up to {LONG_DIGITS} digits"
