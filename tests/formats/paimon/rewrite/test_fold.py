@@ -121,6 +121,16 @@ def bits(rows: pa.Table) -> list[tuple[str, ...]]:
     return [tuple(map(repr, one.values())) for one in rows.to_pylist()]
 
 
+ROW: dict[str, Any] = {"i": 1, "t": "a", "x": 0.25, "d": None, "b": True, "k": 7, "g": 1, "h": None}
+# A removal gives the first value that stands, but no row before it that has no sequence counts as the first.
+FIRST_OF_GROUP = MergeRules(
+    MergeEngine.PARTIAL_UPDATE,
+    {n: FieldRule(Function.LAST_NON_NULL_VALUE) for n in TYPES}
+    | {"g": FieldRule(Function.SEQUENCE, group=0), "i": FieldRule(Function.FIRST_VALUE, True, group=0)},
+    ignores_deletes=False,
+    removes_on_delete=False,
+    groups=(SequenceGroup(("g",), removes=True),),
+)
 AGGREGATE = MergeRules(MergeEngine.AGGREGATION, {n: FieldRule(FUNCTIONS[n][0]) for n in TYPES}, False, True)
 
 
@@ -140,6 +150,8 @@ def test_a_fold_is_what_java_makes_of_rows_one_by_one(keys: Keys, told: MergeRul
 
 
 @given(st.lists(st.lists(row(), min_size=1, max_size=6), max_size=5), rules())
+@example([[(INSERT, ROW | {"g": None}), (DELETE, ROW), (INSERT, ROW | {"i": None})]], FIRST_OF_GROUP)
+@example([[(INSERT, ROW | {"g": 1}), (DELETE, ROW | {"g": 2}), (INSERT, ROW | {"i": None, "g": 2})]], FIRST_OF_GROUP)
 def test_the_gate_makes_the_same_rows_by_other_means(keys: Keys, told: MergeRules) -> None:
     # The gate shows the only row of a key as it is stored.
     keys = [some for some in keys if len(some) > 1 or some[0][0] in (UPDATE_BEFORE, DELETE)]

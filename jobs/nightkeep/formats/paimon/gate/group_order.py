@@ -23,10 +23,12 @@ NO_BASE = -1
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Flags per row: those that a group takes after what it has, and those that it takes before."""
+    """Flags per row: those that a group takes after what it has, those that it takes before, and those that it took
+    before the key's base."""
 
     newer: Flags
     older: Flags
+    earlier: Flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,8 @@ class RowRoles:
     """What each row of a key is to the key's result. All arrays have one value per row.
 
     `base` is the place of the key's base, whose values stand, null or not, until later rows replace them: NO_BASE where
-    there is none. `left`: the key has a row. `taken` has the rows of each sequence group after the base, `ungrouped`
-    those of columns without a group.
+    there is none. `left`: the key has a row. `taken` has the rows of each sequence group, `ungrouped` those of columns
+    without a group.
     """
 
     base: Places
@@ -76,7 +78,8 @@ def row_roles(rows: pa.Table, keys: Places, kinds: npt.NDArray[np.int8], rules: 
     if updates:
         left &= _last(~retract, of_key, starts) != NO_BASE
     counts: Flags = (at > base[of_key]) & ~(retract & updates)
-    return RowRoles(base[of_key], left[of_key], Taken(counts, np.zeros(len(at), np.bool_)), tuple(taken))
+    ungrouped = Taken(counts, np.zeros(len(at), np.bool_), at < base[of_key])
+    return RowRoles(base[of_key], left[of_key], ungrouped, tuple(taken))
 
 
 def _last(flags: Flags, of_key: Places, starts: Places) -> Places:
@@ -108,4 +111,4 @@ class _Order:
         highest = np.maximum.accumulate(floor + level)
         before = np.maximum(np.append(NO_BASE, highest[:-1]), floor)
         newer = processed & (floor + level >= before)
-        return Taken(newer, processed & ~newer)
+        return Taken(newer, processed & ~newer, self._stands & (at < base[self._of_key]))

@@ -66,7 +66,7 @@ def merged_rows(rows: pa.Table, keys: npt.NDArray[np.int64], rules: MergeRules) 
 
 
 def _flags(group: int | None, taken: Taken) -> dict[str, npt.NDArray[np.bool_]]:
-    return {f"newer {group}": taken.newer, f"older {group}": taken.older}
+    return {f"newer {group}": taken.newer, f"older {group}": taken.older, f"earlier {group}": taken.earlier}
 
 
 def _parts(frame: pl.DataFrame, name: str, rule: FieldRule) -> pl.DataFrame:
@@ -104,7 +104,7 @@ def _place(name: str, rule: FieldRule) -> pl.Expr:
             return _last_there(newer & there & ~_RETRACT, older & there & ~_RETRACT, taken & there & back, there, base)
         case Function.FIRST_VALUE | Function.FIRST_NON_NULL_VALUE:
             able = ~_RETRACT if rule.function is Function.FIRST_VALUE else ~_RETRACT & there
-            return _first(able, newer, older, base)
+            return _first(able, newer, older, pl.col(f"earlier {rule.group}"), base)
         case Function.MAX | Function.BOOL_OR:
             return _AT.filter(stands).sort_by(pl.col(f"value {name}").filter(stands)).last()
         case function:
@@ -128,9 +128,9 @@ def _last_there(newer: pl.Expr, older: pl.Expr, back: pl.Expr, there: pl.Expr, b
     return pl.when(last > last_back).then(last).when(held_there).then(held).otherwise(pl.coalesce(filling, held))
 
 
-def _first(able: pl.Expr, newer: pl.Expr, older: pl.Expr, base: pl.Expr) -> pl.Expr:
-    """The first row that is able. It counts once: if it came before the base, no newer row does. A row that is older
-    than its group takes the place of the first."""
-    first = _AT.filter(able & (newer | older | (_AT < _BASE))).min()
+def _first(able: pl.Expr, newer: pl.Expr, older: pl.Expr, earlier: pl.Expr, base: pl.Expr) -> pl.Expr:
+    """The first row that is able. It counts once: if its group took it before the base, no newer row does. A row that
+    is older than its group takes the place of the first."""
+    first = _AT.filter(able & (newer | older | earlier)).min()
     takes = able & pl.when(first == _AT).then(newer).otherwise(older)
     return pl.coalesce(_AT.filter(takes).max(), base)
