@@ -1,14 +1,13 @@
 """Streaming readers of Paimon Java, who follow a table that Nightkeep upgrades: they see what Java would have told."""
 
 import shutil
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import Compaction, Layout, Writer
-from tests.formats.paimon.changelogs import Change, applied
-from tests.formats.paimon.followed import COLUMNS, ENGINES, created, read, write
+from tests.formats.paimon.changelogs import applied
+from tests.formats.paimon.followed import COLUMNS, ENGINES, assert_told_as_by_java, created, read, write
 from tests.formats.paimon.gate.test_sabotage import renumber
 from tests.formats.paimon.keeping import expired, live_names, names, orphans
 from tests.formats.paimon.upgrade import upgrade
@@ -23,30 +22,8 @@ OPTIONS = {
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_a_reader_that_follows_sees_the_same_as_from_java(name: str, paimon_java: PaimonJava, tmp_path: Path) -> None:
-    """One reader goes on all the time, one is stopped and resumed after every commit."""
-    ours = created(paimon_java, tmp_path / "ours", {**OPTIONS, **ENGINES[name]})
-    java = Path(shutil.copytree(ours, tmp_path / "java"))
-    going_on = {table: paimon_java.open_stream(table) for table in (ours, java)}
-    seen: dict[Path, list[Change]] = {table: list(paimon_java.follow(going_on[table]).rows) for table in (ours, java)}
-    resumed: dict[Path, list[Change]] = {table: list(rows) for table, rows in seen.items()}
-    following: dict[Path, int | None] = dict.fromkeys((ours, java), 2)
-    for number in range(1, 5):
-        full = number == 3
-        document = upgrade(ours, full=full)
-        assert document.outcome is Outcome.VERIFIED, document.reason
-        paimon_java.compact(java, Compaction(full=full, user="compactor", single_pick=True))
-        for table in (ours, java):
-            seen[table] += paimon_java.follow(going_on[table]).rows
-            step = paimon_java.changes(table, since=following[table] or 0)
-            resumed[table] += step.rows
-            following[table] = step.next
-            write(paimon_java, table, number)
-    assert Counter(seen[ours]) == Counter(seen[java])
-    assert seen[ours] == resumed[ours]
-    assert {"+I", "-U", "+U", "-D"} == {kind for kind, *_ in seen[ours]}
-    if name != "silent":
-        # What a table keeps silent about, its readers do not hold.
-        assert applied({}, seen[ours], [0]) == read(paimon_java, ours)
+    rounds = (False, False, True, False)
+    assert_told_as_by_java(paimon_java, tmp_path, OPTIONS, name, maintain=upgrade, full=rounds)
 
 
 def test_each_commit_of_a_run_tells_its_own_buckets(paimon_java: PaimonJava, tmp_path: Path) -> None:

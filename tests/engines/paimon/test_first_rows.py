@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.drivers.paimon_java import PaimonJava
-from tests.drivers.paimon_values import Compaction, Layout, Writer
-from tests.formats.paimon.changelogs import Change
+from tests.drivers.paimon_values import Layout, Writer
+from tests.formats.paimon.followed import assert_spark_counts_wrong_changes, seen_beside_java
 from tests.formats.paimon.gate.test_changes import CAUGHT, changed
 from tests.formats.paimon.gate.test_sabotage import assert_stopped, before_the_gate
 from tests.formats.paimon.upgrade import optimize, upgrade
@@ -24,7 +21,6 @@ from nightkeep.formats.paimon.rewrite import rewrite
 from nightkeep.model import Address, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports import CheckStatus
-from nightkeep.spark.view import open_view
 
 COLUMNS = [("k", "INT NOT NULL"), ("note", "STRING")]
 OPTIONS = {"bucket": "1", "write-only": "true", "merge-engine": "first-row"}
@@ -106,27 +102,13 @@ def later(paimon_java: PaimonJava, table: Path, start: int) -> None:
 
 def test_a_reader_that_follows_sees_each_key_once_as_from_java(paimon_java: PaimonJava, tmp_path: Path) -> None:
     ours = told(paimon_java, tmp_path / "ours")
-    java = Path(shutil.copytree(ours, tmp_path / "java"))
-    since = paimon_java.snapshots(ours)[-1]["id"] + 1
-    following = {table: paimon_java.open_stream(table, next=since) for table in (ours, java)}
-    seen: dict[Path, list[Change]] = {ours: [], java: []}
-    resumed, resume = list[Change](), since
-    for start in (5010, 5030, 5060):
-        document = upgrade(ours)
-        assert document.outcome is Outcome.VERIFIED, document.reason
-        paimon_java.compact(java, Compaction(user="compactor", single_pick=True))
-        for table in (ours, java):
-            seen[table] += paimon_java.follow(following[table]).rows
-        step = paimon_java.changes(ours, since=resume)
-        resumed, resume = [*resumed, *step.rows], step.next or 0
-        for table in (ours, java):
-            later(paimon_java, table, start)
-    assert Counter(seen[ours]) == Counter(seen[java])
-    assert seen[ours] == resumed
-    assert {"+I", "+U"} == {kind for kind, *_ in seen[ours]}
-    assert max(Counter(key for _, key, _ in seen[ours]).values()) == 1
-    shown = {tuple(row) for row in paimon_java.read(ours).rows} - {*FIRST}
-    assert {row[1:] for row in seen[ours]} == shown
+
+    def add(engine: PaimonJava, table: Path, number: int) -> None:
+        later(engine, table, 4990 + 20 * number)
+
+    seen = seen_beside_java(paimon_java, ours, maintain=upgrade, full=(False,) * 3, add=add)
+    assert {"+I", "+U"} == {kind for kind, *_ in seen}
+    assert sorted(row[1:] for row in seen) == sorted(tuple(row) for row in paimon_java.read(ours).rows)
 
 
 @pytest.mark.parametrize("name", ["an insert is missing", "an insert is doubled", "a row after is another"])
@@ -141,20 +123,6 @@ def test_the_gate_catches_a_wrong_changelog(name: str, paimon_java: PaimonJava, 
 def test_spark_counts_wrong_changes_of_first_rows(paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path) -> None:
     table = told(paimon_java, tmp_path / "t")
     version = upgrade(table).committed_version
-    assert version is not None
     report = check(CheckRequest(Address("paimon", str(table), str(table))), spark=spark)
     assert report.status is CheckStatus.PASSED, str(report)
-    relation = open_view(Address("paimon", str(table), "t"), spark)
-    held = [relation.version(number) for number in range(version + 1)]
-    units = sorted(held[version].units)  # type: ignore[union-attr]
-    path = max(table.rglob("changelog-nk-*.parquet"), key=lambda each: each.stat().st_mtime)
-    rows = pq.read_table(path)
-    assert rows.num_rows == 13
-
-    def wrong(change: pa.Table) -> int:
-        pq.write_table(change, path, store_schema=False, store_decimal_as_integer=True)
-        return sum(relation.untold(version, version - 1, units).values())
-
-    assert wrong(rows.slice(2)) == 2
-    assert wrong(pa.concat_tables([rows, rows.slice(0, 3)])) == 3
-    assert wrong(rows) == 0
+    assert assert_spark_counts_wrong_changes(table, version, spark).num_rows == 13

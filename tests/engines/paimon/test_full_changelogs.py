@@ -1,26 +1,31 @@
 """changelog-producer = full-compaction: streaming readers see of ours what Java would have told them."""
 
 import shutil
-from collections import Counter
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import Compaction, Layout, Writer
 from tests.formats.paimon.breaking import waiting
-from tests.formats.paimon.changelogs import Change, applied
+from tests.formats.paimon.changelogs import applied
 from tests.formats.paimon.contents import files, leftovers
-from tests.formats.paimon.followed import COLUMNS, ENGINES, created, read, write
+from tests.formats.paimon.followed import (
+    COLUMNS,
+    ENGINES,
+    assert_spark_counts_wrong_changes,
+    assert_told_as_by_java,
+    created,
+    read,
+    untold_in_spark,
+    write,
+)  # fmt: skip
 from tests.formats.paimon.gate.test_changes import AFTER, BEFORE, CAUGHT, GONE, INSERT, KIND, changed, lose_the_list
 from tests.formats.paimon.gate.test_sabotage import assert_stopped, before_the_gate
 from tests.formats.paimon.keeping import expired, live_names, names, orphans
 from tests.formats.paimon.upgrade import optimize
 
-from nightkeep.model import Address, Operation, Outcome
-from nightkeep.spark.view import open_view
+from nightkeep.model import Operation, Outcome
 
 OPTIONS = {
     "bucket": "2", "write-only": "true", "changelog-producer": "full-compaction", "snapshot.num-retained.min": "1",
@@ -53,32 +58,7 @@ def table(base: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_a_reader_that_follows_sees_the_same_as_from_java(name: str, paimon_java: PaimonJava, tmp_path: Path) -> None:
-    """One reader goes on all the time, one is stopped and resumed after every commit."""
-    ours = created(paimon_java, tmp_path / "ours", {**OPTIONS, **ENGINES[name]})
-    java = Path(shutil.copytree(ours, tmp_path / "java"))
-    going_on = {table: paimon_java.open_stream(table) for table in (ours, java)}
-    seen: dict[Path, list[Change]] = {table: list(paimon_java.follow(going_on[table]).rows) for table in (ours, java)}
-    resumed: dict[Path, list[Change]] = {table: list(rows) for table, rows in seen.items()}
-    following: dict[Path, int | None] = dict.fromkeys((ours, java), 2)
-    for number in range(1, 5):
-        document = optimize(ours, full=True)
-        assert document.outcome is Outcome.VERIFIED, document.reason
-        paimon_java.compact(java, Compaction(full=True, user="compactor", single_pick=True))
-        for table in (ours, java):
-            seen[table] += paimon_java.follow(going_on[table]).rows
-            step = paimon_java.changes(table, since=following[table] or 0)
-            resumed[table] += step.rows
-            following[table] = step.next
-        assert Counter(seen[ours]) == Counter(seen[java]), number
-        for table in (ours, java):
-            write(paimon_java, table, number)
-    assert seen[ours] == resumed[ours]
-    assert {"+I", "-U", "+U", "-D"} == {kind for kind, *_ in seen[ours]}
-    assert optimize(ours, full=True).outcome is Outcome.VERIFIED
-    if name != "silent":
-        # What a table keeps silent about, its readers do not hold.
-        last = paimon_java.follow(going_on[ours]).rows
-        assert applied({}, [*seen[ours], *last], [0]) == read(paimon_java, ours)
+    assert_told_as_by_java(paimon_java, tmp_path, OPTIONS, name, maintain=optimize, full=(True,) * 4)
 
 
 def test_rows_below_the_top_level_wait_to_be_told(paimon_java: PaimonJava, tmp_path: Path) -> None:
@@ -117,29 +97,14 @@ def test_the_gate_catches_a_changelog_that_is_not_there(table: Path) -> None:
 
 def test_spark_counts_every_wrong_change(table: Path, spark: SparkSession, paimon_java: PaimonJava) -> None:
     version = optimize(table, full=True).committed_version
-    assert version is not None
-    relation = open_view(Address("paimon", str(table), "t"), spark)
-    held = [relation.version(number) for number in range(version + 1)]
-    units = sorted(held[version].units)  # type: ignore[union-attr]
-    path = max(table.rglob("changelog-nk-*.parquet"), key=lambda each: each.stat().st_mtime)
-    rows = pq.read_table(path)
+    rows = assert_spark_counts_wrong_changes(table, version, spark)
     assert {INSERT, BEFORE, AFTER, GONE} == {*rows.column(KIND).to_pylist()}
-    assert relation.untold(version, version - 1, units) == dict.fromkeys(units, 0)
-
-    def wrong(change: pa.Table) -> int:
-        pq.write_table(change, path, store_schema=False, store_decimal_as_integer=True)
-        return sum(relation.untold(version, version - 1, units).values())
-
-    assert wrong(rows.slice(2)) == 2
-    assert wrong(pa.concat_tables([rows, rows.slice(0, 3)])) == 3
-    assert wrong(rows) == 0
     # A compaction below the top level tells nothing, and should not.
     write(paimon_java, table, 2)
     write(paimon_java, table, 3)
     minor = optimize(table).committed_version
     assert minor is not None
-    assert all(relation.version(number) is not None for number in (minor - 1, minor))
-    assert relation.untold(minor, minor - 1, units) == dict.fromkeys(units, 0)
+    assert untold_in_spark(table, minor, spark)() == 0
 
 
 def test_an_append_meanwhile_is_told_by_the_next_run(table: Path, paimon_java: PaimonJava) -> None:

@@ -1,19 +1,24 @@
 """changelog-producer = lookup without deletion vectors: readers who follow see of ours what Java would have told."""
 
 import shutil
-from collections import Counter
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import Compaction, Layout, Writer
 from tests.formats.paimon.breaking import waiting
-from tests.formats.paimon.changelogs import Change, applied
+from tests.formats.paimon.changelogs import applied
 from tests.formats.paimon.contents import files, leftovers, opened
-from tests.formats.paimon.followed import COLUMNS, ENGINES, created, read, write
+from tests.formats.paimon.followed import (
+    COLUMNS,
+    ENGINES,
+    assert_spark_counts_wrong_changes,
+    assert_told_as_by_java,
+    created,
+    read,
+    write,
+)  # fmt: skip
 from tests.formats.paimon.gate.test_changes import AFTER, BEFORE, CAUGHT, GONE, INSERT, KIND, changed, lose_the_list
 from tests.formats.paimon.gate.test_sabotage import assert_stopped, before_the_gate
 from tests.formats.paimon.upgrade import optimize
@@ -22,7 +27,6 @@ from nightkeep.checking.check import check
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports import CheckStatus
-from nightkeep.spark.view import open_view
 
 OPTIONS = {"bucket": "2", "write-only": "true", "changelog-producer": "lookup", "snapshot.num-retained.min": "1"}
 
@@ -51,32 +55,8 @@ def table(base: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_a_reader_that_follows_sees_the_same_as_from_java(name: str, paimon_java: PaimonJava, tmp_path: Path) -> None:
-    """One reader goes on all the time, one is stopped and resumed after every commit."""
-    ours = created(paimon_java, tmp_path / "ours", {**OPTIONS, **ENGINES[name]})
-    java = Path(shutil.copytree(ours, tmp_path / "java"))
-    going_on = {table: paimon_java.open_stream(table) for table in (ours, java)}
-    seen: dict[Path, list[Change]] = {table: list(paimon_java.follow(going_on[table]).rows) for table in (ours, java)}
-    resumed: dict[Path, list[Change]] = {table: list(rows) for table, rows in seen.items()}
-    following: dict[Path, int | None] = dict.fromkeys((ours, java), 2)
-    for number in range(1, 5):
-        full = number == 3
-        document = optimize(ours, full=full)
-        assert document.outcome is Outcome.VERIFIED, document.reason
-        paimon_java.compact(java, Compaction(full=full, user="compactor", single_pick=True))
-        for table in (ours, java):
-            seen[table] += paimon_java.follow(going_on[table]).rows
-            step = paimon_java.changes(table, since=following[table] or 0)
-            resumed[table] += step.rows
-            following[table] = step.next
-            write(paimon_java, table, number)
-    assert Counter(seen[ours]) == Counter(seen[java])
-    assert seen[ours] == resumed[ours]
-    assert {"+I", "-U", "+U", "-D"} == {kind for kind, *_ in seen[ours]}
-    assert optimize(ours).outcome is Outcome.VERIFIED
-    if name != "silent":
-        # What a table keeps silent about, its readers do not hold.
-        last = paimon_java.follow(going_on[ours]).rows
-        assert applied({}, [*seen[ours], *last], [0]) == read(paimon_java, ours)
+    rounds = (False, False, True, False)
+    assert_told_as_by_java(paimon_java, tmp_path, OPTIONS, name, maintain=optimize, full=rounds)
 
 
 def test_what_is_replaced_below_is_told_and_stays(table: Path, paimon_java: PaimonJava) -> None:
@@ -136,24 +116,9 @@ def test_an_older_row_that_wins_is_written_and_proven(
     assert _is_sound(table, document.committed_version, spark)
 
 
-def test_spark_counts_every_wrong_change(table: Path, spark: SparkSession, paimon_java: PaimonJava) -> None:
-    version = optimize(table).committed_version
-    assert version is not None
-    relation = open_view(Address("paimon", str(table), "t"), spark)
-    held = [relation.version(number) for number in range(version + 1)]
-    units = sorted(held[version].units)  # type: ignore[union-attr]
-    path = max(table.rglob("changelog-nk-*.parquet"), key=lambda each: each.stat().st_mtime)
-    rows = pq.read_table(path)
+def test_spark_counts_every_wrong_change(table: Path, spark: SparkSession) -> None:
+    rows = assert_spark_counts_wrong_changes(table, optimize(table).committed_version, spark)
     assert {INSERT, BEFORE, AFTER, GONE} == {*rows.column(KIND).to_pylist()}
-    assert relation.untold(version, version - 1, units) == dict.fromkeys(units, 0)
-
-    def wrong(change: pa.Table) -> int:
-        pq.write_table(change, path, store_schema=False, store_decimal_as_integer=True)
-        return sum(relation.untold(version, version - 1, units).values())
-
-    assert wrong(rows.slice(2)) == 2
-    assert wrong(pa.concat_tables([rows, rows.slice(0, 3)])) == 3
-    assert wrong(rows) == 0
 
 
 def test_an_append_meanwhile_is_told_by_the_next_run(table: Path, paimon_java: PaimonJava) -> None:
