@@ -17,10 +17,11 @@ from nightkeep.errors import MissingFile
 from nightkeep.formats.paimon.commit.append_conflicts import append_conflict
 from nightkeep.formats.paimon.commit.changelog import write_changelog
 from nightkeep.formats.paimon.commit.index_manifest import index_records
-from nightkeep.formats.paimon.metadata.entries import ADD, DELETE, read_list
+from nightkeep.formats.paimon.commit.manifest_merging import ManifestAccess, merged_manifests
+from nightkeep.formats.paimon.metadata.entries import ADD, DELETE, read_list, read_manifest
 from nightkeep.formats.paimon.metadata.manifests import ManifestWriter
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
-from nightkeep.formats.paimon.metadata.own_commits import EXPIRY_CLOCK
+from nightkeep.formats.paimon.metadata.own_commits import EXPIRY_CLOCK, MERGED_PARENT, merged_parent
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.row_changes import stated_changes
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors
@@ -49,12 +50,17 @@ def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite[B
     naming, edits = PaimonNaming(run), [rewrite.edit for rewrite in rewrites]
     writer = ManifestWriter(storage, parent, naming)
     entries = [entry for edit in edits for entry in _entries(edit)]
-    base = writer.manifest_list([*parent.base_manifests, *parent.delta_manifests])
+    before = [*parent.base_manifests, *parent.delta_manifests]
+    merged = merged_manifests(
+        before, parent.schema, ManifestAccess(lambda meta: read_manifest(storage, meta).records, writer.manifest)
+    )
+    base = writer.manifest_list(merged)
     delta = writer.manifest_list([writer.manifest(entries)] if entries else [])
     records = index_records(parent, edits)
     index = None if records is None else writer.index_manifest(records)
     now_ms = not_ahead(run.now_ms, storage, f"manifest/{base.name}")
-    raw = _snapshot_json(storage, parent, entries, edits=edits, run=replace(run, now_ms=now_ms)) | {
+    said = {} if merged == before else {MERGED_PARENT: parent.identity.commit}
+    raw = _snapshot_json(storage, parent, entries, edits=edits, run=replace(run, now_ms=now_ms), said=said) | {
         "baseManifestList": base.name, "baseManifestListSize": base.bytes,
         "deltaManifestList": delta.name, "deltaManifestListSize": delta.bytes,
         **write_changelog(writer, edits),
@@ -117,7 +123,7 @@ def undermined(storage: Storage, candidate: Candidate) -> str | None:
 def parent_of(storage: Storage, ours: PaimonSnapshot) -> tuple[VersionIdentity | None, str | None]:
     """The snapshot below one of our commits, None if it is gone; and why it is not our parent, None if it is.
 
-    Our base list names exactly the manifests of our parent.
+    Our base list names exactly the manifests of our parent, unless it has merged some: then we say which it is.
     """
     number = ours.version - 1
     name, staged = f"snapshot/snapshot-{number}", f"snapshot {number}, which it was staged on"
@@ -126,12 +132,18 @@ def parent_of(storage: Storage, ours: PaimonSnapshot) -> tuple[VersionIdentity |
     except MissingFile:
         is_older_left = any(older < number for older in snapshot_ids(storage))
         return None, f"{staged}, was rolled back while it was committed" if is_older_left else None
-    raw = parse_snapshot(data, subject=name)
+    found = digest_of(data)
+    said = merged_parent(ours.raw)
+    is_parent = _is_base(storage, data, ours) if said is None else said == found
+    why = None if is_parent else f"{staged}, was replaced while it was committed"
+    return VersionIdentity(number, found), why
+
+
+def _is_base(storage: Storage, data: bytes, ours: PaimonSnapshot) -> bool:
+    raw = parse_snapshot(data, subject=f"snapshot {ours.version - 1}")
     lists = (read_list(storage, str(raw[key])) for key in ("baseManifestList", "deltaManifestList"))
     below = [record["_FILE_NAME"] for container in lists for record in container.records]
-    is_parent = below == [record["_FILE_NAME"] for record in ours.base_manifests]
-    why = None if is_parent else f"{staged}, was replaced while it was committed"
-    return VersionIdentity(number, digest_of(data)), why
+    return below == [record["_FILE_NAME"] for record in ours.base_manifests]
 
 
 def visible(storage: Storage, candidate: Candidate) -> bool:
@@ -231,8 +243,15 @@ def _entries(edit: BucketEdit) -> Iterable[Record]:
 
 
 def _snapshot_json(
-    storage: Storage, parent: PaimonSnapshot, entries: Sequence[Record], *, edits: Sequence[BucketEdit], run: Run
+    storage: Storage,
+    parent: PaimonSnapshot,
+    entries: Sequence[Record],
+    *,
+    edits: Sequence[BucketEdit],
+    run: Run,
+    said: Mapping[str, str],
 ) -> dict[str, object]:
+    """`said`: properties of our own."""
     counts = {ADD: 0, DELETE: 0}
     for entry in entries:
         counts[entry["_KIND"]] += entry["_FILE"]["_ROW_COUNT"]
@@ -246,7 +265,7 @@ def _snapshot_json(
     }  # fmt: skip
     raw |= _carried_statistics(storage, parent) | _sequence_property(parent, entries)
     stated = stated_changes([edit.intent for edit in edits])
-    properties = {**_properties(raw), **_properties(stated), **_clock(edits)}
+    properties = {**_properties(raw), **_properties(stated), **_clock(edits), **said}
     return raw | stated | ({"properties": properties} if properties else {})
 
 

@@ -150,8 +150,10 @@ class PaimonFileStats:
 
 
 def level_stats_mode(schema: PaimonSchema, level: int) -> str:
-    """The mode of a level's files, for columns without a mode of their own."""
+    """The mode of a level's files, for columns without a mode of their own. Without keys, levels have none."""
     table = schema.options.get("metadata.stats-mode", "truncate(16)")
+    if not schema.primary_keys:
+        return table
     return option_map(schema, "metadata.stats-mode.per.level").get(str(level), table)
 
 
