@@ -129,12 +129,16 @@ def test_only_the_partitions_that_changed_are_asked(
 def test_an_unknown_column_is_refused_when_the_table_is_planned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = policy(expectation("compound_columns_to_be_unique", column_list=["user_id", "user_idd"]))
-    file = policy_file(tmp_path, NAMES["delta"], settings, monkeypatch)
+    asked = expectation("compound_columns_to_be_unique", column_list=["user_id", "user_idd"])
+    file = policy_file(tmp_path, NAMES["delta"], policy(asked), monkeypatch)
     (done,) = nightkeep.plan(NAMES["delta"], policy=file).documents
     assert done.outcome is Outcome.REFUSED
     place = f"{file}:6: tables[0].expectations[0].kwargs.column_list"
     assert f"{place}: expected a column of the table, found 'user_idd'; did you mean user_id?" in str(done.reason)
+    file = policy_file(tmp_path, NAMES["delta"], "check: {keys: [click_idd]}", monkeypatch)
+    (done,) = nightkeep.plan(NAMES["delta"], policy=file).documents
+    assert done.outcome is Outcome.REFUSED
+    assert "check.keys: expected a column of the table, found 'click_idd'; did you mean click_id?" in str(done.reason)
 
 
 # ---- answers ----

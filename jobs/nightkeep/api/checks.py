@@ -37,7 +37,7 @@ def check(
     request = CheckRequest(
         address=chosen.address, version=version, base_version=base,
         byte_budget=chosen.settings.check.byte_budget, join_budget=chosen.settings.check.join_budget, commit_user=None,
-        evidence=chosen.settings.check.evidence,
+        evidence=chosen.settings.check.evidence, keys=chosen.settings.check.keys,
     )  # fmt: skip
     with start_engine(chosen, master, spark) as engine:
         report = engine.checker().check(request, spark=engine.spark())

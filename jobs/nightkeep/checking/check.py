@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from nightkeep.checking.evidence import without_values
 from nightkeep.checking.expectations import FactRow, expect
+from nightkeep.checking.unique_keys import distinct_keys, shared, told_keys
 from nightkeep.checking.unit_fingerprints import UnitFacts, compare_rows, measure
 from nightkeep.checking.unit_sample import bytes_of, sample
 from nightkeep.errors import NightkeepError, RefusedTable, UsageError
@@ -66,6 +67,7 @@ _LONGEST: Final = 500
 
 PUBLISHED, WHOLE = "published", "whole"
 _NOT_JOINED: Final = "rows are joined where their hashes differ, and none do; check.join_budget asks for more"
+_SHARED: Final = "rows of the version before share keys as well"
 _SILENT: Final = {
     "missing": _NOT_JOINED,
     "extra": _NOT_JOINED,
@@ -103,7 +105,7 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
     published, whole = _comparisons(relation, base, parent, target, chosen)
     joined = sample(chosen, base, target, request.join_budget) if request.join_budget is not None else ()
     with planned_for(spark, base.rows_listed + parent.rows_listed + 2 * target.rows_listed):
-        report = _compared(relation, (published, whole), target, joined)
+        report = _compared(relation, (published, whole), target, joined, told_keys(relation, request.keys))
     if request.evidence is Evidence.KEYS:
         report = replace(report, differences=without_values(report.differences, relation.keys))
     # If the version was removed during the check, its files are missing, and a difference proves nothing.
@@ -111,8 +113,10 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
     identity = None if target.identity is None else str(target.identity)
     if gone:
         return _replaced(gone)
-    coverage = _coverage(relation, base, target, touched, chosen, joined)
-    return replace(report, coverage=coverage, identity=identity, compared=_named(parent, target))
+    coverage = [_coverage(relation, base, target, touched, chosen, joined), report.coverage]
+    return replace(
+        report, coverage="; ".join(filter(None, coverage)), identity=identity, compared=_named(parent, target)
+    )
 
 
 def _named(parent: TableVersion, target: TableVersion) -> ComparedVersions:
@@ -192,13 +196,16 @@ def _comparisons(
 
 
 def _compared(
-    relation: TableView, comparisons: Sequence[_Comparison], target: TableVersion, joined: Sequence[UnitKey]
-) -> CheckReport:
+    relation: TableView, comparisons: Sequence[_Comparison], target: TableVersion, joined: Sequence[UnitKey],
+    keys: Sequence[str],
+) -> CheckReport:  # fmt: skip
     """The verdict on both comparisons. Rows of `joined` units are compared in the first one, even if sums agree."""
     rows: list[FactRow] = []
     differences: list[UnitDifference] = []
-    silent = relation.silent
-    for comparison, before, after in _measured(relation, comparisons, target):
+    silent = {**_SILENT, **relation.silent, **({"distinct_keys": _SHARED} if keys else {})}
+    coverage = ""
+    for comparison, before, after in _measured(relation, comparisons, target, keys):
+        coverage = coverage or shared(keys, before.values())
         unequal = [unit for unit in comparison.units if before[unit].content != after[unit].content]
         equal = [unit for unit in joined if comparison.name == PUBLISHED and unit not in unequal]
         samples = compare_rows(relation, comparison.base, comparison.candidate, [*unequal, *equal])
@@ -208,15 +215,17 @@ def _compared(
             _fact_row(comparison, unit, before[unit], after[unit], samples.get(unit), promises="unsound" not in silent)
             for unit in comparison.units
         ]
-    results, validation = expect([*rows, _version_row(target)], {**_SILENT, **silent}, version=target.number)
-    return CheckReport(_status(results), "", results=results, differences=tuple(differences), validations=validation)
+    results, validation = expect([*rows, _version_row(target)], silent, version=target.number)
+    return CheckReport(
+        _status(results), coverage, results=results, differences=tuple(differences), validations=validation
+    )
 
 
 _Facts = Mapping[UnitKey, UnitFacts]
 
 
 def _measured(
-    relation: TableView, comparisons: Sequence[_Comparison], target: TableVersion
+    relation: TableView, comparisons: Sequence[_Comparison], target: TableVersion, keys: Sequence[str]
 ) -> Iterator[tuple[_Comparison, _Facts, _Facts]]:
     """Each comparison with the facts of its sides; the first one also with what the version states wrongly."""
     published, *others = comparisons
@@ -225,7 +234,7 @@ def _measured(
     with ThreadPoolExecutor(max_workers=2) as threads:
         states = (relation.misstated, relation.untold)
         wrong = [threads.submit(state, target.number, target.parent, published.units) for state in states]
-        measured = measure(relation, sides)
+        measured = measure(relation, sides, keys=keys)
         misstated, untold = (each.result() for each in wrong)
     compared = (replace(published, misstated=misstated, untold=untold), *others)
     yield from zip(compared, measured[::2], measured[1::2], strict=True)
@@ -248,7 +257,7 @@ def _fact_row(
         candidate_order=None if after.order is None else f"{after.order:016x}",
         missing=None if difference is None else difference.missing_count,
         extra=None if difference is None else difference.extra_count,
-        distinct_keys=after.keys,
+        distinct_keys=distinct_keys(before, after),
         expected_rows=comparison.rows[unit],
         unsound=after.unsound if promises else None,
         misstated=comparison.misstated.get(unit),

@@ -79,7 +79,7 @@ def _opinion(version: int | None, document: RunDocument, policy: EffectivePolicy
         byte_budget=policy.settings.check.byte_budget // len(_versions(document)),
         commit_user=commit_user(run_token(document.run_id, document.operation)),
         known=tuple(_known(version, document)), join_budget=policy.settings.check.join_budget,
-        evidence=policy.settings.check.evidence,
+        evidence=policy.settings.check.evidence, keys=policy.settings.check.keys,
     )  # fmt: skip
     report = engine.checker().check(request, spark=engine.spark())
     reader = policy.settings.check.reader

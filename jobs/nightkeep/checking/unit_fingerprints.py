@@ -31,7 +31,8 @@ _LOW_BITS = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class UnitFacts:
-    """The facts of one side of one unit. `keys`: the number of distinct keys, None if keys were not counted.
+    """The facts of one side of one unit. `keys`: the number of distinct keys, nulls counted as values; None if keys were
+    not counted.
     `unsound`: rows that the format promises a reader never to meet. `order`: a sum of hashes of rows with their places,
     None where no order is promised."""
 
@@ -45,36 +46,41 @@ Measured = tuple[Side, Sequence[UnitKey]]
 """One version in one view, and the units of it that are measured."""
 
 
-def measure(relation: TableView, sides: Sequence[Measured]) -> Sequence[Mapping[UnitKey, UnitFacts]]:
+def measure(
+    relation: TableView, sides: Sequence[Measured], *, keys: Sequence[str] = ()
+) -> Sequence[Mapping[UnitKey, UnitFacts]]:
     """For each of `sides` the facts of its units; zero for a unit without rows and for one that the version does not
-    have. One Spark query measures all of them."""
-    frames = [_grouped(relation, side, units, number) for number, (side, units) in enumerate(sides) if units]
-    nothing = [UnitFacts(keys=None if _has_unique_keys(relation, side) else 0) for side, _ in sides]
+    have. One Spark query measures all of them. `keys` are counted in a table whose readers merge by none."""
+    counted = [_counted_keys(relation, side, keys) for side, _ in sides]
+    frames = [
+        _grouped(relation, side, units, number, counted[number]) for number, (side, units) in enumerate(sides) if units
+    ]
+    nothing = [UnitFacts(keys=0 if names else None) for names in counted]
     found = [dict.fromkeys(units, nothing[number]) for number, (_, units) in enumerate(sides)]
     # A side without files has no places.
     union = partial(DataFrame.unionByName, allowMissingColumns=True)
     for row in reduce(union, frames).collect() if frames else ():
         side, units = sides[row["side"]]
-        found[row["side"]][units[row["unit"]]] = _facts(row.asDict(), unique=_has_unique_keys(relation, side))
+        found[row["side"]][units[row["unit"]]] = _facts(row.asDict(), has_keys=bool(counted[row["side"]]))
     return found
 
 
-def _grouped(relation: TableView, side: Side, units: Sequence[UnitKey], number: int) -> DataFrame:
-    """One row per unit with rows: its index, row count, sums of hashes, keys if they are counted, and `number`."""
-    keys = {f"key{i}": _exact(relation.schema, name) for i, name in enumerate(relation.keys)}
-    unique = _has_unique_keys(relation, side)
-    payload = _digests(relation.schema) | ({} if unique else keys)
-    rows = relation.rows(side, units, payload=payload)
-    names = [*_SEEDS, *([_ORDER] if "place" in rows.columns else [])]
-    hashed = rows.withColumn(_ORDER, F.xxhash64(*_SEEDS, "place")) if _ORDER in names else rows
-    grouped = hashed.groupBy("unit", *([] if unique else keys)).agg(*_sums(names))
-    counted = grouped.withColumn("keys", F.lit(0)) if unique else grouped.groupBy("unit").agg(*_total_sums(names))
+def _grouped(relation: TableView, side: Side, units: Sequence[UnitKey], number: int, names: Sequence[str]) -> DataFrame:
+    """One row per unit with rows: its index, row count, sums of hashes, distinct keys of columns `names`, and `number`."""
+    keys = {f"key{i}": _exact(relation.schema, name) for i, name in enumerate(names)}
+    rows = relation.rows(side, units, payload=_digests(relation.schema) | keys)
+    sums = [*_SEEDS, *([_ORDER] if "place" in rows.columns else [])]
+    hashed = rows.withColumn(_ORDER, F.xxhash64(*_SEEDS, "place")) if _ORDER in sums else rows
+    grouped = hashed.groupBy("unit", *keys).agg(*_sums(sums))
+    counted = grouped.groupBy("unit").agg(*_total_sums(sums)) if keys else grouped.withColumn("keys", F.lit(0))
     return counted.withColumn("side", F.lit(number))
 
 
-def _has_unique_keys(relation: TableView, side: Side) -> bool:
-    """Whether keys need not be counted: a merge leaves one row per key."""
-    return side.view is View.MERGED or not relation.keys
+def _counted_keys(relation: TableView, side: Side, keys: Sequence[str]) -> Sequence[str]:
+    """The columns whose values are counted. A merge leaves one row per key, so that there is nothing to count."""
+    if not relation.keys:
+        return keys
+    return () if side.view is View.MERGED else relation.keys
 
 
 def compare_rows(
@@ -149,10 +155,10 @@ def _total_sums(names: Sequence[str]) -> list[Column]:
     return [F.count(F.lit(1)).alias("keys"), *(F.sum(name).alias(name) for name in counts)]
 
 
-def _facts(row: Mapping[str, int], *, unique: bool) -> UnitFacts:
+def _facts(row: Mapping[str, int], *, has_keys: bool) -> UnitFacts:
     content = Fingerprint(row["rows"], *(_whole(row, name) for name in _SEEDS))
     order = None if row.get(f"{_ORDER}_high") is None else _whole(row, _ORDER)
-    return UnitFacts(content, None if unique else row["keys"], row["unsound"], order)
+    return UnitFacts(content, row["keys"] if has_keys else None, row["unsound"], order)
 
 
 def _whole(row: Mapping[str, int], name: str) -> int:

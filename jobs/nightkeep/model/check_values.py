@@ -29,7 +29,8 @@ class CheckRequest:
     of none.
     `commit_user` is the committer's name in the run's own commit. If the version has another committer, our version was
     replaced. The same holds if a version that is read differs from the one in `known` with its number.
-    `evidence`: what the report holds of rows that differ.
+    `evidence`: what the report holds of rows that differ. `keys`: columns that no two rows of a unit are to share;
+    without them, those that the table declares.
     """
 
     address: Address
@@ -40,6 +41,7 @@ class CheckRequest:
     commit_user: str | None = None
     known: tuple[VersionIdentity, ...] = ()
     evidence: Evidence = Evidence.KEYS
+    keys: tuple[str, ...] = ()
 
 
 class ReaderName(StrEnum):

@@ -10,7 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from nightkeep.model import Operation, VerifyLevel, Writers
 from nightkeep.model.check_values import Evidence, ReaderName
@@ -57,6 +57,11 @@ class Check(_Block):
         default=None,
         description="Join rows of a rotating share of units, of this many bytes, even where sums of hashes agree. "
         "null: join rows only where they differ.",
+    )
+    keys: tuple[StrictStr, ...] = Field(
+        default=(),
+        description="Columns that identify a row of a table whose format merges no keys: no two rows of a partition "
+        "share them. none: those that the table declares, which are the identifier fields of Iceberg.",
     )
     reader: ReaderName | None = Field(
         default=None,

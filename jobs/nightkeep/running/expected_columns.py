@@ -1,8 +1,9 @@
-"""The expectations of a policy and a table's columns -> RefusedTable for a column that the table has not."""
+"""Columns that a policy names in expectations and keys, and a table's columns -> RefusedTable for a column that the table has not."""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 
 from nightkeep.errors import RefusedTable
 from nightkeep.policy import EffectivePolicy
@@ -11,17 +12,23 @@ from nightkeep.protocol import OpenTable, Snapshot
 
 def require_expected_columns(policy: EffectivePolicy, table: OpenTable, base: Snapshot) -> None:
     """Only the table tells its columns, so that an unknown one is found when it is planned and not in the policy."""
-    asked = policy.own_request(())
-    if asked is None or table.reading is None:
+    named = [*_named(policy)]
+    if not named or table.reading is None:
         return
     names = table.reading.columns(base).names
-    for each in asked.expectations:
+    for place, column in named:
+        if column not in names:
+            nearest = difflib.get_close_matches(column, names, n=1)
+            raise RefusedTable(
+                policy.address.name, f"{place}: expected a column of the table, found {column!r}",
+                f"did you mean {nearest[0]}?" if nearest else f"it has {', '.join(names)}",
+            )  # fmt: skip
+
+
+def _named(policy: EffectivePolicy) -> Iterator[tuple[str, str]]:
+    """Columns, each with the place in the policy that names it."""
+    yield from (("check.keys", column) for column in policy.settings.check.keys)
+    asked = policy.own_request(())
+    for each in () if asked is None else asked.expectations:
         for argument, columns in each.columns.items():
-            for column in columns:
-                if column not in names:
-                    nearest = difflib.get_close_matches(column, names, n=1)
-                    place = each.places.get(argument, each.name)
-                    raise RefusedTable(
-                        policy.address.name, f"{place}: expected a column of the table, found {column!r}",
-                        f"did you mean {nearest[0]}?" if nearest else f"it has {', '.join(names)}",
-                    )  # fmt: skip
+            yield from ((each.places.get(argument, each.name), column) for column in columns)

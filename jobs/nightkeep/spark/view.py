@@ -77,7 +77,8 @@ class Side:
 
 
 class TableView(Protocol):
-    """One table on Spark. `keys`: the key columns within a unit. `published`: the view of readers.
+    """One table on Spark. `keys`: the key columns within a unit, by which readers merge. `declared_keys`: columns that
+    the table says to identify a row, although nothing enforces it. `published`: the view of readers.
 
     `notes`: sentences on what Spark cannot compare exactly.
     """
@@ -87,6 +88,9 @@ class TableView(Protocol):
 
     @property
     def keys(self) -> tuple[str, ...]: ...
+
+    @property
+    def declared_keys(self) -> tuple[str, ...]: ...
 
     @property
     def published(self) -> View: ...

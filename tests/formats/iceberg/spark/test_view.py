@@ -134,6 +134,13 @@ def test_statistics_that_java_wrote_hold(name: str, known_table: Made, spark: Sp
     assert relation.misstated(version.number, nothing.number, sorted(version.units)) == dict.fromkeys(version.units, 0)
 
 
+@pytest.mark.parametrize(("name", "keys"), [("history_v2", ("id",)), ("positions", ())])
+def test_identifier_fields_are_declared_keys(
+    name: str, keys: tuple[str, ...], known_table: Made, spark: SparkSession
+) -> None:
+    assert opened(spark, known_table(name)).declared_keys == keys
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_read_is_refused_by_name(name: str, known_table: Made, spark: SparkSession) -> None:
     with pytest.raises(RefusedTable, match=REFUSED[name]):

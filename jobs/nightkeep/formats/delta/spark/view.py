@@ -65,6 +65,9 @@ class DeltaView:
         """None: Delta promises no column to be unique."""
         return ()
 
+    declared_keys: Final[tuple[str, ...]] = ()
+    """None: the log has no constraint of this kind (PROTOCOL.md, "Table Features")."""
+
     @property
     def notes(self) -> tuple[str, ...]:
         return ()
@@ -72,7 +75,7 @@ class DeltaView:
     @property
     def silent(self) -> Mapping[str, str]:
         return {
-            "distinct_keys": "Delta promises no column to be unique",
+            "distinct_keys": "Delta promises no column to be unique, and check.keys names none",
             "unsound": "a value of a Delta table is stored in one place, which nothing else could contradict",
             "untold": "nothing tells streaming readers of a commit that changes no row",
         }

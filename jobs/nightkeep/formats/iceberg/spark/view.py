@@ -79,13 +79,21 @@ class IcebergView:
         return ()
 
     @property
+    def declared_keys(self) -> tuple[str, ...]:
+        """The identifier fields (spec, "Identifier Field IDs"); none if one of them lies in a struct."""
+        schema = self._schema.current
+        names = [schema.find_column_name(number) for number in sorted(schema.identifier_field_ids)]
+        columns = {field.name for field in schema.fields}
+        return tuple(name for name in names if name) if columns.issuperset(names) else ()
+
+    @property
     def notes(self) -> tuple[str, ...]:
         return ()
 
     @property
     def silent(self) -> Mapping[str, str]:
         always = {
-            "distinct_keys": "Iceberg promises no column to be unique",
+            "distinct_keys": "the table has no identifier fields, and check.keys names no columns",
             "untold": "nothing tells streaming readers of a commit that changes no row",
         }
         if IcebergColumns(self._schema).identities:

@@ -36,6 +36,7 @@ class AppendView:
     compares_with_parent: Final = True
     """Appends of others are visible at once, so only the version directly before a commit can be compared with it."""
     keys: Final[tuple[str, ...]] = ()
+    declared_keys: Final[tuple[str, ...]] = ()
 
     def __init__(self, address: Address, spark: SparkSession) -> None:
         self._spark, self._versions = spark, PaimonVersions(address, spark)

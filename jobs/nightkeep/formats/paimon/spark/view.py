@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import and_
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -27,10 +28,7 @@ from nightkeep.formats.paimon.metadata.merge_engine import (
 )
 from nightkeep.formats.paimon.metadata.record_expiry import record_age
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors, keeps_first_row, skips_level0
-from nightkeep.formats.paimon.metadata.snapshot import (
-    Bucket,
-    PaimonDataFile,
-)
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.spark.append_view import AppendView
 from nightkeep.formats.paimon.spark.changelog_check import Sides, lifted_files, untold
 from nightkeep.formats.paimon.spark.data_files import (
@@ -85,6 +83,8 @@ class PaimonView:
     @property
     def keys(self) -> tuple[str, ...]:
         return self.table.trimmed_keys
+
+    declared_keys: Final[tuple[str, ...]] = ()
 
     @property
     def published(self) -> View:

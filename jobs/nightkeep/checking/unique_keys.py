@@ -1,0 +1,40 @@
+"""Columns that identify a row, where readers merge by none -> what the check may expect of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from nightkeep.checking.unit_fingerprints import UnitFacts
+from nightkeep.errors import UsageError
+from nightkeep.spark.view import TableView
+
+
+def told_keys(relation: TableView, named: Sequence[str]) -> tuple[str, ...]:
+    """The columns `named` by the policy, or those that the table declares; none where readers merge by keys anyhow.
+
+    Raises UsageError for a name that is no column of the table.
+    """
+    if relation.keys:
+        return ()
+    columns = relation.schema.fieldNames()
+    for name in named:
+        if name not in columns:
+            raise UsageError(f"check.keys: expected columns of the table ({', '.join(columns)}), found {name!r}")
+    return tuple(named) or relation.declared_keys
+
+
+def distinct_keys(before: UnitFacts, after: UnitFacts) -> int | None:
+    """The number of keys that the rows of a unit should be; None where rows of the version before shared keys as well:
+    nothing enforces such keys, and a rewrite keeps what is there."""
+    return None if _is_shared(before) else after.keys
+
+
+def shared(keys: Sequence[str], facts: Collection[UnitFacts]) -> str:
+    """A sentence on the units whose rows shared `keys` before; empty if there are none."""
+    found = [each for each in facts if keys and _is_shared(each)]
+    rows = sum(each.content.rows - (each.keys or 0) for each in found)
+    return f"in {len(found)} units, {rows:,} rows repeated {', '.join(keys)} before as well" if found else ""
+
+
+def _is_shared(facts: UnitFacts) -> bool:
+    return facts.keys is not None and facts.keys != facts.content.rows
