@@ -31,10 +31,9 @@ _LOW_BITS = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class UnitFacts:
-    """The facts of one side of one unit. `keys`: the number of distinct keys, nulls counted as values; None if keys were
-    not counted.
-    `unsound`: rows that the format promises a reader never to meet. `order`: a sum of hashes of rows with their places,
-    None where no order is promised."""
+    """The facts of one side of one unit. `keys`: the number of distinct keys, with null as a value, None if keys were
+    not counted. `unsound`: rows that the format promises a reader never to meet. `order`: a sum of hashes of rows with
+    their places, None where no order is promised."""
 
     content: Fingerprint = field(default_factory=Fingerprint)
     keys: int | None = None
@@ -60,13 +59,13 @@ def measure(
     # A side without files has no places.
     union = partial(DataFrame.unionByName, allowMissingColumns=True)
     for row in reduce(union, frames).collect() if frames else ():
-        side, units = sides[row["side"]]
-        found[row["side"]][units[row["unit"]]] = _facts(row.asDict(), has_keys=bool(counted[row["side"]]))
+        number, (_, units) = row["side"], sides[row["side"]]
+        found[number][units[row["unit"]]] = _facts(row.asDict(), has_keys=bool(counted[number]))
     return found
 
 
 def _grouped(relation: TableView, side: Side, units: Sequence[UnitKey], number: int, names: Sequence[str]) -> DataFrame:
-    """One row per unit with rows: its index, row count, sums of hashes, distinct keys of columns `names`, and `number`."""
+    """One row per unit with rows: its index, row count, sums of hashes, keys of the columns `names`, and `number`."""
     keys = {f"key{i}": _exact(relation.schema, name) for i, name in enumerate(names)}
     rows = relation.rows(side, units, payload=_digests(relation.schema) | keys)
     sums = [*_SEEDS, *([_ORDER] if "place" in rows.columns else [])]

@@ -1,4 +1,4 @@
-"""Columns that a policy names in expectations and keys, and a table's columns -> RefusedTable for a column that the table has not."""
+"""Columns that a policy names for its check, and those of a table -> RefusedTable for one that the table has not."""
 
 from __future__ import annotations
 
