@@ -22,6 +22,7 @@ from tests.drivers.random_history import (
     plain_history,
     plain_snapshot_order_history,
     snapshot_order_history,
+    told_element_history,
     told_first_row_history,
     told_format_history,
 )
@@ -117,3 +118,9 @@ def test_changelogs_of_first_rows(seed: int, paimon_java: PaimonJava, tmp_path: 
 def test_changelogs_in_files_of_other_formats(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     seam = told_seam if seed % 2 else told_by_full_seam
     check_history(paimon_java, seed, tmp_path, told_format_history, seam)
+
+
+@pytest.mark.parametrize("seed", some_extended(FEWER, keep=1))
+def test_changelogs_of_nested_columns(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
+    seam = told_seam if seed % 2 else told_by_full_seam
+    check_history(paimon_java, seed, tmp_path, told_element_history, seam)

@@ -12,10 +12,20 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tests.drivers.paimon_java import PaimonJava
-from tests.drivers.paimon_values import MERGE_ON_READ, Layout, Row, Scan
-from tests.formats.paimon.upgrade import upgrade
+from tests.drivers.paimon_values import MERGE_ON_READ, Layout, Row, Scan, Writer
+from tests.formats.paimon.changelogs import applied
+from tests.formats.paimon.followed import (
+    Maintain,
+    assert_spark_counts_wrong_changes,
+    seen_beside_java,
+    untold_in_spark,
+)
+from tests.formats.paimon.gate.test_changes import AFTER, KIND, changed
+from tests.formats.paimon.gate.test_sabotage import assert_stopped, before_the_gate
+from tests.formats.paimon.upgrade import optimize, upgrade
 from tests.support.extended import some_extended
 
+import nightkeep
 from nightkeep.checking.check import check
 from nightkeep.formats.paimon.data import columns
 from nightkeep.formats.paimon.data.nested_columns import conformed
@@ -161,3 +171,64 @@ def test_a_value_that_is_lost_on_the_way_is_not_published(
     with monkeypatch.context() as patch:
         patch.setattr(rewrite, "gather", shortened)
         assert upgrade(table).outcome is Outcome.MISMATCH
+
+
+CHANGES: Mapping[str, tuple[Maintain, Mapping[str, str]]] = {
+    "by lookup, with vectors": (upgrade, {"changelog-producer": "lookup", "deletion-vectors.enabled": "true"}),
+    "by lookup": (optimize, {"changelog-producer": "lookup", "file.format": "orc"}),
+    "by full compaction": (
+        optimize,
+        {"changelog-producer": "full-compaction", "merge-engine": "partial-update", "ignore-delete": "true",
+         "num-sorted-run.compaction-trigger": "2"},
+    ),
+    "silent": (
+        upgrade,
+        {"changelog-producer": "lookup", "deletion-vectors.enabled": "true",
+         "changelog-producer.row-deduplicate": "true",
+         "changelog-producer.row-deduplicate-ignore-fields": "numbers,amounts,bag,place,stops"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", some_extended(CHANGES, keep=2))
+def test_streaming_readers_are_told_nested_values(
+    name: str, paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path
+) -> None:
+    maintain, options = CHANGES[name]
+    table = tmp_path / "ours"
+    paimon_java.create(table, Layout(COLUMNS, ["k"], options={"bucket": "1", "write-only": "true", **options}))
+    paimon_java.write(table, [row("+I", k, 1) for k in range(60)], Writer(user="writer"))
+
+    def add(engine: PaimonJava, table: Path, number: int) -> None:
+        kinds = ["-D" if k % 6 == number else "+U" for k in range(100)]
+        rows = [row(kinds[k], k, 1 + number) for k in range(20 * number, 20 * number + 40)]
+        engine.write(table, rows, Writer(user="writer"))
+
+    seen = seen_beside_java(paimon_java, table, maintain=maintain, full=(name == "by full compaction",) * 3, add=add)
+    assert nightkeep.read(f"paimon:{table}", incremental="changelog", since=1).read_all().num_rows == len(seen)
+    deletes = {"-D"} if name != "by full compaction" else set()
+    assert {kind for kind, *_ in seen} == {"+I", "-U", "+U"} | deletes
+    if name != "silent":
+        shown = {(each[0],): tuple(each) for each in paimon_java.read(table).rows}
+        assert applied({}, seen, [0]) == shown
+    version = int(paimon_java.snapshots(table)[-1]["id"])
+    if options.get("file.format") != "orc":
+        assert_spark_counts_wrong_changes(table, version, spark)
+    else:
+        assert untold_in_spark(table, version, spark)() == 0
+
+
+def another_element(rows: pa.Table) -> pa.Table:
+    """Of the first row after an update, another element of an array."""
+    values = rows.column("numbers").to_pylist()
+    place = next(n for n, kind in enumerate(rows.column(KIND).to_pylist()) if kind == AFTER and values[n])
+    values[place] = [*values[place][:-1], 99]
+    field = rows.schema.field("numbers")
+    return rows.set_column(rows.column_names.index("numbers"), field, pa.array(values, field.type))
+
+
+def test_the_gate_catches_a_nested_value_that_is_told_wrongly(paimon_java: PaimonJava, tmp_path: Path) -> None:
+    table = made(paimon_java, tmp_path / "t", {"changelog-producer": "lookup"}, rows=60)
+    with before_the_gate(table, changed(another_element)):
+        document = upgrade(table)
+    assert_stopped(table, document, "changes for streaming readers")

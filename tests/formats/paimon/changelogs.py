@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.drivers.history import History, Step
+from tests.drivers.history import History, Step, rows_by_key
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import JavaFile
 from tests.formats.paimon.two_compactions import compaction_seam
@@ -48,9 +48,7 @@ def applied(rows: Mapping[Key, Change], changes: Sequence[Change], at: Sequence[
 def told_seam(engine: PaimonJava, history: History, past: Sequence[Step], copies: Copies) -> list[str]:
     """How Java's compaction and our upgrade differ, changes that they tell included."""
     differences = upgrade_seam(engine, history, past, copies)
-    names = [name for name, _ in history.layout.columns]
-    at = [names.index(name) for name in history.layout.primary_keys]
-    return [*differences, *changelog_differences(engine, copies.base, copies.java, copies.ours, at=at)]
+    return [*differences, *changelog_differences(engine, history, copies)]
 
 
 def told_by_full_seam(engine: PaimonJava, history: History, past: Sequence[Step], copies: Copies) -> list[str]:
@@ -58,18 +56,17 @@ def told_by_full_seam(engine: PaimonJava, history: History, past: Sequence[Step]
 
     Where ours takes all runs and Java's does not, Java tells nothing: its copy is then compacted in full as well."""
     differences = compaction_seam(engine, history, past, copies)
+    return [*differences, *changelog_differences(engine, history, copies)]
+
+
+def changelog_differences(engine: PaimonJava, history: History, copies: Copies) -> Iterator[str]:
+    java, ours = copies.java, copies.ours
     names = [name for name, _ in history.layout.columns]
     at = [names.index(name) for name in history.layout.primary_keys]
-    return [*differences, *changelog_differences(engine, copies.base, copies.java, copies.ours, at=at)]
-
-
-def changelog_differences(
-    engine: PaimonJava, base: Path, java: Path, ours: Path, *, at: Sequence[int]
-) -> Iterator[str]:
-    since = newest(engine, base)
-    theirs, mine = (engine.changes(table, since=since + 1).rows for table in (java, ours))
+    since = newest(engine, copies.base)
+    theirs, mine = (in_one_order(history, engine.changes(table, since=since + 1).rows) for table in (java, ours))
     left, right = changes_by_key(theirs, at), changes_by_key(mine, at)
-    shown = {tuple(row[i] for i in at): tuple(row) for row in engine.read(java).rows}
+    shown = rows_by_key(history, engine.read(java).rows)
     differ = {key for key in left.keys() | right.keys() if left.get(key) != right.get(key)}
     lies = {key for key in differ if _contradicts(left.get(key), right.get(key), shown.get(key))}
     wrong = differ - lies
@@ -89,6 +86,15 @@ def changelog_differences(
         elif few and not lies:
             for pair in zip(*(files.get(place, ()) for files in places), strict=True):
                 yield from (f"statistics of changelog of bucket {place}: {each}" for each in _statistics_differ(*pair))
+
+
+def in_one_order(history: History, changes: Sequence[Change]) -> Sequence[Change]:
+    """The changes, with elements in an order of ours where they have none."""
+    found = []
+    for kind, *values in changes:
+        (row,) = rows_by_key(history, [tuple(values)]).values()
+        found.append((kind, *row))
+    return found
 
 
 def _contradicts(theirs: Sequence[Change] | None, ours: Sequence[Change] | None, shown: Change | None) -> bool:
