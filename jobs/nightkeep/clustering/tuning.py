@@ -61,3 +61,5 @@ PIECE_BYTES: Final = 8 << 20
 """Rows that travel as one piece: each passes through Spark's heap whole."""
 LEAST_SOURCES: Final = 16
 """What a unit is read by at least, files permitting, so that many cores have work and end at about the same time."""
+LEAST_SOURCE_BYTES: Final = 32 << 20
+"""No more sources or parts than of this size: half a CPU second of work, where Spark takes 0.05 for the task."""

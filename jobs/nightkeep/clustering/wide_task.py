@@ -16,7 +16,15 @@ from nightkeep.clustering.rewrite_tasks import ClusterTask, replaced
 from nightkeep.clustering.sizing import file_count, is_gone, total_live_bytes
 from nightkeep.clustering.sorting import keyed, one_chunk, ordered_bucket
 from nightkeep.clustering.spill import by_bucket
-from nightkeep.clustering.tuning import BUCKET_FILL, KEY_BYTES, LEAST_SOURCES, PIECE_BYTES, SAMPLE_ROWS, SOURCE_BYTES
+from nightkeep.clustering.tuning import (
+    BUCKET_FILL,
+    KEY_BYTES,
+    LEAST_SOURCE_BYTES,
+    LEAST_SOURCES,
+    PIECE_BYTES,
+    SAMPLE_ROWS,
+    SOURCE_BYTES,
+)
 from nightkeep.kernels.arrow_buffers import Words
 from nightkeep.model import Rewrite, Run
 from nightkeep.protocol import Bound, OpenWide, OpenWideWrites, Wide, WideWrites
@@ -34,13 +42,15 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """How rows are split: keys in `between` separate the buckets, and each part has `buckets` consecutive ones.
+    """How rows are split: keys in `between` separate the buckets. A part is `files` consecutive files of `buckets`
+    consecutive buckets each; the last part may have fewer.
 
     A task holds at most `rows_bytes` of rows at once.
     """
 
     ranges: Ranges
     between: Words
+    files: int
     buckets: int
     rows_bytes: int
 
@@ -66,11 +76,12 @@ def wide_writes(storage: Storage) -> OpenWideWrites[E]:
 
 
 def as_wide(task: ClusterTask[F, W, E]) -> OpenWide:
-    """The wide task: sources are tuples of files of at most about SOURCE_BYTES; each part becomes one file."""
+    """The wide task: sources are tuples of files, and parts become files, of about SOURCE_BYTES or one larger file."""
     files = [file for file in task.inputs.files if not is_gone(file)]
-    most = min(SOURCE_BYTES, sum(file.bytes for file in files) // LEAST_SOURCES)
+    size = sum(file.bytes for file in files)
+    most = min(SOURCE_BYTES, max(LEAST_SOURCE_BYTES, size // LEAST_SOURCES))
     sources = tuple(_sources(files, most))
-    return cast(OpenWide, Wide(task, sources, file_count(total_live_bytes(files), task.target_bytes)))
+    return cast(OpenWide, Wide(task, sources, -(-_written(task) // max(1, most // task.target_bytes))))
 
 
 def survey(storage: Storage, asked: Wide[ClusterTask[F, W, E], tuple[F, ...]], files: tuple[F, ...]) -> Survey:
@@ -86,13 +97,13 @@ def survey(storage: Storage, asked: Wide[ClusterTask[F, W, E], tuple[F, ...]], f
 
 def ranged(asked: Wide[ClusterTask[F, W, E], tuple[F, ...]], surveys: Sequence[Survey]) -> RangedTask[F, W, E]:
     """Cut ranges by all surveys, into buckets that the task of a part can sort in memory."""
-    sorting = asked.task.sorting
+    sorting, files = asked.task.sorting, _written(asked.task)
     size = sum(each.rows * (each.row_bytes + KEY_BYTES) for each in surveys)
-    buckets = int(size / asked.parts / (sorting.rows_bytes * BUCKET_FILL)) + 1
+    buckets = int(size / files / (sorting.rows_bytes * BUCKET_FILL)) + 1
     ranges = Ranges.of(sorting.clustering, sorting.paths, [(each.sample, each.rows) for each in surveys])
     sample = ranges.keys(pa.concat_tables([each.sample for each in surveys]), 0)
-    between = splitters(sample, asked.parts * buckets)
-    return RangedTask(asked.task, Cuts(ranges, between, buckets, sorting.rows_bytes))
+    between = splitters(sample, files * buckets)
+    return RangedTask(asked.task, Cuts(ranges, between, -(-files // asked.parts), buckets, sorting.rows_bytes))
 
 
 def scatter(
@@ -105,18 +116,26 @@ def scatter(
         keys = cuts.ranges.keys(some, first_row)
         for bucket, part in by_bucket(keyed(some, keys), buckets_of(keys, cuts.between, first_row)):
             for batch in part.to_batches(max(1, int(PIECE_BYTES * part.num_rows / max(1, part.nbytes)))):
-                yield bucket // cuts.buckets, bucket, batch
+                yield bucket // (cuts.files * cuts.buckets), bucket, batch
         first_row += some.num_rows
 
 
 def gather(
     storage: Storage, ranged: RangedTask[F, W, E], part: int, rows: Iterator[tuple[int, pa.RecordBatch]], run: Run
 ) -> Rewrite[E]:
-    """Write the one file of a part. The edit of the first part removes all files that the task replaces."""
-    task, inputs = ranged.task, ranged.task.inputs
+    """Write the files of a part. The edit of the first part removes all files that the task replaces."""
+    task, cuts, inputs = ranged.task, ranged.cuts, ranged.task.inputs
     writer = inputs.clusterer(storage, run, task.clustering)
-    files = writer.write(_gathered(ranged.cuts, rows), rows_per_file=sys.maxsize)
+    files: list[W] = []
+    for _, some in groupby(rows, key=lambda piece: piece[0] // cuts.buckets):
+        files += writer.write(_gathered(cuts, some), rows_per_file=sys.maxsize)
     return replaced(inputs, files, removed=inputs.files if part == 0 else ())
+
+
+def _written(task: ClusterTask[F, W, E]) -> int:
+    """The number of files to write."""
+    files = [file for file in task.inputs.files if not is_gone(file)]
+    return file_count(total_live_bytes(files), task.target_bytes)
 
 
 def _columns(task: ClusterTask[F, W, E]) -> Sequence[str]:
@@ -124,7 +143,7 @@ def _columns(task: ClusterTask[F, W, E]) -> Sequence[str]:
 
 
 def _gathered(cuts: Cuts, pieces: Iterator[tuple[int, pa.RecordBatch]]) -> Iterator[pa.Table]:
-    """The rows of one part in order, without keys. Its pieces must come by ascending bucket."""
+    """The rows of one file in order, without keys. Its pieces must come by ascending bucket."""
     for _, some in groupby(pieces, key=lambda piece: piece[0]):
         yield from ordered_bucket(cuts.ranges, [batch for _, batch in some])
 

@@ -32,7 +32,6 @@ _ROWS_PER_BATCH: Final = ("spark.sql.execution.arrow.maxRecordsPerBatch", "4")
 """A row of the shuffle is a piece of up to megabytes. Spark's default of 10,000 rows would not fit into a worker."""
 _NO_ROWS_PLACE: Final = -(1 << 62)
 """A place below that of every piece, for rows which say that a part exists or that a source cannot be read."""
-_WIRE: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class SparkExchange:
@@ -144,7 +143,7 @@ def _arrived(rows: Iterator[_Moved]) -> Iterator[Piece]:
 
 def _to_stream(rows: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema, options=_WIRE) as writer:
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_batch(rows)
     return sink.getvalue().to_pybytes()
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic
+from itertools import accumulate
+from typing import Final, Generic
 
 import pyarrow as pa
 
@@ -13,6 +15,10 @@ from nightkeep.model import Plan, Rewrite, Run
 from nightkeep.protocol import E, OpenWide, S, T, Table, U, Wide, WideWrites
 from nightkeep.protocol.wide import C, G, Q, V
 from nightkeep.tasks import CostMeter, Exchange, Mapper, Piece, inline_exchange
+
+ROUND_PARTS: Final = 64
+"""Wide tasks go through the exchange together up to this many parts, so that cores do not wait for each task's last
+source and last part. A part is about a file of the target size; the rows of a round are on Spark's local disks."""
 
 
 def execute(
@@ -27,21 +33,41 @@ def execute(
     wide = [task for task in tasks if isinstance(task, Wide)]
     plain = [task for task in tasks if not isinstance(task, Wide)]
     done = mapper(_RewriteTask(table.rewrite, run), plain, label="rewrite") if plain else []
-    for task in wide:
+    for some in _rounds(wide):
         if table.wide is None:
-            raise TypeError(f"{table.address}: expected no wide task, found {task!r:.80}")
-        done += _exchanged(table.wide, task, run, mapper=mapper, exchange=exchange)
+            raise TypeError(f"{table.address}: expected no wide task, found {some[0]!r:.80}")
+        done += _exchanged(table.wide, some, run, mapper=mapper, exchange=exchange)
     return tuple(done)
 
 
+def _rounds(tasks: Sequence[OpenWide]) -> Iterator[tuple[OpenWide, ...]]:
+    """The tasks in order, as many together as have ROUND_PARTS parts; at least one."""
+    some: list[OpenWide] = []
+    for task in tasks:
+        if some and sum(each.parts for each in some) + task.parts > ROUND_PARTS:
+            yield tuple(some)
+            some = []
+        some.append(task)
+    if some:
+        yield tuple(some)
+
+
 def _exchanged(
-    writes: WideWrites[C, Q, V, G, E], task: Wide[C, Q], run: Run, *, mapper: Mapper, exchange: Exchange
+    writes: WideWrites[C, Q, V, G, E], tasks: Sequence[Wide[C, Q]], run: Run, *, mapper: Mapper, exchange: Exchange
 ) -> Sequence[Rewrite[E]]:
     """Survey all sources in parallel, compute the ranges, then read all sources and write all ranges in parallel."""
-    surveys = mapper(_SurveyTask(writes.survey, task), task.sources, label="survey")
-    ranged = writes.ranged(task, surveys)
-    scatter, gather = _ScatterTask(writes.scatter, ranged), _GatherTask(writes.gather, ranged, run)
-    return exchange(scatter, gather, task.sources, parts=task.parts, label="rewrite")
+    sources = [_SourceOf(number, source) for number, task in enumerate(tasks) for source in task.sources]
+    surveys = mapper(_SurveyTask(writes.survey, tuple(tasks)), sources, label="survey")
+    ends = tuple(accumulate(len(task.sources) for task in tasks))
+    ranged = tuple(
+        writes.ranged(task, surveys[end - len(task.sources) : end]) for task, end in zip(tasks, ends, strict=True)
+    )
+    firsts = tuple(accumulate((task.parts for task in tasks), initial=0))
+    scatter, gather = (
+        _ScatterTask(writes.scatter, ranged, firsts),
+        _GatherTask(writes.gather, ranged, firsts, run),
+    )
+    return exchange(scatter, gather, sources, parts=firsts[-1], label="rewrite")
 
 
 def _own_attempt(run: Run) -> Run:
@@ -62,32 +88,48 @@ class _RewriteTask(Generic[T, E]):
 
 
 @dataclass(frozen=True, slots=True)
+class _SourceOf(Generic[Q]):
+    """A source of the task with this number in its round."""
+
+    number: int
+    source: Q
+
+
+@dataclass(frozen=True, slots=True)
 class _SurveyTask(Generic[C, Q, V]):
     survey: Callable[[Wide[C, Q], Q], V]
-    task: Wide[C, Q]
+    tasks: tuple[Wide[C, Q], ...]
 
-    def __call__(self, source: Q) -> V:
-        return self.survey(self.task, source)
+    def __call__(self, item: _SourceOf[Q]) -> V:
+        return self.survey(self.tasks[item.number], item.source)
 
 
 @dataclass(frozen=True, slots=True)
 class _ScatterTask(Generic[G, Q]):
-    scatter: Callable[[G, Q], Iterator[tuple[int, int, pa.RecordBatch]]]
-    ranged: G
+    """`firsts` has the number of each task's first part in its round, and then of all parts."""
 
-    def __call__(self, source: Q) -> Iterator[Piece]:
-        for part, place, rows in self.scatter(self.ranged, source):
-            yield Piece(part, place, rows)
+    scatter: Callable[[G, Q], Iterator[tuple[int, int, pa.RecordBatch]]]
+    ranged: tuple[G, ...]
+    firsts: tuple[int, ...]
+
+    def __call__(self, item: _SourceOf[Q]) -> Iterator[Piece]:
+        first = self.firsts[item.number]
+        for part, place, rows in self.scatter(self.ranged[item.number], item.source):
+            yield Piece(first + part, place, rows)
 
 
 @dataclass(frozen=True, slots=True)
 class _GatherTask(Generic[G, E]):
+    """`firsts` as in _ScatterTask."""
+
     gather: Callable[[G, int, Iterator[tuple[int, pa.RecordBatch]], Run], Rewrite[E]]
-    ranged: G
+    ranged: tuple[G, ...]
+    firsts: tuple[int, ...]
     run: Run
 
     def __call__(self, part: int, pieces: Iterator[Piece]) -> Rewrite[E]:
         meter = CostMeter()
+        number = bisect_right(self.firsts, part) - 1
         rows = ((piece.place, piece.rows) for piece in pieces)
-        rewrite = self.gather(self.ranged, part, rows, _own_attempt(self.run))
+        rewrite = self.gather(self.ranged[number], part - self.firsts[number], rows, _own_attempt(self.run))
         return replace(rewrite, cost=meter.cost())

@@ -21,6 +21,8 @@ from nightkeep.model import Clustering, Curve, Request
 from nightkeep.protocol import Wide
 from nightkeep.spark.exchange import SparkExchange
 from nightkeep.spark.session import SparkMapper
+from nightkeep.stages import execute
+from nightkeep.tasks import inline_exchange
 
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("day", pa.string())])
 
@@ -43,7 +45,7 @@ def lake(folder: Path, rows: int, files: int = 6) -> Lake:
 def asked(found: Lake, files: int, **more: Any) -> Request:
     size = sum(file.bytes for file in found.files) // files
     clustering = Clustering(("a", "ts"), Curve.HILBERT)
-    return request(clustering=clustering, target_bytes=size, **{"wide_bytes": 0, **more})
+    return request(clustering=clustering, **{"target_bytes": size, "wide_bytes": 0, **more})
 
 
 def skipping(found: Lake) -> list[float]:
@@ -51,7 +53,8 @@ def skipping(found: Lake) -> list[float]:
     return [skipped_share(each, queries_of(each)) for each in bounds.values()]
 
 
-def test_the_plan_says_which_path_and_why(tmp_path: Path) -> None:
+def test_the_plan_says_which_path_and_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wide_task, "SOURCE_BYTES", 1)
     found = lake(tmp_path, 1_000)
     live = 1_000 - 56
     (unit,) = found.plan(asked(found, 4)).units
@@ -111,6 +114,39 @@ def test_rows_within_a_part_are_in_order(tmp_path: Path, monkeypatch: pytest.Mon
     values.sort(key=lambda column: max((v for v in column if v is not None), default=-1))
     every = [-1 if value is None else value for column in values for value in column]
     assert every == sorted(every)
+
+
+def test_small_parts_are_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = lake(tmp_path, 6_000)
+    size = sum(file.bytes for file in found.files) // 10
+    monkeypatch.setattr(wide_task, "SOURCE_BYTES", 4 * size)
+    (unit,) = found.plan(asked(found, 10)).units
+    (task,) = unit.tasks
+    assert isinstance(task, Wide) and task.parts == 3
+    before = found.rows()
+    found.run(asked(found, 10))
+    assert found.rows() == before and 8 <= len(found.files) <= 11
+    assert min(skipping(found)) > 0.3
+
+
+@pytest.mark.parametrize("parts", [1, 7, 64])
+def test_units_go_together_or_apart(tmp_path: Path, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wide_task, "SOURCE_BYTES", 1)
+    monkeypatch.setattr(execute, "ROUND_PARTS", parts)
+    found = Lake(tmp_path / "t", SCHEMA, ["day"])
+    for number, day in enumerate("xyz"):
+        found.append(rows_of(1_000, number), files=3, partition={"day": day})
+    before, size = found.rows(), found.files[0].bytes
+    calls = []
+
+    def exchange(*scattered: Any, **settings: Any) -> list[Any]:
+        calls.append(settings["parts"])
+        return inline_exchange(*scattered, **settings)
+
+    found.run(asked(found, 9, target_bytes=size), exchange=exchange)
+    assert found.rows() == before and len(found.snapshot.units) == 3
+    assert calls == {1: [3, 3, 3], 7: [6, 3], 64: [9]}[parts]
+    assert all(len(unit.files) == 3 for unit in found.snapshot.units)
 
 
 def test_a_source_that_cannot_be_read_ends_the_run(tmp_path: Path) -> None:
