@@ -119,6 +119,14 @@ def test_several_operations_are_a_list_as_the_command_prints_it(door: Door) -> N
     door.agrees(plans.to_json(), "plan", door.other, "--operation", both[0], "--operation", both[1])
 
 
+def test_the_engine_is_told_how_large_the_table_is(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[int]()
+    monkeypatch.setattr(Engine, "__exit__", lambda engine, *_: told.append(engine.stored_bytes or 0))
+    stored = sum(file.stat().st_size for file in (door.ours / "clicks").rglob("*.parquet"))
+    nightkeep.run(door.table, operation="optimize", full=True, no_check=True, reports=door.reports)
+    assert len(told) == 1 and 0 < told[0] <= stored
+
+
 def test_a_run_a_statement_and_their_history(door: Door) -> None:
     runs = nightkeep.run(door.table, operation="optimize", full=True, no_check=True, reports=door.reports)
     assert runs.outcome == "verified" and runs[0].committed_version is not None

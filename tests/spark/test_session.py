@@ -4,6 +4,7 @@ import io
 import os
 import re
 import sys
+import threading
 import zipimport
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from rich.console import Console
 
 from nightkeep.errors import CorruptMetadata, NightkeepError, RefusedTable, UsageError
 from nightkeep.spark.package import package_zip
-from nightkeep.spark.session import SparkMapper, spark_session, warm_up
+from nightkeep.spark.session import SparkMapper, importing, spark_session, warm_up
 
 
 def test_results_come_back_in_the_order_of_the_items(spark: SparkSession) -> None:
@@ -156,6 +157,18 @@ def test_a_session_that_is_given_is_used_and_has_its_settings_back(spark: SparkS
     assert spark.conf.get("spark.sql.shuffle.partitions") == before
     assert spark.range(3).count() == 3
     spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_modules_are_imported_in_a_thread_that_ends_with_the_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "imported_meanwhile.py").write_text("import threading\nBY = threading.current_thread().name\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    # Whoever needs the missing one gets the error.
+    with importing(["imported_meanwhile", "no_such_module"]):
+        pass
+    assert sys.modules.pop("imported_meanwhile").BY == "nightkeep-imports"
+    assert "nightkeep-imports" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_the_zip_for_executors_holds_an_importable_package(tmp_path: Path) -> None:

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from nightkeep.spark.settings import defaults, driver_memory, is_local, said_by_deployment, said_by_file
+from nightkeep.spark.settings import (
+    FEW_BYTES,
+    defaults,
+    driver_memory,
+    is_local,
+    jvm_of_few_bytes,
+    said_by_deployment,
+    said_by_file,
+)
 
 GIB = 1 << 30
 CLUSTER = "spark://master:7077"
@@ -80,3 +88,29 @@ def test_arguments_of_pyspark_stand_above_the_file(tmp_path: Path) -> None:
     assert said_by_deployment(environ) == {
         "spark.driver.memory": "7g", "spark.app.name": "file", "spark.x": "a b", "spark.cores.max": "3",
     }  # fmt: skip
+
+
+FEW, MANY = FEW_BYTES, FEW_BYTES + 1
+
+
+def test_a_session_that_reads_few_bytes_has_a_jvm_that_is_quick_to_start() -> None:
+    assert "Serial" in jvm_of_few_bytes("local[2]", FEW, {}, {})["spark.driver.extraJavaOptions"]
+    assert jvm_of_few_bytes("local[2]", MANY, {}, {}) == jvm_of_few_bytes("local[2]", None, {}, {}) == {}
+    # On a cluster, the driver only coordinates, and may do so for long.
+    assert jvm_of_few_bytes(CLUSTER, FEW, {}, {}) == {}
+
+
+@pytest.mark.parametrize("name", ["spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"])
+def test_a_jvm_with_settings_of_its_own_keeps_them(name: str) -> None:
+    assert jvm_of_few_bytes("local[2]", FEW, {name: "-XX:+UseG1GC"}, {}) == {}
+
+
+@pytest.mark.parametrize("name", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"])
+def test_a_jvm_with_variables_of_its_own_keeps_them(name: str) -> None:
+    assert jvm_of_few_bytes("local[2]", FEW, {}, {name: "-XX:+UseG1GC"}) == {}
+    assert jvm_of_few_bytes("local[2]", FEW, {}, {name: ""}) != {}
+
+
+def test_java_options_of_the_command_line_are_the_drivers() -> None:
+    environ = {"PYSPARK_SUBMIT_ARGS": "--driver-java-options '-XX:+UseG1GC -Da=b' pyspark-shell"}
+    assert said_by_deployment(environ) == {"spark.driver.extraJavaOptions": "-XX:+UseG1GC -Da=b"}

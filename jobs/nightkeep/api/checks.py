@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nightkeep.api.place import find_place, start_engine
-from nightkeep.errors import EvidenceError, RefusedTable, UsageError
+from nightkeep.errors import EvidenceError, NightkeepError, RefusedTable, UsageError
 from nightkeep.formats import open_table
 from nightkeep.model.check_values import READS, CheckRequest
 from nightkeep.other_readers.agreement import with_other_reader
@@ -39,10 +39,12 @@ def check(
         byte_budget=chosen.settings.check.byte_budget, join_budget=chosen.settings.check.join_budget, commit_user=None,
         evidence=chosen.settings.check.evidence, keys=chosen.settings.check.keys,
     )  # fmt: skip
-    with start_engine(chosen, master, spark) as engine:
-        report = engine.checker().check(request, spark=engine.spark())
+    with start_engine(chosen, master, spark, checks=True) as engine:
+        engine.stored_bytes = _size(chosen, version)
+        session = engine.spark()
+        report = engine.checker().check(request, spark=session)
         asked = chosen.own_request(() if version is None else ((version, None),))
-        own = None if asked is None else engine.own_expectations().expect_own(asked, spark=engine.spark())
+        own = None if asked is None else engine.own_expectations().expect_own(asked, spark=session)
     if other is not None:
         report = with_other_reader(report, chosen.address, other, byte_budget=request.byte_budget)
     return report if own is None else with_own_report(report, own)
@@ -57,6 +59,14 @@ def diff(
     _require_versions(chosen, {"--version": version, "--other": other})
     with start_engine(chosen, master, spark) as engine:
         return engine.differ().diff(chosen.address, version, other, spark=engine.spark())
+
+
+def _size(chosen: EffectivePolicy, version: int | None) -> int | None:
+    """The size of the version. None if it cannot be read: the check says why."""
+    with suppress(NightkeepError, OSError):
+        table = open_table(chosen.address)
+        return sum((table.snapshot() if version is None else table.snapshot(version)).sizes.bytes)
+    return None
 
 
 def _other_reader(chosen: EffectivePolicy, said: str | None) -> OtherReader | None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nightkeep.groups.run_group import check_table, run_table
+from nightkeep.model import Run
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import CheckStatus, Expectations, RunDocument, store_or_say
-from nightkeep.running.run_operation import RunOrder
+from nightkeep.running.planned_work import Reader, Reading
+from nightkeep.running.run_operation import RunOrder, read_table
 from nightkeep.spark.engine import Engine
 
 
@@ -16,7 +18,7 @@ def run_and_check(chosen: EffectivePolicy, order: RunOrder, engine: Engine, *, c
 
     Raises UsageError for an invalid request. Every other ending is in the document.
     """
-    document = run_table(chosen, order, engine)
+    document = run_table(chosen, order, engine, reader=_reader(engine))
     stored, _ = store_or_say(document, order.reports)
     if checks and document.committed_version is not None:
         stored, _ = store_or_say(check_table(document, chosen, order.reports, engine=engine), order.reports)
@@ -26,3 +28,15 @@ def run_and_check(chosen: EffectivePolicy, order: RunOrder, engine: Engine, *, c
         skipped = Expectations(CheckStatus.SKIPPED, reason=why)
         stored, _ = store_or_say(replace(document, expectations=skipped), order.reports)
     return stored
+
+
+def _reader(engine: Engine) -> Reader:
+    """Reads the table, and tells the engine how large the version is."""
+
+    def reader(policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: bool) -> Reading:
+        reading = read_table(policy, order, run, plans=plans)
+        if reading.planned is not None:
+            engine.stored_bytes = sum(reading.planned.base.sizes.bytes)
+        return reading
+
+    return reader

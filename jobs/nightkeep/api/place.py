@@ -44,9 +44,11 @@ def find_place(policy: str | Path | None, reports: str | Path | None) -> Place:
     return Place(loaded, str(reports or os.environ.get("NIGHTKEEP_REPORTS") or beside))
 
 
-def start_engine(chosen: EffectivePolicy, master: str, spark: SparkSession | None) -> Engine:
+def start_engine(
+    chosen: EffectivePolicy, master: str, spark: SparkSession | None, *, checks: bool = False
+) -> Engine:  # fmt: skip
     """The engine of one call. Spark starts only when there is work for it."""
-    return Engine(master=master, task_memory_bytes=chosen.settings.task_memory, spark=spark)
+    return Engine(master=master, task_memory_bytes=chosen.settings.task_memory, spark=spark, checks=checks)
 
 
 def name_run(run_id: str | None) -> str:

@@ -146,7 +146,7 @@ def update(
 def _changed(
     chosen: EffectivePolicy, order: RunOrder, master: str, spark: SparkSession | None, *, checks: bool
 ) -> RunDocument:
-    with start_engine(chosen, master, spark) as engine:
+    with start_engine(chosen, master, spark, checks=checks and not order.dry_run) as engine:
         if order.dry_run:
             return run_operation(chosen, order, mapper=engine.mapper, exchange=engine.exchange)
         return run_and_check(chosen, order, engine, checks=checks)
@@ -199,6 +199,6 @@ def _run(
 ) -> tuple[RunDocument, ...]:  # fmt: skip
     name = name_run(how.run_id)
     checks = chosen.settings.check.enabled and not how.no_check
-    with start_engine(chosen, how.master, how.spark) as engine:
+    with start_engine(chosen, how.master, how.spark, checks=checks) as engine:
         orders = [RunOrder(each, name, place.reports, asked=how.asked) for each in operations]
         return tuple(run_and_check(chosen, order, engine, checks=checks) for order in orders)

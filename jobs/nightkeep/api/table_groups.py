@@ -38,4 +38,5 @@ def _engine(group: TableGroup) -> Engine:
     policies = [each for each in group.policies().values() if isinstance(each, EffectivePolicy)]
     memory = max((policy.settings.task_memory for policy in policies), default=2 << 30)
     # Under spark-submit the session already exists, and its master applies.
-    return Engine(master=os.environ.get("NIGHTKEEP_MASTER", "local[*]"), task_memory_bytes=memory)
+    checks = any(policy.settings.check.enabled for policy in policies)
+    return Engine(master=os.environ.get("NIGHTKEEP_MASTER", "local[*]"), task_memory_bytes=memory, checks=checks)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from nightkeep.errors import Unreachable
 from nightkeep.formats import loaded
@@ -21,6 +21,9 @@ from nightkeep.tasks import Exchange, Mapper
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_CHECK: Final = "nightkeep.checking.check"
 
 
 class Checker(Protocol):
@@ -52,13 +55,21 @@ class ContentCheck(Protocol):
 
 
 class Engine:
-    """One Spark session for the whole process: the given one, which is not stopped at the end, or a new one."""
+    """One Spark session for the whole process: the given one, which is not stopped at the end, or a new one.
 
-    def __init__(self, *, master: str, task_memory_bytes: int, spark: SparkSession | None = None) -> None:
+    With `checks`, the session is for checks among others: their modules, whose import takes seconds, are imported while
+    it starts. Whoever knows the size of all tables at work sets `stored_bytes` before: the JVM is chosen for it.
+    """
+
+    def __init__(
+        self, *, master: str, task_memory_bytes: int, spark: SparkSession | None = None, checks: bool = False
+    ) -> None:
         self._master, self._task_memory_bytes, self._given = master, task_memory_bytes, spark
         self._open = ExitStack()
         self._spark: SparkSession | None = None
         self._without: Unreachable | None = None
+        self._meanwhile = (_CHECK,) if checks else ()
+        self.stored_bytes: int | None = None
 
     def __enter__(self) -> Engine:
         return self
@@ -75,8 +86,9 @@ class Engine:
         if self._spark is None:
             session = importlib.import_module("nightkeep.spark.session")
             started = session.spark_session(
-                master=self._master, app_name="nightkeep", task_memory_bytes=self._task_memory_bytes, given=self._given
-            )
+                master=self._master, app_name="nightkeep", task_memory_bytes=self._task_memory_bytes, given=self._given,
+                stored_bytes=self.stored_bytes, meanwhile=self._meanwhile,
+            )  # fmt: skip
             spark: SparkSession = self._open.enter_context(started)
             try:
                 with executors_within(spark, float(os.environ.get("NIGHTKEEP_EXECUTOR_SECONDS", PATIENCE_SECONDS))):
@@ -103,7 +115,7 @@ class Engine:
 
     def checker(self) -> Checker:
         """The module of the check. Imports Great Expectations, which takes seconds."""
-        return cast(Checker, importlib.import_module("nightkeep.checking.check"))
+        return cast(Checker, importlib.import_module(_CHECK))
 
     def own_expectations(self) -> AsksExpectations:
         """The module that asks what policies expect of rows. Imports Great Expectations, which takes seconds."""

@@ -15,7 +15,7 @@ import traceback
 import uuid
 import zipimport
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -27,8 +27,8 @@ from rich.progress import Progress
 
 from nightkeep.errors import NightkeepError
 from nightkeep.spark.package import package_path, ship_package
-from nightkeep.spark.query_settings import changed_settings
-from nightkeep.spark.settings import ATTEMPTS, defaults, is_local, said_by_deployment
+from nightkeep.spark.query_settings import changed_settings, planned_for
+from nightkeep.spark.settings import ATTEMPTS, defaults, is_local, jvm_of_few_bytes, said_by_deployment
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -48,17 +48,20 @@ _SESSION: Final = {
 
 @contextmanager
 def spark_session(
-    *, master: str = "local[*]", app_name: str, task_memory_bytes: int, given: SparkSession | None = None
-) -> Iterator[SparkSession]:
+    *, master: str = "local[*]", app_name: str, task_memory_bytes: int, given: SparkSession | None = None,
+    stored_bytes: int | None = None, meanwhile: Sequence[str] = (),
+) -> Iterator[SparkSession]:  # fmt: skip
     """The session `given`, else the active one, else the one of spark-submit, else a new one on `master`.
 
     A new session is stopped at the end. In an existing one only the settings in `_SESSION` change, and they stay
-    changed; a session that was `given` gets its own settings back at the end.
+    changed; a session that was `given` gets its own settings back at the end. Modules in `meanwhile` are imported while
+    a new session starts.
 
-    `local[*]` runs as many tasks as the machine has cores and memory for, with `task_memory_bytes` each. On other
-    masters, each executor is requested with that much memory in its heap and as much beside it. Settings of the
-    deployment take precedence: see `spark.settings`. Executors of another master get this package as a zip. Their
-    Python is PYSPARK_PYTHON, by default the path of this one.
+    `local[*]` runs as many tasks as the machine has cores and memory for, with `task_memory_bytes` each, in a JVM that
+    suits tables of `stored_bytes`, None if that is unknown. On other masters, each executor is requested with that much
+    memory in its heap and as much beside it. Settings of the deployment take precedence: see `spark.settings`.
+    Executors of another master get this package as a zip. Their Python is PYSPARK_PYTHON, by default the path of this
+    one.
     """
     if given is not None:
         with changed_settings(given, _SESSION):
@@ -71,7 +74,8 @@ def spark_session(
         yield active
         return
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = _build(master, app_name, task_memory_bytes)
+    with importing(meanwhile):
+        spark = _build(master, app_name, task_memory_bytes, stored_bytes)
     try:
         # Executors fetch the package with their first task, so the file must exist as long as the session.
         with tempfile.TemporaryDirectory(prefix="nightkeep-package-") as folder:
@@ -82,14 +86,33 @@ def spark_session(
         spark.stop()
 
 
-def _build(master: str, app_name: str, task_memory_bytes: int) -> SparkSession:
+@contextmanager
+def importing(modules: Sequence[str]) -> Iterator[None]:
+    """Import modules in a thread during the `with` block, which waits for another process, such as a JVM."""
+    thread = threading.Thread(target=_import_all, args=(modules,), name="nightkeep-imports", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        # Two threads that import modules of a cycle may see each other's half.
+        thread.join()
+
+
+def _import_all(modules: Sequence[str]) -> None:
+    # Whoever needs the module imports it again, and gets the error.
+    with suppress(Exception):
+        for module in modules:
+            importlib.import_module(module)
+
+
+def _build(master: str, app_name: str, task_memory_bytes: int, stored_bytes: int | None) -> SparkSession:
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     deployment = _submitted() if submitted else said_by_deployment(os.environ)
     # Under spark-submit, its arguments set the master and the name.
     settings = {} if submitted else {"spark.master": _sized(master, task_memory_bytes), "spark.app.name": app_name}
     place = deployment.get("spark.master", master) if submitted else master
     if is_local(place) and not submitted:
-        settings |= package_path()
+        settings |= package_path() | jvm_of_few_bytes(place, stored_bytes, deployment, os.environ)
     settings |= defaults(place, task_memory_bytes, deployment, submitted=submitted) | _SESSION
     builder = SparkSession.builder
     for name, value in settings.items():
@@ -130,7 +153,8 @@ class SparkMapper:
             return []
         sent = self._spark.sparkContext.broadcast((pickled(work), [pickled(item) for item in items]))
         try:
-            with job(self._spark, label, console=self._console, tasks=len(items)):
+            few = planned_for(self._spark, len(items))
+            with few, job(self._spark, label, console=self._console, tasks=len(items)):
                 numbers = self._spark.range(0, len(items), 1, len(items))
                 tasks = numbers.mapInArrow(_task(sent), "id long, result binary")
                 rows = sorted(tasks.collect(), key=lambda row: int(row.id))
