@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nightkeep.api.files import expire, restore, sweep
     from nightkeep.api.reading import read, read_plan
     from nightkeep.api.runs import delete, plan, run, sql, update
+    from nightkeep.api.status import status
     from nightkeep.api.stored import explain, history, release, report
 
 __version__ = "0.1.0"
@@ -37,6 +38,7 @@ __all__ = [
     "restore",
     "run",
     "sql",
+    "status",
     "sweep",
     "update",
 ]
@@ -58,6 +60,7 @@ _MODULES: Final = {
     "restore": "files",
     "run": "runs",
     "sql": "runs",
+    "status": "status",
     "sweep": "files",
     "update": "runs",
 }

@@ -18,6 +18,7 @@ from nightkeep.commands.exit_status import one_line
 from nightkeep.commands.reports import explain, history, release, report
 from nightkeep.commands.retention import expire, restore, sweep
 from nightkeep.commands.run import plan, run, sql
+from nightkeep.commands.status import status
 from nightkeep.errors import DEBUG, NightkeepError, Surprise
 
 P = ParamSpec("P")
@@ -66,7 +67,8 @@ def _named(verb: Callable[P, None]) -> Callable[P, None]:
 
 
 for _verb in (
-    plan, run, sql, delete, update, sweep, restore, expire, advise, check, diff, explain, history, release, report,
+    plan, run, sql, delete, update, sweep, restore, expire, advise, check, diff, explain, status, history, release,
+    report,
 ):  # fmt: skip
     app.command()(_named(_verb))
 

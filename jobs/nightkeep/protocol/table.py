@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from nightkeep.model import Address, Candidate, Operation, Plan, Rewrite, Run, UnitKey
+from nightkeep.model import Address, Candidate, Operation, Plan, Request, Rewrite, Run, UnitKey
+from nightkeep.model.health import Health
 from nightkeep.protocol.commits import Commits
 from nightkeep.protocol.gate import Gate
 from nightkeep.protocol.history import Seen, Watch
@@ -86,6 +87,8 @@ class Table(Generic[S, U, T, E]):
     layout_metrics: Callable[[S, S, Sequence[UnitKey]], Mapping[str, object]] = _no_metrics
     """Metrics for the report beyond sizes, of the touched units before and after, as JSON values: skipping, overlap.
     Reads metadata only."""
+    health: Callable[[S, Request], Health] | None = None
+    """The facts that tell how much care a version needs. Reads metadata only."""
     retention: OpenFiles | None = None
     """For a format that can be swept and expired."""
     outline: Callable[[], S] | None = None

@@ -19,6 +19,7 @@ from nightkeep.formats.delta.retention.retained_files import retained_files
 from nightkeep.formats.delta.rewrite.cluster_columns import require_columns
 from nightkeep.formats.delta.rewrite.cluster_plan import cluster_files
 from nightkeep.formats.delta.rewrite.delete import delete_rows, refuse_deletes
+from nightkeep.formats.delta.rewrite.health import health
 from nightkeep.formats.delta.rewrite.layout import layout_reading
 from nightkeep.formats.delta.rewrite.layout_metrics import layout_metrics
 from nightkeep.formats.delta.rewrite.optimize import pack_files, refuse_unhandled
@@ -61,6 +62,7 @@ def table_of(address: Address, storage: Storage) -> DeltaTable:
         row_changes=RowChanges({Operation.DELETE: delete}, columns, Bound(matching_rows, storage)),
         layout=layout_reading(storage),
         layout_metrics=layout_metrics,
+        health=Bound(health, storage),
         retention=of_any_format(retained_files(address, storage)),
     )
 

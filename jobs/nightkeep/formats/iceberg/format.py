@@ -15,6 +15,7 @@ from nightkeep.formats.iceberg.reading.reading import reading_of
 from nightkeep.formats.iceberg.retention.retained_files import retained_files
 from nightkeep.formats.iceberg.rewrite.cluster_columns import require_columns
 from nightkeep.formats.iceberg.rewrite.cluster_plan import cluster_files
+from nightkeep.formats.iceberg.rewrite.health import health
 from nightkeep.formats.iceberg.rewrite.layout import layout_reading
 from nightkeep.formats.iceberg.rewrite.layout_metrics import layout_metrics
 from nightkeep.formats.iceberg.rewrite.manifest_work import merge_manifests
@@ -66,6 +67,7 @@ def table_of(address: Address, handle: TableHandle) -> IcebergTable:
         wide=wide_writes(storage),
         layout=layout_reading(storage),
         layout_metrics=layout_metrics,
+        health=health,
         retention=of_any_format(retained_files(address, handle)),
         outline=Bound(Bound(outline, address), handle),
     )

@@ -26,6 +26,7 @@ from nightkeep.formats.paimon.rewrite.append.layout import layout_reading
 from nightkeep.formats.paimon.rewrite.append.update import refuse_updates, update_rows
 from nightkeep.formats.paimon.rewrite.compact import compact_levels, refuse_other_compactions, refuse_vectors
 from nightkeep.formats.paimon.rewrite.expired_rows import expiry_clock
+from nightkeep.formats.paimon.rewrite.health import health
 from nightkeep.formats.paimon.rewrite.lag import waiting_rows
 from nightkeep.formats.paimon.rewrite.table_kinds import (
     in_keyed,
@@ -92,6 +93,7 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
         row_changes=RowChanges(changes, columns, Bound(matching_rows, storage)),
         layout=layout_reading(storage),
         layout_metrics=layout_metrics,
+        health=Bound(health, storage),
         retention=of_any_format(retained_files(address, storage)),
         never_written=Bound(Bound(never_written, address), storage),
         suits=Bound(suits, storage),

@@ -1,0 +1,93 @@
+"""nightkeep.status: tables -> how they are, the worst first, with what care would bring and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from nightkeep.api.place import find_place
+from nightkeep.groups.status_group import statuses
+from nightkeep.policy import PolicyFile
+from nightkeep.reports.bars import show_bytes
+from nightkeep.running.table_status import TableStatus
+
+_HEAD = ("table", "score", "files", "small", "bytes", "deleted", "delete files", "level-0 rows", "would", "why")
+
+
+@dataclass(frozen=True, slots=True)
+class Statuses:
+    """The status of each table: those with work by falling score, those without, those that cannot be told."""
+
+    tables: tuple[TableStatus, ...]
+
+    def __iter__(self) -> Iterator[TableStatus]:
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def __getitem__(self, place: int) -> TableStatus:
+        return self.tables[place]
+
+    def to_json(self) -> list[dict[str, object]]:
+        return [each.to_json() for each in self.tables]
+
+    def __str__(self) -> str:
+        rows = [_HEAD, *map(_row, self.tables)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD) - 1)]
+        return "\n".join(
+            "  ".join([row[0].ljust(widths[0]), *_aligned(row[1:-2], widths[1:]), row[-2].ljust(widths[-1]), row[-1]])
+            for row in rows
+        )
+
+
+def status(
+    table: str | None = None, *, policy: str | Path | None = None, reports: str | Path | None = None
+) -> Statuses:
+    """How a table is, or every table of the policy. Reads metadata only, and starts no Spark.
+
+    A table that cannot be told is listed with the reason. Raises UsageError for an unknown table.
+    """
+    place = find_place(policy, reports)
+    names = [table] if table is not None else [each.name for each in place.policy.tables]
+    policies = [place.policy.effective(name) for name in names]
+    told = list(statuses(policies, place.reports, now=datetime.now(UTC)))
+    if table is None:
+        told += _unusable(place.policy)
+    return Statuses(tuple(sorted(told, key=_urgency)))
+
+
+def _unusable(policy: PolicyFile) -> Iterator[TableStatus]:
+    for each in policy.unusable:
+        yield TableStatus(name=each.name, table="", format=each.format, why=f"refused: {each.fault}")
+
+
+def _urgency(each: TableStatus) -> tuple[bool, float, bool, str]:
+    return (each.score is None, -(each.score or 0), not each.metrics, each.name)
+
+
+def _row(each: TableStatus) -> tuple[str, ...]:
+    found, would = each.metrics, each.would
+    size, share = found.get("bytes"), found.get("deleted_ratio")
+    return (
+        each.name,
+        "-" if each.score is None else f"{each.score:.2f}",
+        _count(found.get("files")),
+        _count(found.get("small_files")),
+        "-" if size is None else show_bytes(int(size)),
+        "-" if share is None else f"{share:.1%}",
+        _count(found.get("delete_files")),
+        _count(found.get("level0_rows")),
+        "-" if would is None else f"{would.operation}, {would.seconds:.0f} s",
+        each.why,
+    )
+
+
+def _count(value: float | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _aligned(cells: tuple[str, ...], widths: list[int]) -> Iterator[str]:
+    return (cell.rjust(width) for cell, width in zip(cells, widths, strict=False))

@@ -1,0 +1,129 @@
+"""Policy -> how a table is, and what care would bring and cost. Reads metadata and documents only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from nightkeep.errors import NightkeepError, UsageError
+from nightkeep.formats import open_table
+from nightkeep.model import Operation, Outcome
+from nightkeep.model.health import Health
+from nightkeep.policy import EffectivePolicy
+from nightkeep.protocol import OpenTable, Snapshot
+from nightkeep.reports import RunDocument, failure_outcome, read_history
+from nightkeep.running.planned_work import request_of, run_of
+from nightkeep.running.prediction import Prediction, predict, score, shown
+from nightkeep.running.run_log import RunOrder
+from nightkeep.running.skip_reasons import skip_reason
+from nightkeep.stages.plan import plan
+
+_DONE: Final = (Outcome.VERIFIED, Outcome.UNCHANGED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStatus:
+    """How one table is. `score`: what care would save readers for what it costs, higher is more urgent; None if there
+    is nothing to do, or if the table cannot be told: then `why` says so. `metrics`: facts by name, None where the
+    format has no such thing. `would`: the operation that is worth most."""
+
+    name: str
+    table: str
+    format: str
+    why: str
+    score: float | None = None
+    metrics: Mapping[str, int | float | None] = field(default_factory=dict)
+    would: Prediction | None = None
+
+    def to_json(self) -> dict[str, object]:
+        would = None if self.would is None else self.would.to_json()
+        return {
+            "name": self.name, "table": self.table, "format": self.format, "score": self.score,
+            "metrics": dict(self.metrics), "would": would, "why": self.why,
+        }  # fmt: skip
+
+
+def read_status(policy: EffectivePolicy, reports: str, *, now: datetime) -> TableStatus:
+    """The status of a table now. A table that cannot be read or handled has the reason for its status."""
+    address = policy.address
+    try:
+        return _status(policy, reports, open_table(address), now)
+    except (NightkeepError, OSError) as failure:
+        outcome, reason = failure_outcome(failure, address.name)
+        return TableStatus(
+            name=address.name, table=str(address), format=address.format, why=f"{outcome}: {reason}",
+            metrics=past_metrics(read_history(reports, address.name).documents, now),
+        )  # fmt: skip
+
+
+def past_metrics(documents: Sequence[RunDocument], now: datetime) -> Mapping[str, int | float | None]:
+    """What documents tell of a table: days since a run published or found nothing to do, and `orphans`, the files that
+    the last sweep left in place. None if no document tells."""
+    ended = [each.finished_at for each in documents if each.operation.rewrites and each.outcome in _DONE]
+    swept = [each for each in documents if each.operation is Operation.SWEEP and "orphans_total" in each.extra]
+    found = swept[-1].extra if swept else {}
+    stays = found.get("mode") == "dry-run"
+    orphans = found.get("orphans_total")
+    days = (now - max(ended)).total_seconds() / 86_400 if ended else None
+    return {
+        "days_since_run": None if days is None else round(days, 2),
+        "orphans": orphans if stays and isinstance(orphans, int) else 0 if swept else None,
+    }
+
+
+def _status(policy: EffectivePolicy, reports: str, table: OpenTable, now: datetime) -> TableStatus:
+    address = policy.address
+    past = past_metrics(read_history(reports, address.name).documents, now)
+    if table.never_written():
+        why = "nothing was ever written to it"
+        return TableStatus(name=address.name, table=str(address), format=address.format, why=why, metrics=past)
+    base = table.snapshot() if table.outline is None else table.outline()
+    health = _health(policy, table, base)
+    metrics = {} if health is None else shown(health.metrics)
+    ranked, refused = _ranked(policy, table, base, health)
+    pause = policy.settings.pause
+    waiting = skip_reason(policy, reports, now) if pause is None else f"paused: {pause}"
+    best = max(ranked, key=lambda each: each[0], default=None)
+    why = _why(base, best, refused)
+    return TableStatus(
+        name=address.name, table=str(address), format=address.format,
+        why=why if waiting is None else f"{why}; a run would be skipped now: {waiting}",
+        score=None if best is None else best[0], metrics={**metrics, **past},
+        would=None if best is None else best[1],
+    )  # fmt: skip
+
+
+def _health(policy: EffectivePolicy, table: OpenTable, base: Snapshot) -> Health | None:
+    if table.health is None:
+        return None
+    order = RunOrder(Operation.OPTIMIZE, "status", reports="", dry_run=True)
+    return table.health(base, request_of(policy, order, table, base, run=run_of(order)))
+
+
+def _ranked(
+    policy: EffectivePolicy, table: OpenTable, base: Snapshot, health: Health | None
+) -> tuple[list[tuple[float, Prediction]], list[str]]:
+    """The operations of the policy that have work, each with its score; and the reasons of those that are refused."""
+    ranked, refused = [], []
+    operations = policy.operations if policy.settings.operations else tuple(filter(table.suits, policy.operations))
+    for operation in operations:
+        order = RunOrder(operation, "status", reports="", dry_run=True)
+        try:
+            planned = plan(table, base, request_of(policy, order, table, base, run=run_of(order)))
+        except (NightkeepError, UsageError) as failure:
+            refused.append(f"{operation}: {failure}")
+            continue
+        if planned.units and health is not None:
+            predicted = predict(planned, base.sizes)
+            ranked.append((score(health, predicted, planned), predicted))
+    return ranked, refused
+
+
+def _why(base: Snapshot, best: tuple[float, Prediction] | None, refused: Sequence[str]) -> str:
+    if best is None:
+        return "; ".join(refused) or "nothing to do"
+    would, before = best[1], len(base.sizes.bytes)
+    becomes = f"{before:,} files would become {would.files:,}" if would.files != before else f"{before:,} files stay"
+    return "; ".join([f"{would.operation}: {becomes}", *refused])

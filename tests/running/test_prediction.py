@@ -1,0 +1,68 @@
+"""What a plan would leave and cost, and what that is worth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nightkeep.model import Address, Estimate, FileSizes, Operation, Plan, PlannedUnit, UnitKey, VersionIdentity
+from nightkeep.model.health import Health
+from nightkeep.protocol import OpenPlan
+from nightkeep.running.prediction import BYTES_PER_SECOND, FIXED_BYTES, OPEN_BYTES, predict, score
+
+SIZES = FileSizes((100, 100, 100, 5_000), (None,) * 4)
+HEALTH = Health(files=4, bytes=5_300, small_files=3)
+DAY_MS = 86_400_000
+
+
+def planned(operation: Operation, files_after: int = 1, written: int = 250) -> OpenPlan:
+    unit = PlannedUnit(
+        UnitKey(""), "small files", ("a", "b", "c"), 300, Estimate(300, written, files_after, "fewer files"), ()
+    )
+    return Plan(Address("delta", "/t", "t"), operation, VersionIdentity(1, "", ""), (unit,))
+
+
+def test_files_and_bytes_are_those_of_the_whole_table() -> None:
+    found = predict(planned(Operation.OPTIMIZE), SIZES)
+    assert (found.files, found.bytes, found.reads, found.writes) == (2, 5_250, 300, 250)
+    assert found.seconds == (550 + FIXED_BYTES) / BYTES_PER_SECOND
+    assert found.to_json()["operation"] == "optimize"
+
+
+def test_deletes_in_another_form_leave_the_data_files() -> None:
+    found = predict(planned(Operation.PERSIST_DELETES, files_after=0), SIZES)
+    assert (found.files, found.bytes) == (4, 5_300)
+
+
+def test_a_score_is_what_readers_save_for_what_it_costs() -> None:
+    plan = planned(Operation.OPTIMIZE)
+    found = score(HEALTH, predict(plan, SIZES), plan)
+    assert found == pytest.approx((2 * OPEN_BYTES + 50) / (550 + FIXED_BYTES), abs=1e-4)
+
+
+def test_more_files_than_before_save_nothing() -> None:
+    plan = planned(Operation.OPTIMIZE, files_after=9, written=900)
+    assert score(HEALTH, predict(plan, SIZES), plan) == 0
+
+
+def test_equality_deletes_are_read_with_every_data_file() -> None:
+    plan = planned(Operation.PERSIST_DELETES)
+    few, many = (score(replace(HEALTH, equality_files=n), predict(plan, SIZES), plan) for n in (1, 10))
+    assert few == pytest.approx(3 * OPEN_BYTES / (550 + FIXED_BYTES), abs=1e-3)
+    assert many == pytest.approx(10 * few, abs=1e-2)
+
+
+def test_rows_that_nobody_sees_grow_more_urgent() -> None:
+    plan = planned(Operation.UPGRADE, files_after=3, written=300)
+    waiting = replace(HEALTH, level0_files=2, level0_bytes=200, level0_rows=9)
+    today, week = (score(replace(waiting, level0_age_ms=n * DAY_MS), predict(plan, SIZES), plan) for n in (0, 7))
+    assert today > 0 and week == pytest.approx(8 * today, rel=1e-2)
+
+
+def test_shares_of_a_table_without_files_or_counts() -> None:
+    assert Health(files=0, bytes=0, small_files=0).small_share == 0
+    assert Health(files=0, bytes=0, small_files=0, rows=0, deleted_rows=0).deleted_ratio == 0
+    assert HEALTH.deleted_ratio is None
+    assert replace(HEALTH, rows=10, deleted_rows=1).metrics["deleted_ratio"] == 0.1
+    assert HEALTH.metrics["small_share"] == 0.75
