@@ -228,15 +228,11 @@ def _repeating(steps: Sequence[Step], random: Random) -> Iterator[Step]:
 
 
 def told_element_history(seed: int) -> History:
-    """As element_history, of a table whose compactions tell what they change, half of them with vectors.
-
-    Of merged arrays and maps it compares none: Java's result depends on how it holds them."""
+    """As element_history, of a table whose compactions tell what they change, half of them with vectors."""
     made = (element_history if seed % 2 else plain_element_history)(seed)
     random = Random(f"told elements {seed}")
     options = {**made.layout.options, "changelog-producer": "lookup" if seed % 4 else "full-compaction"}
     options |= {name: random.choice(values) for name, share, values in CHANGELOGS if random.random() < share}
-    nested = [name for name, _ in made.layout.columns if name[0] in "ou"]
-    options["changelog-producer.row-deduplicate-ignore-fields"] = ",".join(nested)
     steps = made.steps
     if options["merge-engine"] == "aggregation" and options["changelog-producer"] == "lookup":
         removes = "aggregation.remove-record-on-delete" in options

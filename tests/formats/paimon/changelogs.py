@@ -69,21 +69,22 @@ def changelog_differences(engine: PaimonJava, history: History, copies: Copies) 
     shown = rows_by_key(history, engine.read(java).rows)
     differ = {key for key in left.keys() | right.keys() if left.get(key) != right.get(key)}
     lies = {key for key in differ if _contradicts(left.get(key), right.get(key), shown.get(key))}
-    wrong = differ - lies
+    repeats = {key for key in differ if _repeats(left.get(key), right.get(key))}
+    wrong = differ - lies - repeats
     if wrong:
         key = min(wrong, key=repr)
         yield f"changes of {len(wrong)} keys differ; of {key} Java tells {left.get(key)}, ours {right.get(key)}"
     told = [_told(engine, table, since) for table in (java, ours)]
-    if told[0] != told[1]:
+    if (told[0][0] - 2 * len(repeats), told[0][1]) != told[1]:
         yield f"Java's snapshots say {told[0]}, ours {told[1]}"
     places = [_by_place(engine, table, since) for table in (java, ours)]
     for place in sorted(places[0].keys() | places[1].keys()):
         shapes = [[_shape(file) for file in files.get(place, ())] for files in places]
         # Engines end files of a small target size at other rows.
         few = all(len(files.get(place, ())) < 2 for files in places)
-        if shapes[0] != shapes[1] and few:
+        if shapes[0] != shapes[1] and few and not repeats:
             yield f"changelog of bucket {place}: Java says {shapes[0]}, ours {shapes[1]}"
-        elif few and not lies:
+        elif few and not lies and not repeats:
             for pair in zip(*(files.get(place, ()) for files in places), strict=True):
                 yield from (f"statistics of changelog of bucket {place}: {each}" for each in _statistics_differ(*pair))
 
@@ -106,6 +107,20 @@ def _contradicts(theirs: Sequence[Change] | None, ours: Sequence[Change] | None,
     if not theirs or not ours:
         return False
     return theirs[-1][1:] != shown and ours[-1][1:] == shown
+
+
+def _repeats(theirs: Sequence[Change] | None, ours: Sequence[Change] | None) -> bool:
+    """Whether Java tells a row again, and we are silent, because an array or map within it holds a null.
+
+    See test_java_tells_rows_again_that_hold_nulls.
+    """
+    if not theirs or ours or [kind for kind, *_ in theirs] != ["-U", "+U"]:
+        return False
+    return theirs[0][1:] == theirs[1][1:] and any(isinstance(value, list) and _holds_null(value) for value in theirs[0])
+
+
+def _holds_null(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and any(map(_holds_null, value)))
 
 
 def _told(engine: PaimonJava, table: Path, since: int) -> tuple[int, bool]:

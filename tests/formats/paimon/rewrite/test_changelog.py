@@ -1,10 +1,8 @@
 """What an upgrade tells streaming readers: the twin follows a dict of rows from before to after, key by key."""
 
-import math
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -21,7 +19,6 @@ from nightkeep.formats.paimon.gate.changelog_audit import changelog_file_faults
 from nightkeep.formats.paimon.gate.changes import expected, told
 from nightkeep.formats.paimon.metadata.changelog import changelog_rules
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, data_file
-from nightkeep.formats.paimon.rewrite.changelog import are_equal
 from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask, rewrite
 from nightkeep.formats.paimon.rewrite.steps import Step, StepKind
 from nightkeep.kernels.fingerprint import fingerprint
@@ -149,18 +146,6 @@ def test_an_older_row_that_wins_is_told_as_an_update_to_itself() -> None:
     task = replace(lifting(made, 4), values_needed=True)
     done = rewrite(made.storage, task, RUN)
     assert written(made, task, done) == [(BEFORE, 1, "z", 1), (AFTER, 1, "z", 1)]
-
-
-@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
-def test_rows_are_equal_as_java_has_it(kind: pa.DataType) -> None:
-    """Double.compare: NaN equals NaN, 0.0 differs from -0.0; null equals null."""
-    left = [1.0, math.nan, 0.0, None, None, 2.0]
-    right = [1.0, -math.nan, -0.0, None, 0.0, None]
-    rows = pa.table({"x": pa.array([*left, *right], kind), "text": ["a", "", None, "b", "c", "d"] * 2})
-    pairs = np.arange(6), np.arange(6, 12)
-    assert are_equal(rows, *pairs, columns=["x"]).tolist() == [True, True, False, True, False, False]
-    assert are_equal(rows, *pairs, columns=["text"]).all() and are_equal(rows, *pairs, columns=[]).all()
-    assert are_equal(rows, np.arange(6), np.roll(np.arange(6), 1), columns=["text"]).tolist() == [False] * 6
 
 
 def test_a_comparison_of_no_column_tells_no_update() -> None:

@@ -23,8 +23,6 @@ from nightkeep.formats.paimon.metadata.schema import (
 PRODUCER: Final = "changelog-producer"
 LOOKUP: Final = "lookup"
 FULL_COMPACTION: Final = "full-compaction"
-DEDUPLICATED: Final = "changelog-producer.row-deduplicate"
-IGNORED: Final = f"{DEDUPLICATED}-ignore-fields"
 _PREFIX: Final = "changelog-file.prefix"
 _PLAIN_PREFIX: Final = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -57,9 +55,9 @@ def changelog_rules(schema: PaimonSchema) -> ChangelogRules | None:
     if producer not in (LOOKUP, FULL_COMPACTION):
         return None
     # Java splits at commas and keeps blanks (CoreOptions.changelogRowDeduplicateIgnoreFields).
-    ignored = schema.options.get(IGNORED, "").split(",")
+    ignored = schema.options.get("changelog-producer.row-deduplicate-ignore-fields", "").split(",")
     return ChangelogRules(
-        silent_if_equal=option_bool(schema, DEDUPLICATED),
+        silent_if_equal=option_bool(schema, "changelog-producer.row-deduplicate"),
         ignored=frozenset(ignored),
         told_from=1 if producer == LOOKUP else top_level(schema),
         of_first_rows=keeps_first_row(schema),

@@ -101,7 +101,6 @@ EXAMPLES: Final = (
     Example({"changelog-producer": "full-compaction", "merge-engine": "first-row"}, has_vectors=False),
     Example({**_TELLS, "changelog-file.format": "avro"}),
     Example({**_TELLS, "changelog-file.prefix": "a/b"}),
-    Example({**_TELLS, "changelog-producer.row-deduplicate": "true"}, {"nested": _NESTED}),
     Example({"file.format": "lance"}),
     Example({"file.format": "orc", "file.compression": "brotli"}),
     Example({"file.format": "avro", "file.compression": "lz4"}),

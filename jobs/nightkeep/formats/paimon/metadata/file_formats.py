@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.paimon.metadata.changelog import DEDUPLICATED, IGNORED, changelog_rules
+from nightkeep.formats.paimon.metadata.changelog import changelog_rules
 from nightkeep.formats.paimon.metadata.merge_engine import ordering_fields
 from nightkeep.formats.paimon.metadata.schema import (
     PaimonField,
@@ -57,17 +57,12 @@ def _append_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
 
 
 def _changelog_features(schema: PaimonSchema, formats: Sequence[str]) -> Iterator[tuple[str, str]]:
-    rules = changelog_rules(schema)
-    if rules is None:
+    if changelog_rules(schema) is None:
         return
     own = schema.options.get("changelog-file.format")
     if own is not None and {own.lower()} != {*formats}:
         advice = "changes are written in the format of the data files; unset it"
         yield f"option changelog-file.format = {own} is not handled", advice
-    for field in schema.select(rules.compared(schema)) if rules.silent_if_equal else ():
-        if field.type.is_nested:
-            advice = f"name it in {IGNORED}: what Java takes for equal nested values depends on how it holds them"
-            yield f"option {DEDUPLICATED} with column {field.name} of type {field.type} is not handled", advice
 
 
 def type_advice(schema: PaimonSchema, field: PaimonField) -> str | None:

@@ -14,19 +14,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from nightkeep.formats.paimon.data.columns import KIND, RETRACT_KINDS
 from nightkeep.formats.paimon.data.write import FilePurpose, PaimonFileWriter, WrittenPaimonFile
 from nightkeep.formats.paimon.metadata.changelog import ChangelogRules, changelog_rules
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, data_file
+from nightkeep.formats.paimon.rewrite.equal_rows import are_equal
 from nightkeep.formats.paimon.rewrite.gather import ForwardFiles, even_chunks, gather, run_slots
 from nightkeep.formats.paimon.rewrite.lookup import Hits, find_rows
 from nightkeep.formats.paimon.rewrite.touched import NO_ROW, Touched
 from nightkeep.kernels.arrow_buffers import Rows
 from nightkeep.kernels.merge import Flags
-from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.storage import Storage
 
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = range(4)
@@ -159,27 +158,3 @@ def _without_retracts(kinds: Kinds, stored: Kinds) -> tuple[Kinds, Flags]:
     follows[1:], leads[:-1] = retract[:-1], retract[1:]
     comes, goes = follows & (kinds == UPDATE_AFTER), leads & (kinds == UPDATE_BEFORE)
     return np.where(comes, np.int8(INSERT), np.where(goes, np.int8(DELETE), kinds)), ~retract
-
-
-def are_equal(rows: pa.Table, left: Rows, right: Rows, *, columns: Sequence[str]) -> Flags:
-    """Whether two rows are equal in these columns, for each pair of row numbers, as Java's generated RecordEqualiser
-    says: null equals null, NaN equals NaN, and 0.0 differs from -0.0. Without columns every pair is."""
-    equal = np.ones(len(left), np.bool_)
-    for name in columns:
-        equal &= _equal_values(rows.column(name).take(left), rows.column(name).take(right))
-    return equal
-
-
-def _equal_values(left: ChunkedArray, right: ChunkedArray) -> Flags:
-    equal = pc.fill_null(pc.equal(_by_bits(left), _by_bits(right)), pa.scalar(value=False))
-    flags: Flags = np.asarray(equal) | (np.asarray(left.is_null()) & np.asarray(right.is_null()))
-    return flags
-
-
-def _by_bits(column: ChunkedArray) -> ChunkedArray:
-    """Floats as the integers of Double.doubleToLongBits, which knows one NaN and two zeros."""
-    if not pa.types.is_floating(column.type):
-        return column
-    values = column.to_numpy()
-    bits = np.where(np.isnan(values), values.dtype.type("nan"), values).view(f"i{values.dtype.itemsize}")
-    return pa.chunked_array([pa.array(bits, mask=np.asarray(column.is_null()))])

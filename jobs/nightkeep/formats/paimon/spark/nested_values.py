@@ -30,7 +30,7 @@ def stored_type(kind: PaimonType) -> T.DataType:
 def nested_text(value: Column, written: PaimonType, wanted: PaimonType) -> Column:
     """A nested value as JSON with fields of the current schema by their ids, because Spark cannot hash or group maps.
 
-    A map is its entries in stored order. Floats, times, decimals and bytes become text without loss.
+    A map is its entries in an order of theirs. Floats, times, decimals and bytes become text without loss.
     """
     return F.to_json(_exact(value, written, wanted), {"ignoreNullFields": "false"})
 
@@ -50,9 +50,10 @@ def _exact(value: Column, written: PaimonType, wanted: PaimonType) -> Column:
         case TypeRoot.MAP | TypeRoot.MULTISET:
             key = _each(written.children[0].type, wanted.children[0].type)
             item = _each(_item(written), _item(wanted))
-            return F.transform(
+            entries = F.transform(
                 F.map_entries(value), lambda e: F.struct(key(e["key"]).alias("key"), item(e["value"]).alias("value"))
             )
+            return F.sort_array(entries)
     shown = value.cast(stored_type(wanted))
     if TypeRoot.CHAR in (written.root, wanted.root):
         # Blanks at the end of CHAR values of ORC files are of no account.
