@@ -16,14 +16,18 @@ from nightkeep.reports import RunDocument
 
 def show(documents: Sequence[RunDocument], *, as_json: bool, text: str) -> None:
     """Print the documents as JSON (a list if there are several) or the text. Exits as the worst of them ended."""
-    printed = [document.to_json() for document in documents]
     status = Outcome.worst(document.outcome for document in documents).exit_status
     try:
-        put((printed[0] if len(printed) == 1 else printed) if as_json else text, as_json=as_json)
+        put(_printed(documents) if as_json else text, as_json=as_json)
         sys.stdout.flush()
     except OSError as failure:
         _say_elsewhere(documents, failure)
     raise typer.Exit(status)
+
+
+def _printed(documents: Sequence[RunDocument]) -> object:
+    printed = [document.to_json() for document in documents]
+    return printed[0] if len(printed) == 1 else printed
 
 
 def _say_elsewhere(documents: Sequence[RunDocument], failure: OSError) -> None:

@@ -31,9 +31,12 @@ class LogHead:
         configuration = (
             {str(name): str(value) for name, value in properties.items()} if isinstance(properties, Mapping) else {}
         )
-        return "inCommitTimestamp" in supported(self.protocol) and is_true(
-            configuration, "delta.enableInCommitTimestamps"
-        )
+        return has_commit_times(self.protocol, configuration)
+
+
+def has_commit_times(protocol: Raw, configuration: Mapping[str, str]) -> bool:
+    """Whether each commit of such a table holds its own time."""
+    return "inCommitTimestamp" in supported(protocol) and is_true(configuration, "delta.enableInCommitTimestamps")
 
 
 def head(storage: Storage, *, table: str, version: int | None = None) -> LogHead:

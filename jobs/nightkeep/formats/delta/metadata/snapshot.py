@@ -6,22 +6,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from typing import Final
 
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.delta.metadata.actions import Action, Raw, long_value, text_map
-from nightkeep.formats.delta.metadata.features import refuse_features, supported
+from nightkeep.formats.delta.metadata.features import refuse_features
+from nightkeep.formats.delta.metadata.head import has_commit_times
 from nightkeep.formats.delta.metadata.locations import own_name, storage_name
-from nightkeep.formats.delta.metadata.log_segment import newest, segment
+from nightkeep.formats.delta.metadata.log_segment import segment
 from nightkeep.formats.delta.metadata.log_state import ReadState, read_state
 from nightkeep.formats.delta.metadata.partition import key_text, stored, typed
 from nightkeep.formats.delta.metadata.replay import LogState, commit_time, high_water_mark
-from nightkeep.formats.delta.metadata.schema import DeltaSchema, is_true, parse_schema
+from nightkeep.formats.delta.metadata.schema import DeltaSchema, parse_schema
 from nightkeep.formats.delta.metadata.struct_stats import row_count
 from nightkeep.model import Address, FileSizes, UnitKey, VersionIdentity, digest_of
 from nightkeep.storage import Storage
 
 _MOVED_ON = 20
 """How many cleanups of the log in a row may interrupt a load before it fails."""
+
+_NO_TAGS: Final[Mapping[str, str]] = {}
 
 
 class VectorStorage(StrEnum):
@@ -135,9 +139,15 @@ class DeltaSnapshot:
     @cached_property
     def identity(self) -> VersionIdentity:
         """The digest of its commit, and one of the table's id and live files, which any newer checkpoint gives too."""
-        files = (file for unit in self.units for file in unit.files)
-        live = "\0".join(f"{file.path}\0{file.identity[1]}\0{file.bytes}" for file in files)
-        content = digest_of(str(self.raw_metadata.get("id")).encode(), live.encode(errors="surrogatepass"))
+        # Unit by unit: as one text, the names of a million files take 200 MB.
+        live = b"\0".join(
+            "\0".join(f"{file.path}\0{file.identity[1]}\0{file.bytes}" for file in unit.files).encode(
+                "utf-8", "surrogatepass"
+            )
+            for unit in self.units
+            if unit.files
+        )
+        content = digest_of(str(self.raw_metadata.get("id")).encode(), live)
         return VersionIdentity(self.version, self.commit_digest, content)
 
     @property
@@ -186,11 +196,6 @@ def load_staged(address: Address, storage: Storage, parent_version: int, name: s
     return _snapshot(address, read, parent_version + 1, root=storage.root, actions=read.state.commit)
 
 
-def latest_version(storage: Storage) -> int:
-    """Raises MissingFile where there is no log."""
-    return newest(storage)
-
-
 def _snapshot(
     address: Address, read: ReadState, version: int, *, root: str, actions: tuple[Action, ...] = ()
 ) -> DeltaSnapshot:
@@ -198,6 +203,7 @@ def _snapshot(
     refuse_features(address.name, state.protocol, state.metadata, None)
     schema = parse_schema(state.metadata, state.protocol, table=address.name)
     info = next((body for kind, body in state.commit if kind == "commitInfo"), {})
+    keeps_times = has_commit_times(state.protocol, schema.configuration)
     return DeltaSnapshot(
         table=address,
         version=version,
@@ -208,16 +214,10 @@ def _snapshot(
         commit_info=info,
         domains=state.domains,
         row_id_high_water_mark=high_water_mark(state),
-        in_commit_timestamp=commit_time(state, version) if _has_commit_times(schema, state) else None,
+        in_commit_timestamp=commit_time(state, version) if keeps_times else None,
         actions=actions,
         transactions=state.transactions,
         commit_digest=read.digest,
-    )
-
-
-def _has_commit_times(schema: DeltaSchema, state: LogState) -> bool:
-    return "inCommitTimestamp" in supported(state.protocol) and is_true(
-        schema.configuration, "delta.enableInCommitTimestamps"
     )
 
 
@@ -226,10 +226,13 @@ def _units(schema: DeltaSchema, state: LogState, root: str) -> tuple[DeltaUnit, 
     spelled: dict[tuple[str | None, ...], list[DeltaDataFile]] = {}
     for values in state.vacated:
         spelled.setdefault(_place(schema, values, "remove"), [])
+    # A checkpoint's files of one partition share one object with their values.
+    places: dict[int, tuple[str | None, ...]] = {}
     for raw in state.adds:
-        path = str(raw["path"])
-        place = _place(schema, text_map(raw, "partitionValues", subject=path), path)
-        spelled.setdefault(place, []).append(_data_file(raw, schema, root))
+        path, shared = str(raw["path"]), id(raw.get("partitionValues"))
+        if shared not in places:
+            places[shared] = _place(schema, text_map(raw, "partitionValues", subject=path), path)
+        spelled.setdefault(places[shared], []).append(_data_file(raw, schema, root))
     _require_one_name([file for files in spelled.values() for file in files], state.unmatched, root)
     units: dict[UnitKey, DeltaUnit] = {}
     for place in sorted(spelled, key=lambda values: [value or "" for value in values]):
@@ -267,7 +270,7 @@ def _data_file(raw: Raw, schema: DeltaSchema, root: str) -> DeltaDataFile:
         rows=row_count(str(stats), subject=path) if stats else None,
         vector=vector,
         stats=str(stats) if stats else None,
-        tags={str(k): str(v) for k, v in tags.items()} if isinstance(tags, Mapping) else {},
+        tags={str(k): str(v) for k, v in tags.items()} if isinstance(tags, Mapping) and tags else _NO_TAGS,
         raw=raw,
     )
 

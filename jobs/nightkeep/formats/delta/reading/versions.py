@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nightkeep.errors import RefusedTable, UsageError
-from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, latest_version, load
+from nightkeep.formats.delta.metadata.log_segment import newest
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, load
 from nightkeep.model import Address
 from nightkeep.storage import Storage
 
@@ -18,8 +19,8 @@ def find_version(
     version above the newest; MissingFile for one that the log no longer has."""
     if tag is not None:
         raise UsageError(f"{table.name}: expected no tag, as Delta tables have none, found {tag!r}")
-    if version is not None and not 0 <= version <= (newest := latest_version(storage)):
-        raise UsageError(f"{table.name}: expected a version up to {newest}, found {version}")
+    if version is not None and not 0 <= version <= (last := newest(storage)):
+        raise UsageError(f"{table.name}: expected a version up to {last}, found {version}")
     snapshot = load(table, storage, version)
     return snapshot if read_as is None else _with_columns(snapshot, read_as)
 
