@@ -17,8 +17,9 @@ from tests.support.examples import examples
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.delta.metadata.actions import line, parse_lines
 from nightkeep.formats.delta.metadata.locations import log_path, storage_name
+from nightkeep.formats.delta.metadata.log_segment import newest
 from nightkeep.formats.delta.metadata.log_state import commit_infos
-from nightkeep.formats.delta.metadata.snapshot import latest_version, load, load_staged
+from nightkeep.formats.delta.metadata.snapshot import load, load_staged
 from nightkeep.model import Address
 from nightkeep.storage import LocalStorage
 
@@ -43,7 +44,7 @@ def test_every_version_that_the_log_holds_can_be_read(log: HandLog) -> None:
     log.commit(1, add("x"))
     log.commit(2, add("y"), remove("x"))
     assert [paths(log, version) for version in range(3)] == [[], ["x"], ["y"]]
-    assert latest_version(LocalStorage(str(log.folder))) == log.load().version == 2
+    assert newest(LocalStorage(str(log.folder))) == log.load().version == 2
 
 
 @pytest.mark.parametrize("version", [-1, 3, 10**30])
@@ -57,7 +58,7 @@ def test_a_folder_without_log_is_missing(tmp_path: Path) -> None:
     with pytest.raises(MissingFile, match="_delta_log: expected commits"):
         HandLog(tmp_path).load()
     with pytest.raises(MissingFile):
-        latest_version(LocalStorage(str(tmp_path)))
+        newest(LocalStorage(str(tmp_path)))
 
 
 def test_a_gap_in_the_commits_is_found_by_its_number(log: HandLog) -> None:
