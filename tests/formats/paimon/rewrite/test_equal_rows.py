@@ -30,10 +30,11 @@ def test_rows_are_equal_as_java_has_it(kind: pa.DataType) -> None:
     assert are_equal(rows, np.arange(6), np.roll(np.arange(6), 1), columns=["text"]).tolist() == [False] * 6
 
 
+@pytest.mark.parametrize("nulls", [0.0, 0.25])
 @pytest.mark.parametrize("kind", NESTED, ids=str)
-def test_nested_values_are_equal_where_all_within_them_is(kind: pa.DataType) -> None:
+def test_nested_values_are_equal_where_all_within_them_is(kind: pa.DataType, nulls: float) -> None:
     random = Random(str(kind))
-    values = [_value(random, kind) for _ in range(400)]
+    values = [_value(random, kind, nulls) for _ in range(400)]
     column = pa.concat_arrays([pa.array(values[:3], kind), pa.array(values, kind)]).slice(3)
     rows = pa.table({"x": pa.chunked_array([column.slice(0, 150), column.slice(150)])})
     left, right = np.repeat(np.arange(400), 40), np.tile(np.arange(40), 400)
@@ -48,16 +49,16 @@ def test_a_map_does_not_depend_on_the_order_of_its_entries() -> None:
     assert are_equal(rows, np.array([0, 0]), np.array([1, 2]), columns=["m"]).tolist() == [True, False]
 
 
-def _value(random: Random, kind: Any) -> Any:
-    if random.random() < 0.25:
+def _value(random: Random, kind: Any, nulls: float) -> Any:
+    if random.random() < nulls:
         return None
     if pa.types.is_struct(kind):
-        return {field.name: _value(random, field.type) for field in kind}
+        return {field.name: _value(random, field.type, nulls) for field in kind}
     if pa.types.is_map(kind):
         keys = random.sample([_leaf(kind.key_type, n) for n in range(3)], random.randrange(3))
-        return [(key, _value(random, kind.item_type)) for key in keys]
+        return [(key, _value(random, kind.item_type, nulls)) for key in keys]
     if pa.types.is_list(kind):
-        return [_value(random, kind.value_type) for _ in range(random.randrange(3))]
+        return [_value(random, kind.value_type, nulls) for _ in range(random.randrange(3))]
     return _leaf(kind, random.randrange(2))
 
 

@@ -54,25 +54,23 @@ def _equal_held(left: Any, right: Any) -> Flags:
 def _equal_lists(left: Any, right: Any) -> Flags:
     sizes = [np.diff(np.asarray(side.offsets)) for side in (left, right)]
     equal: Flags = sizes[0] == sizes[1]
-    alike = pa.array(equal)
-    left, right, size = left.filter(alike), right.filter(alike), sizes[0][equal]
+    sides, size = [side.filter(pa.array(equal)) for side in (left, right)], sizes[0][equal]
     of = np.repeat(np.arange(len(size)), size)
     if pa.types.is_map(left.type):
-        places = _by_keys(of, _flat(left.keys, len(of)), _flat(right.keys, len(of)))
-        parts = [(left.keys, right.keys), (left.items, right.items)]
-        same = np.ones(len(of), np.bool_)
-        for mine, theirs in parts:
-            mine, theirs = _flat(mine, len(of)).take(places[0]), _flat(theirs, len(of)).take(places[1])
-            same &= _equal_values(mine, theirs)
+        keys, items = ([_flat(side, part) for side in sides] for part in ("keys", "items"))
+        places = _by_keys(of, *keys)
+        pairs = [[each.take(place) for each, place in zip(part, places, strict=True)] for part in (keys, items)]
     else:
-        same = _equal_values(_flat(left.values, len(of)), _flat(right.values, len(of)))
+        pairs = [[_flat(side, "values") for side in sides]]
+    same = np.logical_and.reduce([_equal_values(*pair) for pair in pairs])
     equal[equal] = np.bincount(of[~same], minlength=len(size)) == 0
     return equal
 
 
-def _flat(values: Array, count: int) -> Array:
-    """Elements of lists that a filter has made, without what may follow them."""
-    elements: Array = values.slice(0, count)
+def _flat(lists: Any, part: str) -> Array:
+    """The elements of lists without nulls: their child array may begin before them and end after them."""
+    offsets = np.asarray(lists.offsets)
+    elements: Array = getattr(lists, part).slice(offsets[0], offsets[-1] - offsets[0])
     return elements
 
 
@@ -91,4 +89,5 @@ def _by_bits(column: Array) -> Array:
         return column
     values: Any = column.to_numpy(zero_copy_only=False)
     bits = np.where(np.isnan(values), values.dtype.type("nan"), values).view(f"i{values.dtype.itemsize}")
-    return pa.array(bits)
+    numbers: Array = pa.array(bits)
+    return numbers
