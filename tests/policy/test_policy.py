@@ -94,6 +94,7 @@ def test_every_value_names_its_line_and_layer() -> None:
         "operations": (None, "built-in"),
         "pause": (None, "built-in"),
         "window": (None, "built-in"),
+        "when": (None, "built-in"),
         "where": (None, "built-in"),
         "full": (None, "built-in"),
         "target_size": (8, "pattern shop.*"),
@@ -207,6 +208,7 @@ def test_all_settings_can_be_written() -> None:
             operations: [persist-deletes, upgrade]
             pause: being restored
             window: 22:30-06:00 Europe/Berlin
+            when: {optimize: {any: [small_files > 20, "deleted_ratio > 5%"]}, upgrade: level0_age_ms >= 2h}
             where: dt = '2026-01-01'
             full: true
             target_size: 256MiB
@@ -228,6 +230,9 @@ def test_all_settings_can_be_written() -> None:
     effective = policy(text).effective("a")
     assert effective.settings.operations == (Operation.PERSIST_DELETES, Operation.UPGRADE)
     assert str(effective.settings.window) == "22:30-06:00 Europe/Berlin"
+    assert str(effective.condition(Operation.OPTIMIZE)) == "any of (small_files > 20, deleted_ratio > 5%)"
+    assert str(effective.settings.when).endswith("; upgrade: level0_age_ms >= 2h")
+    assert effective.condition(Operation.PERSIST_DELETES) is None
     assert effective.settings.task_memory == 1536 * MB
     assert effective.settings.sweep == Sweep(
         mode="delete", older_than="36h", max_share=0.1, purge_after="90d", outside=True
@@ -752,6 +757,7 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         operations                -                                   built-in
         pause                     -                                   built-in
         window                    -                                   built-in
+        when                      -                                   built-in
         where                     -                                   built-in
         full                      false                               built-in
         target_size               64MB      /etc/care/tables.yaml:8   pattern shop.*

@@ -43,7 +43,9 @@ def plan(
     chosen = place.effective(table, overrides)
     with start_engine(chosen, "local[*]", spark) as engine:
         documents = tuple(
-            run_operation(chosen, RunOrder(each, "plan", place.reports, dry_run=True), mapper=engine.mapper)
+            run_operation(
+                chosen, RunOrder(each, "plan", place.reports, dry_run=True, named=bool(operation)), mapper=engine.mapper
+            )
             for each in _operations(chosen, operation, overrides)
         )
     return Runs(documents, is_plan=True)
@@ -69,7 +71,7 @@ def run(
         verify=choose("--verify", VerifyLevel, verify), task_memory=task_memory,
     )  # fmt: skip
     chosen = place.effective(table, overrides)
-    how = _How(master, run_id, spark, no_check=no_check, asked=overrides.asked())
+    how = _How(master, run_id, spark, no_check=no_check, named=bool(operation), asked=overrides.asked())
     return Runs(_run(place, chosen, _operations(chosen, operation, overrides), how))
 
 
@@ -92,7 +94,7 @@ def sql(
     chosen = _as_stated(place.effective(parsed.table, overrides), parsed)
     stated = {"where": parsed.where, "zorder": ",".join(parsed.columns), "full": parsed.full}
     arguments = {**overrides.asked(), **{name: value for name, value in stated.items() if value}}
-    how = _How(master, run_id, spark, no_check=no_check, asked=arguments)
+    how = _How(master, run_id, spark, no_check=no_check, named=True, asked=arguments)
     (document,) = _run(place, chosen, (Operation.OPTIMIZE,), how)
     return document
 
@@ -160,6 +162,7 @@ class _How:
     run_id: str | None
     spark: SparkSession | None
     no_check: bool
+    named: bool
     asked: Mapping[str, object]
 
 
@@ -200,5 +203,5 @@ def _run(
     name = name_run(how.run_id)
     checks = chosen.settings.check.enabled and not how.no_check
     with start_engine(chosen, how.master, how.spark, checks=checks) as engine:
-        orders = [RunOrder(each, name, place.reports, asked=how.asked) for each in operations]
+        orders = [RunOrder(each, name, place.reports, named=how.named, asked=how.asked) for each in operations]
         return tuple(run_and_check(chosen, order, engine, checks=checks) for order in orders)

@@ -75,7 +75,7 @@ def run_group(group: TableGroup, operations: Sequence[Operation], engine: Engine
                 continue
             for operation in chosen[table]:
                 run_id, asked = group.run_id(policy.address.name), group.said.asked()
-                order = RunOrder(operation, run_id, group.reports, group.dry_run, asked=asked)
+                order = RunOrder(operation, run_id, group.reports, group.dry_run, named=bool(operations), asked=asked)
                 document = _care(policy, order, engine, reader)
                 _log.info("plan of %s", plan_text(document))
                 yield _checked(document, policy, group.reports, engine=engine)

@@ -24,6 +24,7 @@ from nightkeep.policy.layers import BUILT_IN, Layer, Origin, layer_of
 from nightkeep.policy.settings import PRESETS, Document, Preset, Settings, TableEntry, floor_ms, suited
 from nightkeep.policy.units import format_duration
 from nightkeep.policy.validation_messages import explain_faults
+from nightkeep.policy.when import Condition
 from nightkeep.policy.yaml_source import Location, YamlDocument, parse
 
 
@@ -76,6 +77,10 @@ class EffectivePolicy:
         """The operations to run, in order: those of the policy, else all of the format, of which some may not suit."""
         own = tuple(map(Operation, self.settings.operations or ()))
         return own or suited(self.address.format)
+
+    def condition(self, operation: Operation) -> Condition | None:
+        """On which health of the table a night does this operation; None for on any."""
+        return None if self.settings.when is None else self.settings.when.of(operation)
 
     def own_request(self, commits: Sequence[tuple[int, int | None]]) -> OwnRequest | None:
         """What to ask of versions with their parents; None if the policy expects nothing."""

@@ -22,6 +22,7 @@ from nightkeep.policy.units import (
     parse_size,
     parse_window,
 )
+from nightkeep.policy.when import WHEN_SCHEMA, When, parse_when
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -63,6 +64,11 @@ Expected = Annotated[
     tuple[OwnExpectation, ...] | SuiteFile,
     PlainValidator(parse_expectations),
     WithJsonSchema(EXPECTATIONS_SCHEMA),
+]
+Conditions = Annotated[
+    When,
+    BeforeValidator(parse_when),
+    WithJsonSchema(WHEN_SCHEMA),
 ]
 Text = Annotated[StrictStr, Field(min_length=1)]
 

@@ -15,7 +15,19 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 from nightkeep.model import Operation, VerifyLevel, Writers
 from nightkeep.model.check_values import Evidence, ReaderName
 from nightkeep.model.own_expectations import ExpectedOn
-from nightkeep.policy.setting_types import DAY_MS, Age, ClusterBy, Duration, Expected, Hours, Name, Size, Text
+from nightkeep.policy.setting_types import (
+    DAY_MS,
+    Age,
+    ClusterBy,
+    Conditions,
+    Duration,
+    Expected,
+    Hours,
+    Name,
+    Size,
+    Text,
+)
+from nightkeep.policy.when import parse_when
 
 _GB = 1 << 30
 
@@ -132,6 +144,11 @@ class Settings(_Block):
         default=None,
         description="When a run may start: HH:MM-HH:MM and an IANA time zone. null: at any time.",
     )
+    when: Conditions | None = Field(
+        default=None,
+        description="On which health of the table a night acts: a comparison such as small_files > 20, any or all with "
+        "a list of them, or a mapping of operations to such conditions. null: whenever there is work.",
+    )
     where: Text | None = Field(default=None, description="Partition filter; never changes rows. null: every partition.")
     full: StrictBool = Field(default=False, description="Rewrite whole units, not only what needs it.")
     target_size: Size | None = Field(
@@ -221,12 +238,19 @@ class Document(_Block):
     tables: tuple[TableEntry, ...] = ()
 
 
+_GENTLE = (
+    "small_files >= 20", "deleted_ratio >= 10%", "equality_deletes > 0", "level0_age_ms >= 1d", "sorted_runs >= 5",
+)  # fmt: skip
+"""What the gentlest preset waits for: each costs readers more than a commit costs writers."""
+
+
 PRESETS: Mapping[Preset, Mapping[str, object]] = MappingProxyType(
     {
         Preset.GENTLE: {
             "verify": VerifyLevel.TOUCHED,
             "task_memory": _GB,
             "check.byte_budget": _GB,
+            "when": parse_when({"any": [*_GENTLE]}),
         },
         Preset.BALANCED: {},
         Preset.THOROUGH: {"full": True, "check.byte_budget": 1024 * _GB, "check.join_budget": _GB},

@@ -17,13 +17,15 @@ from nightkeep.sql_text.rows.keys import key_condition
 
 @dataclass(frozen=True, slots=True)
 class PlannedWork:
-    """The plan for `base`, and the findings in the history up to `base`. `seconds`: the time to read and plan."""
+    """The plan for `base`, and the findings in the history up to `base`. `seconds`: the time to read and plan. `unmet`:
+    why the table is well enough to be left alone; None if it is not."""
 
     base: Snapshot
     request: Request
     plan: OpenPlan
     watch: Watch | None
     seconds: float
+    unmet: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ class RunOrder:
     """What a caller asks for, beyond the table's policy. `reports` is the folder of documents and holds.
 
     The rows to delete are those of `rows`, a condition, or of `keys`, a file of keys; without either, no row is
-    deleted. With `sets`, the rows of `rows` are updated instead. `asked` are the caller's options, as given; a repeated
+    deleted. With `sets`, the rows of `rows` are updated instead. `named`: the caller named the operation, so that it is
+    done on whatever health of the table. `asked` are the caller's options, as given; a repeated
     run id must have the same ones.
     """
 
@@ -33,6 +34,7 @@ class RunOrder:
     rows: str | None = None
     keys: Path | None = None
     sets: tuple[str, ...] = ()
+    named: bool = False
     asked: Mapping[str, object] = field(default_factory=dict)
 
 

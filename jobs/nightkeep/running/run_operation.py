@@ -42,6 +42,7 @@ from nightkeep.running.run_summary import (
 )  # fmt: skip
 from nightkeep.running.skip_reasons import skip_reason
 from nightkeep.running.undone_deletes import find_undone_deletes, hold_if_undone, undone_facts
+from nightkeep.running.unmet_conditions import unmet_condition
 from nightkeep.running.unpublished_files import removing_unpublished
 from nightkeep.stages.base_version import replaced
 from nightkeep.stages.execute import execute
@@ -154,7 +155,8 @@ def _planned(policy: EffectivePolicy, order: RunOrder, table: OpenTable, run: Ru
     request = request_of(policy, order, table, base, run=run)
     planned = plan(table, base, request)
     watch = find_undone_deletes(table, base, order.reports, now_ms=run.now_ms)
-    return PlannedWork(base, request, planned, watch, time.perf_counter() - begun)
+    unmet = None if not planned.units else unmet_condition(policy, order, table, base, request)
+    return PlannedWork(base, request, planned, watch, time.perf_counter() - begun, unmet)
 
 
 def _as_planned(
@@ -168,6 +170,7 @@ def _as_planned(
 ) -> RunDocument:
     base, proposed = planned.base, planned.plan
     log.seconds["plan"] = planned.seconds
+    waiting = waiting or planned.unmet
     if waiting:
         proposed = replace(proposed, notes=(*proposed.notes, f"a run would be skipped now: {waiting}"))
     log.facts |= {
@@ -180,6 +183,8 @@ def _as_planned(
         return undone
     if not proposed.units:
         return log.document(Outcome.UNCHANGED, "; ".join(("nothing to do", *proposed.notes)))
+    if planned.unmet is not None and not log.order.dry_run:
+        return log.document(Outcome.SKIPPED, planned.unmet)
     if log.order.dry_run:
         return _dry_run(log, table, proposed, workers)
     return _work(log, table, base, proposed, run=run, workers=workers())

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
 
 from nightkeep.errors import NightkeepError, UsageError
 from nightkeep.formats import open_table
-from nightkeep.model import Operation, Outcome
+from nightkeep.model import Operation
 from nightkeep.model.health import Health
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenTable, Snapshot
-from nightkeep.reports import RunDocument, failure_outcome, read_history
+from nightkeep.reports import failure_outcome, read_history
+from nightkeep.running.past_metrics import past_metrics
 from nightkeep.running.planned_work import request_of, run_of
 from nightkeep.running.prediction import Prediction, predict, score, shown
 from nightkeep.running.run_log import RunOrder
 from nightkeep.running.skip_reasons import skip_reason
+from nightkeep.running.unmet_conditions import unmet_by
 from nightkeep.stages.plan import plan
-
-_DONE: Final = (Outcome.VERIFIED, Outcome.UNCHANGED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,21 +57,6 @@ def read_status(policy: EffectivePolicy, reports: str, *, now: datetime) -> Tabl
         )  # fmt: skip
 
 
-def past_metrics(documents: Sequence[RunDocument], now: datetime) -> Mapping[str, int | float | None]:
-    """What documents tell of a table: days since a run published or found nothing to do, and `orphans`, the files that
-    the last sweep left in place. None if no document tells."""
-    ended = [each.finished_at for each in documents if each.operation.rewrites and each.outcome in _DONE]
-    swept = [each for each in documents if each.operation is Operation.SWEEP and "orphans_total" in each.extra]
-    found = swept[-1].extra if swept else {}
-    stays = found.get("mode") == "dry-run"
-    orphans = found.get("orphans_total")
-    days = (now - max(ended)).total_seconds() / 86_400 if ended else None
-    return {
-        "days_since_run": None if days is None else round(days, 2),
-        "orphans": orphans if stays and isinstance(orphans, int) else 0 if swept else None,
-    }
-
-
 def _status(policy: EffectivePolicy, reports: str, table: OpenTable, now: datetime) -> TableStatus:
     address = policy.address
     past = past_metrics(read_history(reports, address.name).documents, now)
@@ -86,6 +70,8 @@ def _status(policy: EffectivePolicy, reports: str, table: OpenTable, now: dateti
     pause = policy.settings.pause
     waiting = skip_reason(policy, reports, now) if pause is None else f"paused: {pause}"
     best = max(ranked, key=lambda each: each[0], default=None)
+    if waiting is None and best is not None:
+        waiting = unmet_by(policy, best[1].operation, {**metrics, **past})
     why = _why(base, best, refused)
     return TableStatus(
         name=address.name, table=str(address), format=address.format,

@@ -1,0 +1,76 @@
+"""`when:` in a run: a night leaves a table alone that is well enough, and a caller who names an operation is served."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from samples.working_copy import copy_tables
+
+import nightkeep
+from nightkeep.formats import open_table
+from nightkeep.model import Operation, Outcome, Request
+from nightkeep.policy import load
+from nightkeep.reports import RunDocument, store
+from nightkeep.running.run_log import RunOrder
+from nightkeep.running.unmet_conditions import unmet_condition
+
+
+@pytest.fixture
+def clicks(tmp_path: Path) -> Path:
+    copy_tables(tmp_path / "warehouse")
+    return tmp_path
+
+
+def policy(folder: Path, when: str) -> Path:
+    file = folder / "tables.yaml"
+    table = f"{{name: clicks, table: 'delta:{folder}/warehouse/delta/shop.db/clicks', when: {when}}}"
+    file.write_text(f"version: 1\ndefaults: {{check: {{enabled: false}}}}\ntables:\n  - {table}\n", encoding="utf-8")
+    return file
+
+
+def planned(folder: Path, when: str, *, operation: str | None = None) -> tuple[Outcome, tuple[str, ...]]:
+    (document,) = nightkeep.plan("clicks", policy=policy(folder, when), operation=operation).documents
+    return document.outcome, document.plan.notes
+
+
+def test_a_plan_says_why_a_run_would_not_start(clicks: Path) -> None:
+    outcome, notes = planned(clicks, "small_files > 100")
+    assert outcome is Outcome.SKIPPED
+    assert notes == ("a run would be skipped now: when: expected small_files > 100, found small_files 43",)
+    assert planned(clicks, "small_files > 40")[1] == ()
+    assert planned(clicks, "small_files > 100", operation="optimize")[1] == ()
+
+
+def test_a_run_leaves_the_table_alone(clicks: Path) -> None:
+    (document,) = nightkeep.run("clicks", policy=policy(clicks, "smallfiles > 1")).documents
+    assert document.outcome is Outcome.SKIPPED and document.committed_version is None
+    assert str(document.reason).startswith("when: unknown metric smallfiles (known: files, bytes,")
+    assert document.plan.units, "the plan says what was left"
+
+
+def test_documents_count_too(clicks: Path) -> None:
+    assert "found days_since_run has no value" in planned(clicks, "days_since_run > 3")[1][0]
+    then = datetime(2026, 1, 1, tzinfo=UTC)
+    store(
+        RunDocument(
+            run_id="then", table="clicks", format="delta", operation=Operation.OPTIMIZE, outcome=Outcome.UNCHANGED,
+            started_at=then, finished_at=then, versions={},
+        ),
+        clicks / "reports",
+    )  # fmt: skip
+    assert planned(clicks, "days_since_run > 3")[1] == ()
+
+
+def test_rows_are_deleted_on_any_health(clicks: Path) -> None:
+    chosen = load(policy(clicks, "files > 1000")).effective("clicks")
+    table = open_table(chosen.address)
+    base, request = table.snapshot(), Request(Operation.DELETE, 0)
+
+    def why(**asked: object) -> str | None:
+        order = RunOrder(Operation.DELETE, "run", str(clicks), **asked)  # type: ignore[arg-type]
+        return unmet_condition(chosen, order, table, base, request)
+
+    assert why() == "when: expected files > 1000, found files 43"
+    assert why(rows="user_id = 7") is why(keys=clicks / "keys.csv") is why(named=True) is None
