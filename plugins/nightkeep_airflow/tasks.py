@@ -6,7 +6,7 @@
     in_time -> groups -> [     sweep     ] -> settle -> swept
                                                     `-> page
 
-The care job checks what it publishes, in the session that published it, so that a format's night is one session.
+The care job checks what it publishes, in the session that published it, so that a group's night is one session.
 `check` reads the documents: it succeeds at once where every published version was checked, is skipped where nothing
 was published, and starts Spark only for a version without a check, which the care job left behind when it died or
 when the check broke. Where care failed for good it runs all the same, and looks for what that care published.

@@ -242,7 +242,7 @@ print(json.dumps([planned, nothing, [entry.outcome for entry in again]]))""",
     assert [load_document(str(entry.document)).outcome for entry in planned] == [e.outcome for e in planned]
 
 
-def test_a_night_is_one_submit_for_each_format_and_one_more_for_a_missing_check(tmp_path: Path) -> None:
+def test_a_night_is_one_submit_for_each_group_and_one_more_for_a_missing_check(tmp_path: Path) -> None:
     airflow = without_jvm(airflow_home(tmp_path, ["p.one", "p.two"], delta=["d.one", "d.two"]))
     airflow.script(care={"d.two": ["verified?"]})
     where = {"jobs": str(tmp_path / "jobs"), "policy": str(tmp_path / "tables.yaml"), "reports": "reports"}

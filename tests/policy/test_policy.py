@@ -730,7 +730,7 @@ class TestGroups:
         sizes = [len(group) for group in found]
         assert not sizes or (max(sizes) <= size and max(sizes) - min(sizes) <= 1)
 
-    def test_tables_of_two_formats_never_share_a_session(self) -> None:
+    def test_formats_share_a_session_where_all_of_their_tables_fit(self) -> None:
         text = """\
             defaults: {tables_per_session: 2}
             tables:
@@ -741,7 +741,8 @@ class TestGroups:
               - {name: d3, table: "delta:/3"}
         """
         assert groups(policy(text)) == [("d1",), ("d2", "d3"), ("p1", "p2")]
-        assert groups(policy(text), 9) == [("d1", "d2", "d3"), ("p1", "p2")]
+        assert groups(policy(text), 4) == [("d1", "d2", "d3"), ("p1", "p2")]
+        assert groups(policy(text), 5) == [("d1", "d2", "d3", "p1", "p2")]
 
     def test_the_file_says_how_many_share_a_session(self) -> None:
         assert [len(group) for group in groups(self.of(6))] == [3, 3]
