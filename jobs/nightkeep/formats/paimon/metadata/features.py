@@ -8,6 +8,7 @@ from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.branch import MAIN_BRANCH, MARK
 from nightkeep.formats.paimon.metadata.changelog import changelog_features
 from nightkeep.formats.paimon.metadata.file_formats import format_features, type_advice
+from nightkeep.formats.paimon.metadata.locations import EXTERNAL_PATHS, UNSET
 from nightkeep.formats.paimon.metadata.merge_features import merge_features
 from nightkeep.formats.paimon.metadata.record_expiry import record_expiry_features
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool, option_int
@@ -36,7 +37,7 @@ _FLAGS = {
 }
 _PRESENT = {
     "commit.callbacks": "callbacks run in the engine's own committer only",
-    "data-file.external-paths": "files outside the table's folder are not read yet",
+    EXTERNAL_PATHS: UNSET,
     "global-index.external-path": "files outside the table's folder are not read yet",
 }
 _PREFIXES = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import BeingCreated, MissingFile, RefusedTable
@@ -28,12 +29,14 @@ _PLAIN = {
     "branch": ("main", "name the main branch: it is swept with all others"),
     "manifest.format": ("avro", "only Avro manifests are read"),
 }
+EXTERNAL_PATHS: Final = "data-file.external-paths"
+UNSET: Final = (
+    "to move its files back, unset it, compact in full by the engine with compaction.force-rewrite-all-files = true as "
+    "an option of that job, and expire"
+)
 _OUTSIDE = "files outside the table's folder are not looked at; move them back into it"
-_PREFIXES = {
-    "data-file.external-paths": _OUTSIDE,
-    "global-index.external-path": _OUTSIDE,
-    "metadata.iceberg.": "Iceberg's snapshots keep files, too; use the engine's own cleaning",
-}
+_ICEBERG = "Iceberg's snapshots keep files, too; use the engine's own cleaning"
+_OUTSIDE_OPTIONS = {EXTERNAL_PATHS: UNSET, "global-index.external-path": _OUTSIDE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +99,22 @@ def _features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
         if value.lower() != handled:
             yield f"option {key} = {value} is not handled", advice
     for key, value in schema.options.items():
-        for prefix, advice in _PREFIXES.items():
-            if key.startswith(prefix) and value.lower() != "disabled":
-                yield f"option {key} is not handled", advice
+        if key in _OUTSIDE_OPTIONS:
+            yield f"option {key} is not handled", _OUTSIDE_OPTIONS[key]
+        if key.startswith("metadata.iceberg.") and value.lower() != "disabled":
+            yield f"option {key} is not handled", _ICEBERG
 
 
 def inside(record: Record) -> str:
     """The file name in an entry. Raises RefusedTable for a file outside the table's folder."""
     name = str(record["_FILE_NAME"])
     if record.get("_EXTERNAL_PATH"):
-        raise RefusedTable(name, "a file outside the table's folder is not handled", _OUTSIDE)
+        raise refused_outside(name)
     return name
+
+
+def refused_outside(name: str) -> RefusedTable:
+    return RefusedTable(name, "a file outside the table's folder is not handled", _OUTSIDE)
 
 
 def branches(storage: Storage) -> tuple[str, ...]:

@@ -12,10 +12,11 @@ from functools import cached_property
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.encodings.avro_schemas import Schema
-from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.paimon.metadata.avro import Container
 from nightkeep.formats.paimon.metadata.binary_row import decode_row, sort_key
 from nightkeep.formats.paimon.metadata.entries import ADD, decoding, merge_entries, read_index, read_list, read_manifest
+from nightkeep.formats.paimon.metadata.locations import inside
 from nightkeep.formats.paimon.metadata.partition_paths import partition_path
 from nightkeep.formats.paimon.metadata.schema import (
     PaimonSchema,
@@ -218,17 +219,11 @@ def _vector_files(index: Sequence[Record], *, unique: bool) -> Mapping[Place, tu
             continue
         if record["_KIND"] != ADD or (unique and place in records):
             raise CorruptMetadata(f"index entry {record['_FILE_NAME']}", "one vector file per bucket, added", "another")
-        _require_inside(record)
+        inside(record)
         records[place] = (*records.get(place, ()), record)
     for files in records.values() if not unique else ():
         require_one_each(files)
     return records
-
-
-def _require_inside(record: Record) -> None:
-    if record.get("_EXTERNAL_PATH"):
-        advice = "move it back into the table's folder"
-        raise RefusedTable(str(record["_FILE_NAME"]), "a file outside the table's folder is not handled", advice)
 
 
 def bucket_at(place: Place, records: Sequence[Record], index: tuple[Record, ...], *, schemas: Schemas) -> Bucket:
@@ -268,7 +263,7 @@ def _in_order(files: Iterable[PaimonDataFile], schema: PaimonSchema) -> tuple[Pa
 def data_file(record: Record, key_types: Sequence[PaimonType]) -> PaimonDataFile:
     """Decode a raw _FILE record (C/io/DataFileMeta.java)."""
     deletes = record.get("_DELETE_ROW_COUNT")
-    _require_inside(record)
+    inside(record)
     if not (record["_ROW_COUNT"] >= 0 and record["_FILE_SIZE"] >= 0 and 0 <= record["_LEVEL"] <= MAX_LEVEL):
         shown = f"{record['_ROW_COUNT']} rows, {record['_FILE_SIZE']} bytes, level {record['_LEVEL']}"
         raise CorruptMetadata(f"entry of {record['_FILE_NAME']}", "rows, bytes and a level that can be", shown)

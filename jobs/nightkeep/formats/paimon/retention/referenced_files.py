@@ -22,7 +22,7 @@ import pyarrow as pa
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon.metadata.entries import ADD, decoding, entry_identity, read_list, read_manifest
-from nightkeep.formats.paimon.metadata.locations import BranchFolders, inside
+from nightkeep.formats.paimon.metadata.locations import BranchFolders, inside, refused_outside
 from nightkeep.formats.paimon.retention.evidence import (
     BASE,
     CHANGELOG,
@@ -223,6 +223,7 @@ _COLUMNS: Final = pl.Schema(
         "rows": pl.Int64(),
         "source": pl.Int32(),
         "extra": pl.List(pl.String()),
+        "outside": pl.Boolean(),
     }
 )
 
@@ -234,7 +235,7 @@ def _merged(storage: Storage, lists: Sequence[Told], where: BranchFolders, *, ap
     if appended:
         entries = entries.filter(pl.col("source").is_null() | (pl.col("source") == _APPEND))
     keys = ("name", "level", "identity")
-    return entries.group_by(keys).agg(pl.col("adds").cast(pl.Int64).sum(), pl.col("bytes", "extra").first())
+    return entries.group_by(keys).agg(pl.col("adds").cast(pl.Int64).sum(), pl.col("bytes", "extra", "outside").first())
 
 
 def _require_changelogs(names: Iterable[str], source: Added) -> None:
@@ -269,11 +270,17 @@ def _row(record: Record, folder: str) -> tuple[object, ...]:
     extra = [f"{folder}/{name}" for name in file.get("_EXTRA_FILES") or ()]
     adds = 1 if record["_KIND"] == ADD else -1
     size, rows, source = file["_FILE_SIZE"], file["_ROW_COUNT"], file.get("_FILE_SOURCE")
-    return f"{folder}/{inside(file)}", file["_LEVEL"], identity, adds, size, rows, source, extra
+    name, outside = f"{folder}/{file['_FILE_NAME']}", bool(file.get("_EXTERNAL_PATH"))
+    return name, file["_LEVEL"], identity, adds, size, rows, source, extra, outside
 
 
 def _files(merged: pl.DataFrame) -> Iterator[pa.RecordBatch]:
-    """Batches of schema FILES of the merged entries, and of the files beside each data file."""
+    """Batches of schema FILES of the merged entries, and of the files beside each data file.
+
+    Raises RefusedTable for files outside the table's folder. Those that are gone again are of no account.
+    """
+    for name in merged.filter("outside")["name"]:
+        raise refused_outside(name)
     beside = merged.select(pl.col("extra").explode().alias("name")).drop_nulls()
     for part in (
         merged.select("name", "bytes", pl.lit(value=True).alias("needed")),
