@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import Compaction, Layout, Writer
-from tests.formats.paimon.contents import opened
+from tests.formats.paimon.breaking import waiting
+from tests.formats.paimon.contents import files, leftovers, opened
 from tests.formats.paimon.followed import read
 from tests.formats.paimon.keeping import live_names, names
 from tests.formats.paimon.upgrade import upgrade
@@ -89,3 +90,20 @@ def test_many_commits_of_ours_leave_few_manifests(paimon_java: PaimonJava, tmp_p
     parent.write_text(parent.read_text().replace('"version": 3', '"version":  3'))
     _, why = parent_of(storage, snapshot(6))
     assert why == "snapshot 5, which it was staged on, was replaced while it was committed"
+
+
+def test_a_race_leaves_no_merged_manifest_behind(paimon_java: PaimonJava, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    options = {**OPTIONS, "manifest.merge-min-count": "2"}
+    paimon_java.create(table, Layout(columns=COLUMNS, primary_keys=["k"], options=options))
+    for step in range(3):
+        written(paimon_java, table, step)
+    before = files(table)
+    with waiting(table) as ours:
+        written(paimon_java, table, 3)
+        document = ours.go_on()
+    assert document["outcome"] == Outcome.VERIFIED, document["reason"]
+    assert len(base(table)) == 1
+    assert not [name for name in leftovers(table, before) if "nk-" in name]
+    assert upgrade(table).outcome is Outcome.VERIFIED
+    assert len(read(paimon_java, table)) == 51
