@@ -264,3 +264,27 @@ def test_what_cannot_be_deleted_is_named_and_the_rest_goes(store: LocalStorage) 
     ((name, why),) = store.delete_all(["a", "folder", "gone", "c"])
     assert (name, "folder" in why) == ("folder", True)
     assert [stored.name for batch in store.walk("") for stored in batch] == ["folder/b"]
+
+
+def test_files_of_several_folders_are_deleted_and_what_is_kept_is_named(store: LocalStorage, tmp_path: Path) -> None:
+    names = ["a", "b", "f/a", "f/b", "g/h/a", "f/c", "./f//d"]
+    for name in names:
+        store.put(name, b"x")
+    (tmp_path / "f/folder").mkdir()
+    (tmp_path / "away").mkdir()
+    (tmp_path / "away/a").write_text("another's")
+    (tmp_path / "link").symlink_to(tmp_path / "away")
+    kept = dict(store.delete_all([*names, "missing", "f/missing", "no/such/folder", "f/folder", "link/a"]))
+    assert sorted(kept) == ["f/folder", "link/a"]
+    assert str(tmp_path / "f/folder") in kept["f/folder"] and "symbolic link" in kept["link/a"]
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / "away/a"]
+
+
+def test_no_file_of_another_folder_is_deleted(tmp_path: Path) -> None:
+    store = LocalStorage(str(tmp_path), bounds=("mine",))
+    for name in ("mine/a", "others/a"):
+        LocalStorage(str(tmp_path)).put(name, b"x")
+    assert [name for name, _ in store.delete_all(["mine/a", "others/a"])] == ["others/a"]
+    assert [path.parent.name for path in tmp_path.rglob("a")] == ["others"]
+    with pytest.raises(CorruptMetadata):
+        store.delete_all(["mine/../others/a"])

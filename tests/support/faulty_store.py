@@ -77,9 +77,9 @@ class FaultyStorage(LocalStorage):
             self.fuse.pass_on(Point(Moment.HALFWAY, "create", name))
         self.fuse.pass_on(Point(Moment.AFTER, "create", name))
 
-    def delete(self, name: str) -> bool:
+    def _remove(self, folder: int, last: str, name: str) -> None:
         with self._around("delete", name):
-            return LocalStorage.delete(self, name)
+            LocalStorage._remove(self, folder, last, name)
 
     def _link(self, name: str, other: str) -> None:
         with self._around("link", other):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import PurePosixPath
 from typing import Final
 
 MAX_NAME_BYTES: Final = 4096
@@ -17,11 +16,11 @@ def is_name(name: str) -> bool:
         encoded = os.fsencode(name)
     except UnicodeEncodeError:
         return False
-    if b"\0" in encoded or len(encoded) > MAX_NAME_BYTES or any(map(_is_long, encoded.split(b"/"))):
-        return False
-    relative = PurePosixPath(name)
-    return not relative.is_absolute() and ".." not in relative.parts
+    parts = encoded.split(b"/")
+    is_long = len(encoded) > MAX_NAME_BYTES or max(map(len, parts)) > _MAX_PART_BYTES
+    return not (is_long or b"\0" in encoded or encoded.startswith(b"/") or b".." in parts)
 
 
-def _is_long(part: bytes) -> bool:
-    return len(part) > _MAX_PART_BYTES
+def parts_of(name: str) -> list[str]:
+    """The folders of a name and its last part, as `PurePosixPath` has them: for millions of names."""
+    return [part for part in name.split("/") if part not in ("", ".")]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from errno import EMLINK, ENOSYS, EOPNOTSUPP, EPERM, EXDEV
+from itertools import groupby
 from pathlib import PurePosixPath
 from stat import S_IMODE, S_ISDIR, S_ISREG
 from typing import BinaryIO, Final
@@ -18,7 +19,7 @@ import pyarrow as pa
 from nightkeep.errors import CorruptMetadata, MissingFile, NotCreated, RefusedTable
 from nightkeep.limits import FILE
 from nightkeep.storage.bounds import Bounds, bound_of, require_bound
-from nightkeep.storage.file_names import is_name
+from nightkeep.storage.file_names import is_name, parts_of
 from nightkeep.storage.open_folders import listed_folder, opened_file, opened_folder, reopened
 from nightkeep.storage.verbs import ListedFile, always
 
@@ -84,7 +85,7 @@ class LocalStorage:
         try:
             self.put(temporary, data)
         except OSError as failure:
-            self._not_deleted(temporary)
+            self.delete_all([temporary])
             raise NotCreated(self._subject(name), "to be created", str(failure)) from failure
         try:
             if not may_go():
@@ -148,22 +149,42 @@ class LocalStorage:
         return True
 
     def delete_all(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-        return tuple((name, why) for name in names if (why := self._not_deleted(name)) is not None)
+        # To walk to a folder takes longer than to delete a file in it.
+        groups = groupby(names, key=lambda name: parts_of(name)[:-1] or name.strip("./") == "")
+        return tuple(kept for _, together in groups for kept in self._kept_in_folder([*together]).items())
 
     def delete(self, name: str) -> bool:
         try:
             with self._folder(name) as (folder, last):
-                os.unlink(last, dir_fd=folder)
+                self._remove(folder, last, name)
         except FileNotFoundError:
             return False
         return True
 
-    def _not_deleted(self, name: str) -> str | None:
+    def _remove(self, folder: int, last: str, name: str) -> None:
+        """Remove the file `last` of an open folder; `name` is its whole name."""
         try:
-            self.delete(name)
+            os.unlink(last, dir_fd=folder)
+        except OSError as failure:
+            failure.filename = self._subject(name)
+            raise
+
+    def _kept_in_folder(self, names: Sequence[str]) -> dict[str, str]:
+        """As `delete_all`, for names in one folder."""
+        kept: dict[str, str] = {}
+        try:
+            with suppress(FileNotFoundError), self._folder(names[0]) as (folder, _):
+                for name in names:
+                    self._path(name)
+                    try:
+                        self._remove(folder, parts_of(name)[-1], name)
+                    except FileNotFoundError:
+                        continue
+                    except OSError as failure:
+                        kept[name] = str(failure)
         except (OSError, RefusedTable) as failure:
-            return str(failure)
-        return None
+            return dict.fromkeys(names, str(failure))
+        return kept
 
     def _below(self, folder: str) -> Iterator[ListedFile]:
         pending = [folder]
@@ -251,7 +272,7 @@ class LocalStorage:
         """
         self._path(name)
         bound = require_bound(self.bounds, name, subject=self._subject(name))
-        *parts, last = PurePosixPath(name).relative_to(bound).parts
+        *parts, last = parts_of(name[len(bound) :])
         try:
             with opened_folder(f"{self.root}/{bound}".rstrip("/") or "/", parts, make=make) as folder:
                 yield folder, last
@@ -276,4 +297,4 @@ class LocalStorage:
     def _path(self, name: str) -> str:
         if not is_name(name):
             raise CorruptMetadata(f"{self.root}: file name", "a name below this folder", name)
-        return str(PurePosixPath(self.root, name))
+        return "/".join((self.root.rstrip("/"), *parts_of(name))) or "/"

@@ -262,10 +262,10 @@ def test_a_file_of_a_quarantine_cut_short_that_is_nowhere_is_named(toy: Toy, by:
 def _dead_in_a_purge(toy: Toy, at: str) -> None:
     @dataclass(frozen=True)
     class Dies(LocalStorage):
-        def delete(self, name: str) -> bool:
+        def _remove(self, folder: int, last: str, name: str) -> None:
             if at in name:
                 raise KeyboardInterrupt
-            return LocalStorage.delete(self, name)
+            LocalStorage._remove(self, folder, last, name)
 
     with pytest.raises(KeyboardInterrupt):
         late = NOW + 31 * DAY_MS
