@@ -129,6 +129,17 @@ class Expire(_Block):
     )
 
 
+class Budget(_Block):
+    """What the tables of a night, or of a pattern, may cost together, as it is predicted."""
+
+    time: Duration | None = Field(default=None, description="Time of sessions, one after the other. null: no limit.")
+    task_time: Duration | None = Field(default=None, description="Time of all tasks added up. null: no limit.")
+    bytes: Size | None = Field(default=None, description="Bytes read and written. null: no limit.")
+    longest_wait: Annotated[StrictInt, Field(ge=1)] = Field(
+        default=7, description="A table with work that was left out so many nights is taken whatever it costs."
+    )
+
+
 class Settings(_Block):
     """Everything a layer may set for a table. Sizes are bytes, durations milliseconds; None is described per field."""
 
@@ -217,6 +228,7 @@ class PatternEntry(Settings):
     """A layer for every table whose name matches a glob."""
 
     match: Text = Field(description="Glob on table names: * any text, ? one character, [ab] one of these.")
+    budget: Budget | None = Field(default=None, description="What these tables may cost together. null: no limit.")
 
 
 class TableEntry(Settings):
@@ -233,6 +245,7 @@ class Document(_Block):
     """The whole file."""
 
     version: Literal[1] = Field(description="Version of this file's format.")
+    budget: Budget | None = Field(default=None, description="What a night may cost. null: no limit.")
     defaults: Defaults = Field(default_factory=Defaults)
     patterns: tuple[PatternEntry, ...] = ()
     tables: tuple[TableEntry, ...] = ()

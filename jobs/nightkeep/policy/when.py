@@ -17,7 +17,8 @@ from nightkeep.model.health import Health
 from nightkeep.policy.units import parse_duration, parse_size
 
 METRICS: Final = (
-    *(field.name for field in fields(Health)), "small_share", "deleted_ratio", "days_since_run", "orphans",
+    *(field.name for field in fields(Health)), "small_share", "deleted_ratio", "days_since_run", "nights_waited",
+    "orphans",
 )  # fmt: skip
 """The names that a condition may use."""
 _SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = {

@@ -26,7 +26,9 @@ from nightkeep.stages.plan import plan
 class TableStatus:
     """How one table is. `score`: what care would save readers for what it costs, higher is more urgent; None if there
     is nothing to do, or if the table cannot be told: then `why` says so. `metrics`: facts by name, None where the
-    format has no such thing. `would`: the operation that is worth most."""
+    format has no such thing. `would`: the operation that is worth most. `seconds` and `moved_bytes`: what all
+    operations of its night would take, and read and write. `held_back`: why a run would be skipped now, whatever it
+    costs."""
 
     name: str
     table: str
@@ -35,6 +37,14 @@ class TableStatus:
     score: float | None = None
     metrics: Mapping[str, int | float | None] = field(default_factory=dict)
     would: Prediction | None = None
+    seconds: float = 0.0
+    moved_bytes: int = 0
+    held_back: str | None = None
+
+    @property
+    def nights_waited(self) -> int:
+        """For how many nights a budget has left it out."""
+        return int(self.metrics.get("nights_waited") or 0)
 
     def to_json(self) -> dict[str, object]:
         would = None if self.would is None else self.would.to_json()
@@ -77,7 +87,8 @@ def _status(policy: EffectivePolicy, reports: str, table: OpenTable, now: dateti
         name=address.name, table=str(address), format=address.format,
         why=why if waiting is None else f"{why}; a run would be skipped now: {waiting}",
         score=None if best is None else best[0], metrics={**metrics, **past},
-        would=None if best is None else best[1],
+        would=None if best is None else best[1], held_back=waiting,
+        seconds=sum(each.seconds for _, each in ranked), moved_bytes=sum(e.reads + e.writes for _, e in ranked),
     )  # fmt: skip
 
 

@@ -1,0 +1,117 @@
+"""Statuses of tables + budgets -> which tables a night takes, and in which order. Pure.
+
+Tables are taken by what care would save readers for what it costs (AutoComp's gain per cost), as long as they fit. A
+table that was left out grows in priority with each night; one that was left out too often is taken whatever it costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
+from typing import Final
+
+from nightkeep.policy.settings import Budget
+from nightkeep.policy.units import format_size
+from nightkeep.running.past_metrics import BUDGET
+from nightkeep.running.table_status import TableStatus
+
+TASK_BYTES_PER_SECOND: Final = 16 << 20
+"""Bytes that one task reads or writes in a second, with the gate."""
+
+
+@dataclass(frozen=True, slots=True)
+class NightPlace:
+    """The place of a table with work in the order of a night, from 1, and whether it is taken."""
+
+    table: str
+    place: int
+    of: int
+    taken: bool
+    reason: str
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class NightBudget:
+    """What the tables whose names `glob` matches may cost together; all tables if it is None."""
+
+    glob: str | None
+    budget: Budget
+
+    @property
+    def name(self) -> str:
+        return "the night" if self.glob is None else f"pattern {self.glob}"
+
+    def holds(self, table: str) -> bool:
+        """Whether the table is one of those."""
+        return self.glob is None or fnmatchcase(table, self.glob)
+
+
+@dataclass
+class _Left:
+    """What is left of a budget while tables are taken from it. Figures without a limit have none."""
+
+    budget: NightBudget
+    figures: dict[str, float] = field(default_factory=dict)
+
+    @staticmethod
+    def of(budget: NightBudget) -> _Left:
+        limits = budget.budget
+        told = {
+            "time": None if limits.time is None else limits.time / 1000,
+            "task_time": None if limits.task_time is None else limits.task_time / 1000,
+            "bytes": limits.bytes,
+        }
+        return _Left(budget, {name: limit for name, limit in told.items() if limit is not None})
+
+    def lacks(self, costs: Mapping[str, float]) -> str | None:
+        """What the costs exceed; None if they fit."""
+        for name, left in self.figures.items():
+            if costs[name] > left:
+                needed, there = (_shown(name, value) for value in (costs[name], max(0.0, left)))
+                return f"it would take {needed} of {name}, and {there} are left of {self.budget.name}"
+        return None
+
+    def take(self, costs: Mapping[str, float]) -> None:
+        for name in self.figures:
+            self.figures[name] -= costs[name]
+
+
+def night_order(statuses: Sequence[TableStatus], budgets: Sequence[NightBudget]) -> tuple[NightPlace, ...]:
+    """The place of every table with work, in order. Tables without work, and those that are held back or cannot
+    be told, have none: a night looks at them all the same, which costs next to nothing."""
+    wait = min((each.budget.longest_wait for each in budgets), default=0)
+    working = [each for each in statuses if each.score is not None and each.held_back is None]
+    working.sort(key=lambda each: _urgency(each, wait), reverse=True)
+    left = [_Left.of(budget) for budget in budgets]
+    return tuple(_placed(each, n, len(working), left, wait) for n, each in enumerate(working, start=1))
+
+
+def _urgency(status: TableStatus, wait: int) -> tuple[bool, float, str]:
+    nights = status.nights_waited
+    return (nights >= wait > 0, (status.score or 0) * (1 + nights) + (nights if nights >= wait else 0), status.name)
+
+
+def _placed(status: TableStatus, place: int, of: int, budgets: Sequence[_Left], wait: int) -> NightPlace:
+    costs = {
+        "time": status.seconds, "bytes": float(status.moved_bytes),
+        "task_time": status.moved_bytes / TASK_BYTES_PER_SECOND,
+    }  # fmt: skip
+    mine = [each for each in budgets if each.budget.holds(status.name)]
+    why = f"place {place} of {of} by gain per cost, score {status.score or 0:.2f}"
+    if status.nights_waited:
+        why += f", left out for {status.nights_waited} nights"
+    lacks = next((lack for each in mine if (lack := each.lacks(costs))), None)
+    overdue = status.nights_waited >= wait > 0
+    if lacks and not overdue:
+        return NightPlace(status.name, place, of, taken=False, reason=f"{BUDGET}{why}; {lacks}")
+    for each in mine:
+        each.take(costs)
+    return NightPlace(status.name, place, of, taken=True, reason=f"{why}; {lacks}, but it has waited" if lacks else why)
+
+
+def _shown(name: str, value: float) -> str:
+    return format_size(int(value)) if name == "bytes" else f"{value:,.0f} s"
