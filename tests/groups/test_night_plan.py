@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.drivers.memory_engine import MemoryEngine
 
-from nightkeep.groups.night_plan import NightBudget, NightPlace, night_order
-from nightkeep.policy.settings import Budget
+from nightkeep.commands.job import places_of
+from nightkeep.errors import UsageError
+from nightkeep.groups.night_plan import NightBudget, night_order
+from nightkeep.groups.run_group import TableGroup, run_group
+from nightkeep.model import Outcome
+from nightkeep.model.night import NightPlace
+from nightkeep.policy import load
+from nightkeep.policy.budget import Budget
 from nightkeep.running.past_metrics import BUDGET
 from nightkeep.running.table_status import TableStatus
+from nightkeep.spark.engine import Engine
 
 HOUR = NightBudget(None, Budget(time="1h"))  # type: ignore[arg-type]
 
@@ -84,3 +96,28 @@ def test_no_table_with_work_waits_longer_than_is_stated(work: list[tuple[float, 
         for each in places:
             waited[each.table] = 0 if each.taken else waited[each.table] + 1
         assert max(waited.values()) <= longest
+
+
+def test_a_file_of_places_is_read_back_and_anything_else_is_an_error(tmp_path: Path) -> None:
+    places = night_order([status("a", 1.0, 9_000), status("b", 2.0)], [HOUR])
+    file = tmp_path / "night.json"
+    file.write_text(json.dumps([each.to_json() for each in places]), encoding="utf-8")
+    assert places_of(file) == {each.table: each for each in places}
+    assert places_of(None) == {}
+    for damaged in ("[", "[3]", '[{"table": "a"}]', "{}x"):
+        file.write_text(damaged, encoding="utf-8")
+        with pytest.raises(UsageError, match="--night: expected a file with the places of tables"):
+            places_of(file)
+
+
+def test_a_table_that_is_left_out_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nightkeep.policy.address.FORMATS", ("memory",))
+    table = MemoryEngine(str(tmp_path))
+    table.append("2026-11-01", range(10))
+    name, out = str(table.address), NightPlace("one", 2, 2, taken=False, reason="budget: place 2 of 2")
+    night = TableGroup(
+        load("t.yaml", text="version: 1"), (name,), "night", str(tmp_path / "reports"), night={name: out}
+    )
+    (done,) = run_group(night, (), Engine(master="local[1]", task_memory_bytes=1 << 30))
+    assert (done.document.outcome, done.document.reason) == (Outcome.SKIPPED, out.reason)
+    assert done.document.extra["night"] == out.to_json()

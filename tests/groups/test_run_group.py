@@ -76,7 +76,7 @@ def test_each_table_is_cared_for_as_its_policy_asks_whatever_happens_to_the_othe
         ("last", Operation.OPTIMIZE, Outcome.VERIFIED),
     ]
     assert len({each.path for each in found}) == len(found)
-    assert {each.document.run_id for each in found} == {f"night-1:{name}" for name in ("one", "both", "gone", "last")}
+    assert {each.document.run_id for each in found} == {f"night-1:{each.document.table}" for each in found}
     assert "expected a table of this process" in str(found[3].document.reason)
 
 

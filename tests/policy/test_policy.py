@@ -339,6 +339,14 @@ class TestAddresses:
             "(known: byte_budget, enabled, evidence, expectations_on, join_budget, keys, reader)",
         ),
         (
+            "budget:\n  times: 2h",
+            ":3: budget.times: unknown key; did you mean time? (known: bytes, longest_wait, task_time, time)",
+        ),
+        (
+            "patterns:\n  - match: a\n    budget: {bytes: 2}",
+            ":4: patterns[0].budget.bytes: expected a size with its unit",
+        ),
+        (
             "tables:\n  - name: a\n    table: delta:/a\n    tables_per_session: 2",
             ":5: tables[0].tables_per_session: unknown key",
         ),

@@ -20,6 +20,7 @@ from nightkeep.errors import UsageError
 from nightkeep.groups.run_group import StoredDocument
 from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Operation
+from nightkeep.model.night import NightPlace
 from nightkeep.policy import Overrides, load_usable
 from nightkeep.redaction import redacted, redacted_output
 
@@ -70,6 +71,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--run-id-prefix", required=True, help="the same in every retry of a run")
     parser.add_argument("--reports", required=True, help="folder of the documents")
     parser.add_argument("--result", type=Path, help="where the list of outcomes goes")
+    parser.add_argument("--night", type=Path, help="the order of a night with a budget")
     parser.add_argument("--died", action="append", default=[], help="a table at which an earlier process died")
     parser.add_argument("--dry-run", action="store_true", help="plan only")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -93,8 +95,19 @@ def _tables(arguments: argparse.Namespace, said: Overrides) -> TableGroup:
     policy = load_usable(arguments.policy)
     return TableGroup(
         policy, tables, arguments.run_id_prefix, arguments.reports, said, dry_run=arguments.dry_run,
-        hand=_hand(arguments.result), died=tuple(arguments.died),
+        night=places_of(arguments.night), hand=_hand(arguments.result), died=tuple(arguments.died),
     )  # fmt: skip
+
+
+def places_of(file: Path | None) -> dict[str, NightPlace]:
+    """The places of tables by name. Raises UsageError for a file that does not hold them."""
+    if file is None:
+        return {}
+    try:
+        places = [NightPlace(**each) for each in json.loads(file.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError) as failure:
+        raise UsageError(f"--night: expected a file with the places of tables, found {failure}") from failure
+    return {each.table: each for each in places}
 
 
 def _write(result: Path | None, reported: Iterable[StoredDocument]) -> int:

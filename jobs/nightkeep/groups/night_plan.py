@@ -7,31 +7,18 @@ table that was left out grows in priority with each night; one that was left out
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
 
-from nightkeep.policy.settings import Budget
+from nightkeep.model.night import NightPlace
+from nightkeep.policy.budget import Budget
 from nightkeep.policy.units import format_size
 from nightkeep.running.past_metrics import BUDGET
 from nightkeep.running.table_status import TableStatus
 
 TASK_BYTES_PER_SECOND: Final = 16 << 20
 """Bytes that one task reads or writes in a second, with the gate."""
-
-
-@dataclass(frozen=True, slots=True)
-class NightPlace:
-    """The place of a table with work in the order of a night, from 1, and whether it is taken."""
-
-    table: str
-    place: int
-    of: int
-    taken: bool
-    reason: str
-
-    def to_json(self) -> dict[str, object]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

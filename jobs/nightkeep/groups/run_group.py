@@ -74,8 +74,10 @@ def run_group(group: TableGroup, operations: Sequence[Operation], engine: Engine
                 yield from _cared_at_death(group, policy, chosen[table], apart)
                 continue
             for operation in chosen[table]:
-                run_id, asked = group.run_id(policy.address.name), group.said.asked()
-                order = RunOrder(operation, run_id, group.reports, group.dry_run, named=bool(operations), asked=asked)
+                order = RunOrder(
+                    operation, group.run_id(policy.address.name), group.reports, group.dry_run, named=bool(operations),
+                    night=group.night.get(table), asked=group.said.asked(),
+                )  # fmt: skip
                 document = _care(policy, order, engine, reader)
                 _log.info("plan of %s", plan_text(document))
                 yield _checked(document, policy, group.reports, engine=engine)

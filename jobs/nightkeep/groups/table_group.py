@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nightkeep.errors import UsageError
+from nightkeep.model.night import NightPlace
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, Settings
 
 UNFINISHED = "published, but its check did not finish: "
@@ -18,7 +20,8 @@ class TableGroup:
     """The work of one session. The run id of a table is `prefix:table`, the same in every retry.
 
     `hand` is a file with the name of the table at work, for the process that continues after this one died. `died` are
-    tables at which an earlier process died: they are reported from their documents, and not worked on.
+    tables at which an earlier process died: they are reported from their documents, and not worked on. `night`: the
+    places of tables in a night with a budget, by name.
     """
 
     policy: PolicyFile
@@ -27,6 +30,7 @@ class TableGroup:
     reports: str
     said: Overrides = field(default_factory=Overrides)
     dry_run: bool = False
+    night: Mapping[str, NightPlace] = field(default_factory=dict)
     hand: Path | None = None
     died: tuple[str, ...] = ()
 

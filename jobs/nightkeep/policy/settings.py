@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 from nightkeep.model import Operation, VerifyLevel, Writers
 from nightkeep.model.check_values import Evidence, ReaderName
 from nightkeep.model.own_expectations import ExpectedOn
+from nightkeep.policy.budget import Budget
 from nightkeep.policy.setting_types import (
     DAY_MS,
     Age,
@@ -126,17 +127,6 @@ class Expire(_Block):
     )
     retain_last: Annotated[StrictInt, Field(ge=1)] | None = Field(
         default=None, description="So many of the latest versions stay, at least. null: the table says."
-    )
-
-
-class Budget(_Block):
-    """What the tables of a night, or of a pattern, may cost together, as it is predicted."""
-
-    time: Duration | None = Field(default=None, description="Time of sessions, one after the other. null: no limit.")
-    task_time: Duration | None = Field(default=None, description="Time of all tasks added up. null: no limit.")
-    bytes: Size | None = Field(default=None, description="Bytes read and written. null: no limit.")
-    longest_wait: Annotated[StrictInt, Field(ge=1)] = Field(
-        default=7, description="A table with work that was left out so many nights is taken whatever it costs."
     )
 
 

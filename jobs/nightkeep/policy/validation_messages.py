@@ -7,6 +7,7 @@ import difflib
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from nightkeep.policy.budget import Budget
 from nightkeep.policy.settings import Check, Defaults, Document, Expire, PatternEntry, Sweep, TableEntry
 from nightkeep.policy.yaml_source import Location, YamlDocument, dotted
 
@@ -15,7 +16,7 @@ _ENTRIES: dict[str | int, type[BaseModel]] = {
     "patterns": PatternEntry,
     "tables": TableEntry,
 }
-_BLOCKS: dict[str | int, type[BaseModel]] = {"check": Check, "sweep": Sweep, "expire": Expire}
+_BLOCKS: dict[str | int, type[BaseModel]] = {"budget": Budget, "check": Check, "sweep": Sweep, "expire": Expire}
 _EXPECTED = {
     "bool_type": "true or false",
     "float_type": "a number",

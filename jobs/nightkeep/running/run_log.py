@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nightkeep.model import Operation, Outcome
+from nightkeep.model.night import NightPlace
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import Metrics, RunDocument
 from nightkeep.running.run_ids import ASKED
@@ -23,8 +24,8 @@ class RunOrder:
 
     The rows to delete are those of `rows`, a condition, or of `keys`, a file of keys; without either, no row is
     deleted. With `sets`, the rows of `rows` are updated instead. `named`: the caller named the operation, so that it is
-    done on whatever health of the table. `asked` are the caller's options, as given; a repeated
-    run id must have the same ones.
+    done on whatever health of the table. `night`: the table's place in a night with a budget. `asked` are the caller's
+    options, as given; a repeated run id must have the same ones.
     """
 
     operation: Operation
@@ -35,7 +36,13 @@ class RunOrder:
     keys: Path | None = None
     sets: tuple[str, ...] = ()
     named: bool = False
+    night: NightPlace | None = None
     asked: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def left_out(self) -> str | None:
+        """Why a night has no budget left for the table; None if it has."""
+        return None if self.night is None or self.night.taken else self.night.reason
 
 
 @dataclass
@@ -62,6 +69,8 @@ class RunLog:
         address, asked = self.policy.address, dict(self.order.asked)
         if asked:
             known["extra"] = {**known.get("extra", {}), ASKED: asked}
+        if self.order.night is not None:
+            known["extra"] = {**known.get("extra", {}), "night": self.order.night.to_json()}
         return RunDocument(
             run_id=self.order.run_id, table=address.name, format=address.format, operation=self.order.operation,
             outcome=outcome, reason=reason, address=str(address), started_at=self.started,
