@@ -42,7 +42,7 @@ from nightkeep.running.run_summary import (
 )  # fmt: skip
 from nightkeep.running.skip_reasons import skip_reason
 from nightkeep.running.undone_deletes import find_undone_deletes, hold_if_undone, undone_facts
-from nightkeep.running.unmet_conditions import unmet_condition
+from nightkeep.running.unmet_conditions import held_back
 from nightkeep.running.unpublished_files import removing_unpublished
 from nightkeep.stages.base_version import replaced
 from nightkeep.stages.execute import execute
@@ -155,7 +155,7 @@ def _planned(policy: EffectivePolicy, order: RunOrder, table: OpenTable, run: Ru
     request = request_of(policy, order, table, base, run=run)
     planned = plan(table, base, request)
     watch = find_undone_deletes(table, base, order.reports, now_ms=run.now_ms)
-    unmet = None if not planned.units else unmet_condition(policy, order, table, base, request)
+    unmet = held_back(policy, order, table, planned, base, request)
     return PlannedWork(base, request, planned, watch, time.perf_counter() - begun, unmet)
 
 

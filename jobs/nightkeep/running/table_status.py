@@ -18,7 +18,7 @@ from nightkeep.running.planned_work import request_of, run_of
 from nightkeep.running.prediction import Prediction, predict, score, shown
 from nightkeep.running.run_log import RunOrder
 from nightkeep.running.skip_reasons import skip_reason
-from nightkeep.running.unmet_conditions import unmet_by
+from nightkeep.running.unmet_conditions import too_long, unmet_by
 from nightkeep.stages.plan import plan
 
 
@@ -81,7 +81,8 @@ def _status(policy: EffectivePolicy, reports: str, table: OpenTable, now: dateti
     waiting = skip_reason(policy, reports, now) if pause is None else f"paused: {pause}"
     best = max(ranked, key=lambda each: each[0], default=None)
     if waiting is None and best is not None:
-        waiting = unmet_by(policy, best[1].operation, {**metrics, **past})
+        unmet = unmet_by(policy, best[1].operation, {**metrics, **past})
+        waiting = unmet or too_long(policy, sum(each.seconds for _, each in ranked), now)
     why = _why(base, best, refused)
     return TableStatus(
         name=address.name, table=str(address), format=address.format,
