@@ -17,9 +17,10 @@ DAY_MS = 86_400_000
 
 
 def planned(operation: Operation, files_after: int = 1, written: int = 250) -> OpenPlan:
-    unit = PlannedUnit(
-        UnitKey(""), "small files", ("a", "b", "c"), 300, Estimate(300, written, files_after, "fewer files"), ()
-    )
+    stays = operation is Operation.PERSIST_DELETES
+    more = (0, 0) if stays else (files_after - 3, written - 300)
+    estimate = Estimate(300, written, files_after, "fewer files", *more)
+    unit = PlannedUnit(UnitKey(""), "small files", ("a", "b", "c"), 300, estimate, ())
     return Plan(Address("delta", "/t", "t"), operation, VersionIdentity(1, "", ""), (unit,))
 
 

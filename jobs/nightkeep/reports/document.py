@@ -36,12 +36,14 @@ _UNJUDGED = frozenset({CheckStatus.NOT_RUN, CheckStatus.ERRORED})
 
 @dataclass(frozen=True, slots=True)
 class UnitEstimate:
-    """The expected cost and benefit of a planned unit. Sizes are in bytes."""
+    """The expected cost and benefit of a planned unit, as model.Estimate has them. Sizes are in bytes."""
 
     read_bytes: int
     written_bytes: int
     files_after: int
     benefit: str
+    more_files: int | None = None
+    more_bytes: int | None = None
     extra: Extra = field(default_factory=dict)
 
 

@@ -41,14 +41,10 @@ def predict(planned: OpenPlan, sizes: FileSizes) -> Prediction:
     units, before = planned.units, (len(sizes.bytes), sum(sizes.bytes))
     reads = sum(unit.estimate.read_bytes for unit in units)
     writes = sum(unit.estimate.written_bytes for unit in units)
-    files = sum(unit.estimate.files_after - len(unit.input_files) for unit in units)
-    size = sum(unit.estimate.written_bytes - unit.input_bytes for unit in units)
-    # Deletes that take another form leave every data file as it is.
-    stays = planned.operation is Operation.PERSIST_DELETES
     return Prediction(
         operation=planned.operation,
-        files=before[0] if stays else max(0, before[0] + files),
-        bytes=before[1] if stays else max(0, before[1] + size),
+        files=max(0, before[0] + sum(unit.estimate.more_files for unit in units)),
+        bytes=max(0, before[1] + sum(unit.estimate.more_bytes for unit in units)),
         reads=reads,
         writes=writes,
         seconds=(reads + writes + FIXED_BYTES) / BYTES_PER_SECOND,
