@@ -36,7 +36,7 @@ from nightkeep.reports.store import (
     store_or_say,
     write_page,
 )
-from nightkeep.reports.summary import plan_text, summary_text
+from nightkeep.reports.summary import plan_text, plans_text, summary_text
 
 __all__ = [
     "AGES",
@@ -66,6 +66,7 @@ __all__ = [
     "load_document",
     "load_history",
     "plan_text",
+    "plans_text",
     "read_history",
     "release",
     "render_index",

@@ -30,7 +30,27 @@ def summary_text(documents: Sequence[RunDocument]) -> str:
     reasons = [_printable(f"{d.table}: {d.outcome}: {d.reason}") for d in documents if d.reason]
     reasons += [_printable(f"{d.table}: check: {d.expectations.reason}") for d in documents if d.expectations.reason]
     reasons += [_printable(f"{d.table}: {note}") for d in documents for note in _notes(d)]
-    return "\n".join([lines[0], rule, *lines[1:], *([""] if reasons else []), *reasons, "", tally(documents)])
+    # A table that cannot be opened has the same reason in each of its operations.
+    said = dict.fromkeys(reasons)
+    return "\n".join([lines[0], rule, *lines[1:], *([""] if said else []), *said, "", tally(documents)])
+
+
+def plans_text(documents: Sequence[RunDocument]) -> str:
+    """The plans of several documents. Operations of a table without a plan for the same reason share a line."""
+    plans: dict[tuple[str, ...], list[RunDocument]] = {}
+    for document in documents:
+        shared = (document.table, document.outcome, str(document.reason))
+        own = (document.table, document.operation, document.run_id)
+        plans.setdefault(shared if document.base_version is None else own, []).append(document)
+    return "\n".join(_plan_of(alike) for alike in plans.values())
+
+
+def _plan_of(alike: Sequence[RunDocument]) -> str:
+    document, *others = alike
+    if not others:
+        return plan_text(document)
+    operations = ", ".join(each.operation for each in alike)
+    return _printable(f"{document.table}: {operations} {document.outcome}: {document.reason}")
 
 
 def plan_text(document: RunDocument) -> str:
