@@ -35,7 +35,7 @@ COMPILE = $(UV) pip compile -q pyproject.toml --generate-hashes --python-version
 	--no-emit-find-links --no-emit-index-url --custom-compile-command "make lock"
 
 lock: | $(UV)  ## resolve the three locks again
-	$(COMPILE) --extra airflow --group airflow -o requirements.txt
+	$(COMPILE) --extra airflow --extra glue --extra hive --extra postgres --group airflow -o requirements.txt
 	$(COMPILE) -c requirements.txt -o jobs/requirements.txt
 	$(COMPILE) --group dev -c requirements.txt -o requirements-dev.txt
 	$(UV) pip compile -q docker/postgres.in -c requirements.txt --generate-hashes --python-version 3.11 \
