@@ -14,13 +14,15 @@ from nightkeep.reports.document import (
     Verification,
 )
 from nightkeep.reports.failure_outcomes import failure_outcome
-from nightkeep.reports.json_files import History, Unreadable, load_document
+from nightkeep.reports.json_files import History, Unreadable, load_document, read_json
+from nightkeep.reports.last_run import LastRun, last_run
 from nightkeep.reports.pages import render_index, render_run
 from nightkeep.reports.retention_section import AGES, leftovers
 from nightkeep.reports.store import (
     HistoryMark,
     Hold,
     document_path,
+    found_path,
     held,
     hold,
     hold_or_say,
@@ -29,6 +31,7 @@ from nightkeep.reports.store import (
     load_history,
     read_history,
     release,
+    replace_file,
     require_writable,
     secure,
     slug,
@@ -47,6 +50,7 @@ __all__ = [
     "History",
     "HistoryMark",
     "Hold",
+    "LastRun",
     "Metrics",
     "PlanSection",
     "PlanUnit",
@@ -57,20 +61,24 @@ __all__ = [
     "Verification",
     "document_path",
     "failure_outcome",
+    "found_path",
     "held",
     "hold",
     "hold_or_say",
     "keep_look",
     "last_look",
+    "last_run",
     "leftovers",
     "load_document",
     "load_history",
     "plan_text",
     "plans_text",
     "read_history",
+    "read_json",
     "release",
     "render_index",
     "render_run",
+    "replace_file",
     "require_writable",
     "secure",
     "slug",

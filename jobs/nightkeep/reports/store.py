@@ -5,6 +5,7 @@
 <reports>/holds/<table>.json                   a hold on a table: only a release removes it
 <reports>/holds/<table>~look.json              the version up to which a table's history was examined
 <reports>/pages/<name>.html                    a page
+<reports>/~found/<run>.json                    the tables that a run found
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from nightkeep.reports.document import Extra, RunDocument, to_text
 from nightkeep.reports.json_files import History, Unreadable, read_folders, read_json
 
 _HOLDS, _PAGES = "holds", "pages"
+# No slug begins like this, as `~` is followed by hexadecimal digits.
+_FOUND = "~found"
 # Upper case is escaped because some file systems ignore case; a leading dot because it hides the file.
 _UNSAFE = re.compile(rb"^\.|[^a-z0-9._-]")
 # Common file systems allow 255 bytes in a file name. The rest is for the operation and suffixes.
@@ -107,6 +110,11 @@ def document_folder(reports_dir: str | Path, table: str) -> Path:
 def document_path(reports_dir: str | Path, table: str, *, run_id: str, operation: Operation) -> Path:
     """The path of the document of a run, table and operation, whether it exists or not."""
     return document_folder(reports_dir, table) / f"{slug(run_id)}-{operation}.json"
+
+
+def found_path(reports_dir: str | Path, prefix: str) -> Path:
+    """The file of the tables that the run with this prefix found, whether it exists or not."""
+    return Path(reports_dir) / _FOUND / f"{slug(prefix)}.json"
 
 
 def read_history(reports_dir: str | Path, table: str | None = None) -> History:
@@ -256,7 +264,7 @@ def _document_folders(root: Path) -> list[Path]:
         names = sorted(os.listdir(root))
     except FileNotFoundError:
         return []
-    return [root / name for name in names if name not in (_HOLDS, _PAGES)]
+    return [root / name for name in names if name not in (_HOLDS, _PAGES, _FOUND)]
 
 
 def _look_path(reports_dir: str | Path, table: str) -> Path:

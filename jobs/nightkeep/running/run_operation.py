@@ -40,7 +40,7 @@ from nightkeep.running.run_summary import (
     unit_results,
     versions_of,
 )  # fmt: skip
-from nightkeep.running.skip_reasons import skip_reason
+from nightkeep.running.skip_reasons import left_alone, skip_reason
 from nightkeep.running.undone_deletes import find_undone_deletes, hold_if_undone, undone_facts
 from nightkeep.running.unmet_conditions import held_back
 from nightkeep.running.unpublished_files import removing_unpublished
@@ -93,8 +93,8 @@ def run_operation(
     Raises UsageError for a request that cannot be understood. Everything else ends in the document.
     """
     log = RunLog(policy, order)
-    if policy.settings.pause is not None:
-        return log.document(Outcome.SKIPPED, f"paused: {policy.settings.pause}")
+    if (alone := left_alone(policy, looks=order.dry_run)) is not None:
+        return log.document(Outcome.SKIPPED, alone)
     try:
         return _care(log, reader, lambda: _Workers(mapper(), exchange()))
     except UsageError:
