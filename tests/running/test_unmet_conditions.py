@@ -13,6 +13,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome, Request
 from nightkeep.policy import load
 from nightkeep.reports import RunDocument, store
+from nightkeep.running.prediction import predict
 from nightkeep.running.run_log import RunOrder
 from nightkeep.running.unmet_conditions import held_back, too_long
 from nightkeep.stages.plan import plan
@@ -72,7 +73,7 @@ def test_rows_are_deleted_on_any_health(clicks: Path) -> None:
 
     def why(**asked: object) -> str | None:
         order = RunOrder(Operation.DELETE, "run", str(clicks), **asked)  # type: ignore[arg-type]
-        return held_back(chosen, order, table, planned, base, request)
+        return held_back(chosen, order, table, base, request, predict(planned, base.sizes))
 
     assert why() == "when: expected files > 1000, found files 43"
     assert why(rows="user_id = 7") is why(keys=clicks / "keys.csv") is why(named=True) is None

@@ -8,14 +8,17 @@ from nightkeep.reports.document import (
     Metrics,
     PlanSection,
     PlanUnit,
+    Predicted,
     RunDocument,
     UnitEstimate,
     UnitResult,
     Verification,
 )
 from nightkeep.reports.failure_outcomes import failure_outcome
+from nightkeep.reports.file_names import slug
 from nightkeep.reports.json_files import History, Unreadable, load_document, read_json
 from nightkeep.reports.last_run import LastRun, last_run
+from nightkeep.reports.ledger import Measured, measured_of_format, measured_of_table
 from nightkeep.reports.pages import render_index, render_run
 from nightkeep.reports.retention_section import AGES, leftovers
 from nightkeep.reports.store import (
@@ -34,7 +37,6 @@ from nightkeep.reports.store import (
     replace_file,
     require_writable,
     secure,
-    slug,
     store,
     store_or_say,
     write_page,
@@ -51,9 +53,11 @@ __all__ = [
     "HistoryMark",
     "Hold",
     "LastRun",
+    "Measured",
     "Metrics",
     "PlanSection",
     "PlanUnit",
+    "Predicted",
     "RunDocument",
     "UnitEstimate",
     "UnitResult",
@@ -71,6 +75,8 @@ __all__ = [
     "leftovers",
     "load_document",
     "load_history",
+    "measured_of_format",
+    "measured_of_table",
     "plan_text",
     "plans_text",
     "read_history",

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 
 from nightkeep.model import Operation
-from nightkeep.reports.bars import show_bytes
+from nightkeep.reports.bars import show_bytes, show_seconds
 from nightkeep.reports.column_metrics import BeforeAfter, column_changes, delete_files, losers, show_share
 from nightkeep.reports.document import PlanUnit, RunDocument
 from nightkeep.reports.pages import stage_names, tally, unit_name
@@ -63,10 +63,20 @@ def plan_text(document: RunDocument) -> str:
     head += (
         f", {len(units)} unit{'s' if len(units) > 1 else ''}" if units else f": {document.outcome}: {document.reason}"
     )
-    lines = [head, *(f"  {_unit(unit)}" for unit in units), *(f"  note: {note}" for note in document.plan.notes)]
+    lines = [head, *(f"  {_unit(unit)}" for unit in units), *(f"  {text}" for text in _expected(document))]
+    lines += [f"  note: {note}" for note in document.plan.notes]
     if units and "matching_rows" in document.extra:
         lines.append(f"  {document.reason}")
     return "\n".join(map(_printable, lines))
+
+
+def _expected(document: RunDocument) -> Iterator[str]:
+    """What the work would come to, in one line, if it was predicted."""
+    found, metrics = document.metrics.predicted, document.metrics
+    if found is not None:
+        files = _change(metrics.files_before, found.files, "{:,}".format)
+        size = _change(metrics.bytes_before, found.bytes, show_bytes)
+        yield f"expected: {files} files, {size}, {show_seconds(found.seconds)}; learned from {found.learned_from}"
 
 
 def _unit(unit: PlanUnit) -> str:

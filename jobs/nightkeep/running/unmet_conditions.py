@@ -7,21 +7,22 @@ from datetime import UTC, datetime
 from nightkeep.model import Operation, Request
 from nightkeep.policy import EffectivePolicy
 from nightkeep.policy.when import Metrics, metrics_of, unmet
-from nightkeep.protocol import OpenPlan, OpenTable, Snapshot
+from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.reports import read_history
 from nightkeep.running.past_metrics import PAST, past_metrics
-from nightkeep.running.prediction import predict
+from nightkeep.running.prediction import Prediction
 from nightkeep.running.run_log import RunOrder
 
 
 def held_back(
-    policy: EffectivePolicy, order: RunOrder, table: OpenTable, planned: OpenPlan, base: Snapshot, request: Request
-) -> str | None:
-    """Why the work of a plan is not to be done now. None where it is, and where there is no work."""
-    if not planned.units:
+    policy: EffectivePolicy, order: RunOrder, table: OpenTable, base: Snapshot, request: Request,
+    predicted: Prediction | None,
+) -> str | None:  # fmt: skip
+    """Why the work that was `predicted` is not to be done now. None where it is, and where there is no work."""
+    if predicted is None:
         return None
     unmet = _unmet(policy, order, table, base, request)
-    return unmet or too_long(policy, predict(planned, base.sizes).seconds, _now(request))
+    return unmet or too_long(policy, predicted.seconds, _now(request))
 
 
 def too_long(policy: EffectivePolicy, seconds: float, now: datetime) -> str | None:
