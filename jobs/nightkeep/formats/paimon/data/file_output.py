@@ -112,7 +112,7 @@ def _avro(
     def write(chunk: pa.Table) -> None:
         # Equal headers have equal sync markers, so that blocks of one file may follow those of another.
         names = [field.name for field, _ in columns]
-        numbers = pa.table([_number_of(chunk.column(name)) for name in names], names)
+        numbers = pa.table([_number_of(chunk.column(name)) for name in names], names).combine_chunks()
         for batch in numbers.to_batches(max_chunksize=AVRO_BATCH_ROWS):
             sink.write(container_bytes(batch.to_pylist(), items, packed, header)[len(start) :])
 

@@ -41,7 +41,7 @@ from nightkeep.formats.paimon.rewrite.changelog import changelog_writer
 from nightkeep.formats.paimon.rewrite.expired_rows import expired_positions, without_expired
 from nightkeep.formats.paimon.rewrite.first_rows import without_known
 from nightkeep.formats.paimon.rewrite.fold import fold
-from nightkeep.formats.paimon.rewrite.gather import ForwardFiles, even_chunks, gather, run_slots
+from nightkeep.formats.paimon.rewrite.gather import GATHERED_ROWS, ForwardFiles, even_chunks, gather, run_slots
 from nightkeep.formats.paimon.rewrite.key_ranges import key_ranges
 from nightkeep.formats.paimon.rewrite.lookup import Hits, find_replaced
 from nightkeep.formats.paimon.rewrite.overlaps import NewerRows, newer_below
@@ -254,7 +254,7 @@ class _Work:
 
     def _newest(self, rows: pa.Table, files: ForwardFiles, *, chunk_rows: int) -> Iterator[pa.Table]:
         wanted = winners(rows, self.task.bucket, drops_retracts=self.task.drops_retracts)
-        return gather(files, *file_places(rows, wanted), starts=range(0, len(wanted), chunk_rows))
+        return gather(files, *file_places(rows, wanted), starts=range(0, len(wanted), min(chunk_rows, GATHERED_ROWS)))
 
     def _unexpired(self, chunks: Iterable[pa.Table]) -> Iterator[pa.Table]:
         schema, clock_ms = self.task.bucket.schemas.current, self.task.clock_ms
@@ -281,7 +281,7 @@ class _Work:
         bucket = self.task.bucket
         ordered, starts = in_order(rows, keys=key_columns(bucket), order=sequence_order(bucket.schemas.current))
         # A chunk ends where a key ends.
-        edges = np.unique(np.searchsorted(starts, np.arange(0, len(ordered), chunk_rows)))
+        edges = np.unique(np.searchsorted(starts, np.arange(0, len(ordered), min(chunk_rows, GATHERED_ROWS))))
         edges = edges[edges < len(starts)]
         chunks = gather(files, *file_places(rows, ordered), starts=starts[edges].tolist())
         for chunk, (first, stop) in zip(chunks, pairwise([*edges, len(starts)]), strict=True):
