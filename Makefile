@@ -11,7 +11,7 @@ export GX_ANALYTICS_ENABLED := false
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: $(shell sed -nE 's/^([a-z-]+):.*  \#\# .*/\1/p' $(firstword $(MAKEFILE_LIST)))
+.PHONY: help environment lock tables nightly weekly test test-extended test-quick docs-test coverage lint soak sabotage mutants bench-paimon bench-memory bench-delta bench-iceberg bench-sweep bench-reader bench-kernels samples wheel clean
 
 help:
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 16
@@ -35,7 +35,7 @@ COMPILE = $(UV) pip compile -q pyproject.toml --generate-hashes --python-version
 	--no-emit-find-links --no-emit-index-url --custom-compile-command "make lock"
 
 lock: | $(UV)  ## resolve the three locks again
-	$(COMPILE) --extra airflow --extra glue --extra hive --extra postgres --group airflow -o requirements.txt
+	$(COMPILE) --extra airflow --group airflow -o requirements.txt
 	$(COMPILE) -c requirements.txt -o jobs/requirements.txt
 	$(COMPILE) --group dev -c requirements.txt -o requirements-dev.txt
 	$(UV) pip compile -q docker/postgres.in -c requirements.txt --generate-hashes --python-version 3.11 \
@@ -126,7 +126,7 @@ bench-paimon: environment  ## upgrade and compaction against Paimon Java (BENCH=
 	PYTHONPATH=. $(BIN)/python benches/bench_paimon.py $(BENCH)
 
 bench-memory: environment  ## peak memory of a task on a Paimon bucket, and on one of ten times its size (BENCH="--rows 4")
-	PYTHONPATH=. $(BIN)/python benches/bench_memory.py $(BENCH)
+	PYTHONPATH=. ARROW_DEFAULT_MEMORY_POOL=system $(BIN)/python benches/bench_memory.py $(BENCH)
 
 bench-delta: environment  ## the Z-order against delta-spark and delta-rs, side by side
 	PYTHONPATH=. $(BIN)/python benches/bench_delta.py
@@ -139,12 +139,6 @@ bench-sweep: environment  ## orphan files against iceberg-spark, side by side; a
 
 bench-reader: environment  ## rows of Paimon tables against pyarrow, pypaimon and Spark (BENCH="--rows 4")
 	PYTHONPATH=. $(BIN)/python benches/bench_reader.py $(BENCH)
-
-bench-planning: environment  ## the plan of a Delta table of a million files: seconds and peak memory (BENCH="parts --files 0.1")
-	PYTHONPATH=. $(BIN)/python benches/bench_planning.py $(BENCH)
-
-bench-many: environment  ## a night over many tables: with nothing to do, and with a little work each (BENCH="--idle 2000")
-	PYTHONPATH=. $(BIN)/python benches/bench_many.py $(BENCH)
 
 bench-kernels: environment  ## rows per second of each kernel
 	PYTHONPATH=. $(BIN)/python -m tests.kernels.bench_kernels

@@ -139,6 +139,15 @@ def test_workers_know_the_package_and_run_kernels_on_one_thread(spark: SparkSess
     assert len({executor for executor, *_ in found}) == 1
 
 
+def test_workers_keep_the_memory_of_large_columns(spark: SparkSession) -> None:
+    def pool(item: int) -> str:
+        import pyarrow  # noqa: PLC0415
+
+        return str(pyarrow.default_memory_pool().backend_name)
+
+    assert SparkMapper(spark)(pool, [0], label="look") == ["system"]
+
+
 def test_a_session_that_is_there_is_used_and_stays(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     with spark_session(app_name="other", task_memory_bytes=1 << 30) as session:

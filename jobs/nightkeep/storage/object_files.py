@@ -15,8 +15,7 @@ import obstore
 import pyarrow as pa
 from obstore.exceptions import BaseError, GenericError, NotSupportedError
 
-from nightkeep.storage.client_failures import asking
-from nightkeep.storage.clients import Client
+from nightkeep.storage.clients import Client, asking
 
 if TYPE_CHECKING:
     from obstore import WritableFile
