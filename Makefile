@@ -11,7 +11,7 @@ export GX_ANALYTICS_ENABLED := false
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lock tables nightly weekly test test-extended test-quick docs-test coverage lint soak sabotage mutants bench-paimon bench-memory bench-delta bench-iceberg bench-sweep bench-reader bench-kernels samples wheel clean
+.PHONY: $(shell sed -nE 's/^([a-z-]+):.*  \#\# .*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
 help:
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 16
@@ -35,7 +35,7 @@ COMPILE = $(UV) pip compile -q pyproject.toml --generate-hashes --python-version
 	--no-emit-find-links --no-emit-index-url --custom-compile-command "make lock"
 
 lock: | $(UV)  ## resolve the three locks again
-	$(COMPILE) --extra airflow --group airflow -o requirements.txt
+	$(COMPILE) --extra airflow --extra glue --extra hive --extra postgres --group airflow -o requirements.txt
 	$(COMPILE) -c requirements.txt -o jobs/requirements.txt
 	$(COMPILE) --group dev -c requirements.txt -o requirements-dev.txt
 	$(UV) pip compile -q docker/postgres.in -c requirements.txt --generate-hashes --python-version 3.11 \
@@ -139,6 +139,12 @@ bench-sweep: environment  ## orphan files against iceberg-spark, side by side; a
 
 bench-reader: environment  ## rows of Paimon tables against pyarrow, pypaimon and Spark (BENCH="--rows 4")
 	PYTHONPATH=. $(BIN)/python benches/bench_reader.py $(BENCH)
+
+bench-planning: environment  ## the plan of a Delta table of a million files: seconds and peak memory (BENCH="parts --files 0.1")
+	PYTHONPATH=. $(BIN)/python benches/bench_planning.py $(BENCH)
+
+bench-many: environment  ## a night over many tables: with nothing to do, and with a little work each (BENCH="--idle 2000")
+	PYTHONPATH=. $(BIN)/python benches/bench_many.py $(BENCH)
 
 bench-kernels: environment  ## rows per second of each kernel
 	PYTHONPATH=. $(BIN)/python -m tests.kernels.bench_kernels

@@ -15,6 +15,8 @@ from nightkeep.model import Operation
 from nightkeep.policy import load_usable
 from nightkeep.policy.units import SIZE_PATTERN
 from nightkeep_airflow.admission import require_known
+from nightkeep_airflow.run_tables import find_one
+from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import from_environment
 from nightkeep_airflow.tasks import care_for
 
@@ -75,10 +77,11 @@ OPTIONS = (
 
 
 @task(retries=0)
-def asked(policy: str, *, params: Any = None, dag_run: Any = None) -> list[list[str]]:
+def asked(policy: str, reports: str, *, params: Any = None, dag_run: Any = None) -> list[list[str]]:
     """The table of the form, as a group of one, by the name that reports have for it."""
     require_known(dag_run.conf, PARAMS)
-    return [[load_usable(policy).effective(params["table"]).address.name]]
+    prefix, table = run_prefix(dag_run.dag_id, dag_run.run_id), params["table"]
+    return [[find_one(policy, reports, prefix, table).effective(table).address.name]]
 
 
 @dag(
@@ -94,7 +97,9 @@ def asked(policy: str, *, params: Any = None, dag_run: Any = None) -> list[list[
     tags=["nightkeep"],
 )
 def on_demand() -> None:
-    care_for(asked(SETTINGS.policy), SETTINGS, operation="{{ params.operation or '' }}", options=OPTIONS)
+    care_for(
+        asked(SETTINGS.policy, SETTINGS.reports), SETTINGS, operation="{{ params.operation or '' }}", options=OPTIONS
+    )
 
 
 on_demand()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nightkeep.api.runs import delete, plan, run, sql, update
     from nightkeep.api.status import status
     from nightkeep.api.stored import explain, history, release, report
+    from nightkeep.api.tables import tables, validate
 
 __version__ = "0.1.0"
 
@@ -40,7 +41,9 @@ __all__ = [
     "sql",
     "status",
     "sweep",
+    "tables",
     "update",
+    "validate",
 ]
 
 _MODULES: Final = {
@@ -62,7 +65,9 @@ _MODULES: Final = {
     "sql": "runs",
     "status": "status",
     "sweep": "files",
+    "tables": "tables",
     "update": "runs",
+    "validate": "tables",
 }
 
 if not TYPE_CHECKING:

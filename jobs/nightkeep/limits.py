@@ -58,6 +58,8 @@ READING: Final = Limit("NIGHTKEEP_MAX_READING_SECONDS", 3600, "seconds to read t
 READER_SECONDS: Final = Limit("NIGHTKEEP_MAX_READER_SECONDS", 3600, "seconds for another engine to read a version")
 READER_MEMORY: Final = Limit("NIGHTKEEP_MAX_READER_BYTES", 4 << 30, "bytes of memory of another engine's process")
 """Engines read in batches of a few MB, by as many threads as there are cores."""
+LISTED: Final = Limit("NIGHTKEEP_MAX_LISTED_FOLDERS", 200_000, "folders or names to look at for tables")
+"""For one place. A warehouse of 100,000 tables has twice as many; on an object store they take minutes."""
 
 
 class _Watch:

@@ -19,11 +19,11 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
-from nightkeep.policy import load_usable
 from nightkeep.redaction import redact
 from nightkeep.spark.settings import driver_memory, said_by_file
 from nightkeep_airflow.links import ReportLink
 from nightkeep_airflow.results import JobResult, as_json, awaits_check, parse, refresh_result, reported
+from nightkeep_airflow.run_tables import found_option, run_policy
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.submitted import MARK, end
 
@@ -116,9 +116,10 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         with TemporaryDirectory(prefix="nightkeep-") as folder:
             result, at = Path(folder) / "result.json", None
             run = context["dag_run"]
+            prefix = run_prefix(run.dag_id, run.run_id)
             self.name = f"nightkeep {run.dag_id} {self.task_id}: {self.tables_label}"
-            arguments = [*self._arguments(tables, context), *([] if died is None else [f"--died={died}"])]
-            self._prepare(script, [*arguments, "--result", str(result)], tables)
+            arguments = [*self._arguments(tables, prefix), *([] if died is None else [f"--died={died}"])]
+            self._prepare(script, [*arguments, "--result", str(result)], tables, prefix)
             try:
                 self._submitted(context)
             except (AirflowFailException, AirflowTaskTimeout):
@@ -152,7 +153,7 @@ class NightkeepSparkOperator(SparkSubmitOperator):
             # A driver may outlive its JVM, also after a timeout, when Airflow calls `on_kill` next.
             end(self._mark, grace_seconds=_GRACE_SECONDS)
 
-    def _prepare(self, script: str, arguments: list[str], tables: Sequence[str]) -> None:
+    def _prepare(self, script: str, arguments: list[str], tables: Sequence[str], prefix: str) -> None:
         self.application = str(Path(self.jobs) / script)
         self.application_args = arguments
         self.conf = {"spark.executorEnv.PYTHONPATH": self.jobs, **(self.conf or {})}
@@ -168,15 +169,24 @@ class NightkeepSparkOperator(SparkSubmitOperator):
             _require_no_secret("an address of a table", table)
         # A session cannot set the driver's memory, as its JVM is already running. A setting of the deployment is kept.
         if self._driver_memory is None and "spark.driver.memory" not in said:
-            self._driver_memory = driver_memory(master, _task_memory(self.policy, tables))
+            self._driver_memory = driver_memory(master, self._task_memory(tables, prefix))
 
-    def _arguments(self, tables: Sequence[str], context: Context) -> list[str]:
-        run = context["dag_run"]
+    def _arguments(self, tables: Sequence[str], prefix: str) -> list[str]:
         return [
             *("--policy", self.policy, "--reports", self.reports, *_named(tables)),
-            *("--run-id-prefix", run_prefix(run.dag_id, run.run_id)),
+            *("--run-id-prefix", prefix, *found_option(self.reports, prefix)),
             *(option for option in self.options if option.strip()),
         ]
+
+    def _task_memory(self, tables: Sequence[str], prefix: str) -> int:
+        """The largest task memory of these tables, in bytes. A table without a valid policy is reported by the job."""
+        sizes = list[int]()
+        with suppress(NightkeepError, OSError):
+            policy = run_policy(self.policy, self.reports, prefix)
+            for table in tables:
+                with suppress(NightkeepError):
+                    sizes.append(policy.effective(table).settings.task_memory)
+        return max(sizes, default=_TASK_MEMORY)
 
 
 class CareOperator(NightkeepSparkOperator):
@@ -263,12 +273,3 @@ def _environment(environ: Mapping[str, str], jobs: str) -> dict[str, str]:
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(filter(None, [jobs, environ.get("PYTHONPATH", "")])),
     }
-
-
-def _task_memory(policy: str, tables: Sequence[str]) -> int:
-    """The largest task memory of these tables, in bytes. A table without a valid policy is reported by the job."""
-    sizes = []
-    for table in tables:
-        with suppress(NightkeepError, OSError):
-            sizes.append(load_usable(policy).effective(table).settings.task_memory)
-    return max(sizes, default=_TASK_MEMORY)

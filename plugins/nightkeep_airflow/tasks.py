@@ -47,7 +47,6 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import groups as groups_of
-from nightkeep.policy import load_usable
 from nightkeep_airflow.admission import require_known, too_late
 from nightkeep_airflow.operators import CareOperator, CheckOperator
 from nightkeep_airflow.results import (
@@ -60,6 +59,7 @@ from nightkeep_airflow.results import (
     settled_result,
 )
 from nightkeep_airflow.run_pages import RunPage, write_run
+from nightkeep_airflow.run_tables import find_all, run_policy
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import PluginSettings
 
@@ -153,7 +153,7 @@ def _submit(settings: PluginSettings) -> dict[str, Any]:
 
 def scheduled_groups(settings: PluginSettings) -> XComArg:
     """Groups of all tables, for a run that starts in time."""
-    groups = policy_groups(settings.policy)
+    groups = policy_groups(settings.policy, settings.reports)
     in_time(settings.start_within.total_seconds()) >> groups
     return groups
 
@@ -171,9 +171,10 @@ def in_time(within_seconds: float, *, dag_run: Any = None, dag: Any = None) -> b
 
 
 @task(retries=0)
-def policy_groups(policy: str) -> list[list[str]]:
-    """Tables that share a Spark session, from the policy as it is when the run starts; larger where they are many."""
-    loaded = load_usable(policy)
+def policy_groups(policy: str, reports: str, *, dag_run: Any = None) -> list[list[str]]:
+    """Tables that share a Spark session, from the policy and what it discovers when the run starts; larger where they
+    are many."""
+    loaded = find_all(policy, reports, run_prefix(dag_run.dag_id, dag_run.run_id))
     groups, tables = groups_of(loaded), len(loaded.tables)
     size = max(map(len, groups), default=0)
     while len(groups) > _most_mapped() and size < tables:
@@ -242,14 +243,18 @@ def _unless_raised(results: Sequence[SettledEntry], place: int) -> Settled:
 @task
 def page(results: Any, policy: str, reports: str, *, operation: str | None = None, dag_run: Any = None) -> str:
     """Write the run's page and the index over all runs; the path of the page."""
+    prefix = run_prefix(dag_run.dag_id, dag_run.run_id)
     run = RunPage(
-        prefix=run_prefix(dag_run.dag_id, dag_run.run_id),
+        prefix=prefix,
         title=f"{dag_run.dag_id}, {dag_run.run_after:%Y-%m-%d %H:%M}",
         now=datetime.now(UTC),
         operation=Operation(operation) if operation else None,
     )
     written = write_run(
-        reports, run, [settled_result(result) for chunk in results for result in chunk], policy=load_usable(policy)
+        reports,
+        run,
+        [settled_result(result) for chunk in results for result in chunk],
+        policy=run_policy(policy, reports, prefix),
     )
     _log.info("The report of this run is %s", written)
     return str(written)

@@ -27,7 +27,7 @@ from nightkeep.tasks import inline, inline_exchange
 SAMPLE = Path(__file__).parents[2] / "samples" / "delta" / "shop.db" / "clicks"
 NAMES = (
     "advise", "check", "delete", "diff", "expire", "explain", "history", "plan", "read", "read_plan", "release",
-    "report", "restore", "run", "sql", "status", "sweep", "update",
+    "report", "restore", "run", "sql", "status", "sweep", "tables", "update", "validate",
 )  # fmt: skip
 VARYING = {"run_id", "started_at", "finished_at", "seconds", "cutoff", "orphans_file", "peak_task_memory"}
 NAMED = {"base_identity", "identity", "parent_identity", "share_of_rewrite", "cpu_seconds", "executors"}

@@ -4,10 +4,11 @@ import os
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.drivers.s3_server import Bucket
+from tests.drivers.s3_server import REGION, Bucket, S3Server
 from tests.object_store.bucket_tables import SAMPLES, upload
 
 from nightkeep.checking.check import check
+from nightkeep.errors import AddressError
 from nightkeep.model import Address
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports import CheckStatus
@@ -61,6 +62,39 @@ def test_a_store_that_denies_access_says_what_to_set(s3_bucket: Bucket, monkeypa
         f"{s3_bucket.uri}/t/: access denied (403 SignatureDoesNotMatch); set AWS_ACCESS_KEY_ID and "
         "AWS_SECRET_ACCESS_KEY, or run where a role gives access"
     )
+
+
+def test_a_bucket_of_another_region_names_the_variable_and_the_region(
+    s3_bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-9")
+    with pytest.raises(OSError) as raised:
+        open_storage(f"{s3_bucket.uri}/t")
+    told = f"{s3_bucket.uri}/t/: the bucket is in another region; set AWS_REGION to {REGION}"
+    assert str(raised.value) == told
+
+
+def test_a_bucket_that_is_not_there_is_not_an_empty_table(s3_server: S3Server, s3_bucket: Bucket) -> None:
+    with pytest.raises(OSError) as raised:
+        open_storage("s3://no-such-bucket/t")
+    assert str(raised.value) == (
+        f"s3://no-such-bucket/t/: no such bucket at {s3_server.endpoint}; set AWS_ENDPOINT_URL to the address of the "
+        "store, or name another bucket"
+    )
+
+
+@pytest.mark.parametrize("endpoint", ["store.example.org", "s3://store", "http://"])
+def test_an_endpoint_that_is_no_address_is_named(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    with pytest.raises(AddressError, match=f"^{endpoint}: expected http://HOST or https://HOST .* AWS_ENDPOINT_URL"):
+        open_storage("s3://bucket/t")
+
+
+@pytest.mark.parametrize("location", ["hdfs://namenode/t", "wasbs://c@account/t", "oss://bucket/t", "ftp://host/t"])
+def test_an_address_of_another_store_is_refused_by_its_scheme(location: str) -> None:
+    scheme = location.partition("://")[0]
+    with pytest.raises(AddressError, match=f"{location}: expected a local path, .* found '{scheme}'"):
+        open_storage(location)
 
 
 def test_hadoop_is_told_of_a_bucket_what_our_own_client_goes_by(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -340,7 +340,7 @@ FORMS: dict[str, dict[str, object]] = {
 def test_dag_files_import_serialise_and_check_their_form(airflow: Airflow) -> None:
     found = airflow.python(
         f"""
-import copy, json, pathlib
+import copy, json, pathlib, types
 import pendulum
 from airflow.timetables.base import DagRunInfo
 from airflow.dag_processing.dagbag import DagBag
@@ -365,7 +365,8 @@ from nightkeep_airflow.tasks import chunks, policy_groups
 many = [f"  - {{{{name: t{{n}}, table: 'paimon:/t{{n}}'}}}}" for n in range(1100)]
 policy = pathlib.Path("many.yaml")
 policy.write_text("\\n".join(["version: 1", "defaults: {{tables_per_session: 1}}", "tables:", *many]))
-grouped = policy_groups.function(str(policy))
+run = types.SimpleNamespace(dag_id="nightly", run_id="one")
+grouped = policy_groups.function(str(policy), "reports", dag_run=run)
 chunked = chunks([*range(1100)], 1024)
 print(json.dumps({{
     "first_is_ahead": next_run(None) > now, "timeouts": [str(nightly.dagrun_timeout), str(weekly.dagrun_timeout)],

@@ -150,7 +150,7 @@ def submitted(tables, host, **more):
     os.environ["AIRFLOW_CONN_NIGHTKEEP_SPARK"] = json.dumps(dict(conn_type="spark", host=host))
     where = dict(conn_id="nightkeep_spark", jobs="/jobs", policy={str(airflow.home / "tables.yaml")!r}, reports="r")
     operator = CareOperator(task_id="care", tables=tables, total_executor_cores=3, **where, **more)
-    operator._prepare("care.py", [], tables)
+    operator._prepare("care.py", [], tables, "run")
     return operator._get_hook()._build_spark_submit_command("care.py")
 answers = [
     submitted(["a", "b"], "local[2]"), submitted(["b", "gone"], "local[2]"), submitted(["a"], "spark://m:1"),

@@ -296,9 +296,11 @@ class TestDocument:
         assert replace(BARE, units=(wrong, faulty, good)).rows_proven == 9
 
     def test_a_plan_becomes_its_section(self) -> None:
-        unit = PlannedUnit(UnitKey("dt=1", 2), "3 L0 files", ("a",), 7, Estimate(7, 5, 1, "visible"), tasks=(object(),))
+        unit = PlannedUnit(
+            UnitKey("dt=1", 2), "3 L0 files", ("a",), 7, Estimate(7, 5, 1, "visible", -2, -9), tasks=(object(),)
+        )
         plan = Plan(Address("paimon", "/w", "t"), Operation.UPGRADE, VersionIdentity(4, "0a"), (unit,), ("a note",))
-        estimate = UnitEstimate(7, 5, 1, "visible")
+        estimate = UnitEstimate(7, 5, 1, "visible", -2, -9)
         assert PlanSection.of(plan) == PlanSection(
             4, (PlanUnit("dt=1", 2, "3 L0 files", ("a",), 7, estimate),), ("a note",)
         )

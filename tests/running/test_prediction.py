@@ -9,7 +9,9 @@ import pytest
 from nightkeep.model import Address, Estimate, FileSizes, Operation, Plan, PlannedUnit, UnitKey, VersionIdentity
 from nightkeep.model.health import Health
 from nightkeep.protocol import OpenPlan
-from nightkeep.running.prediction import BYTES_PER_SECOND, FIXED_BYTES, OPEN_BYTES, predict, score
+from nightkeep.running.corrections import Corrections
+from nightkeep.running.prediction import FIXED_BYTES, OPEN_BYTES, predict, score
+from nightkeep.running.run_costs import seconds_of
 
 SIZES = FileSizes((100, 100, 100, 5_000), (None,) * 4)
 HEALTH = Health(files=4, bytes=5_300, small_files=3)
@@ -17,17 +19,26 @@ DAY_MS = 86_400_000
 
 
 def planned(operation: Operation, files_after: int = 1, written: int = 250) -> OpenPlan:
-    unit = PlannedUnit(
-        UnitKey(""), "small files", ("a", "b", "c"), 300, Estimate(300, written, files_after, "fewer files"), ()
-    )
+    stays = operation is Operation.PERSIST_DELETES
+    more = (0, 0) if stays else (files_after - 3, written - 300)
+    estimate = Estimate(300, written, files_after, "fewer files", *more)
+    unit = PlannedUnit(UnitKey(""), "small files", ("a", "b", "c"), 300, estimate, ())
     return Plan(Address("delta", "/t", "t"), operation, VersionIdentity(1, "", ""), (unit,))
 
 
 def test_files_and_bytes_are_those_of_the_whole_table() -> None:
     found = predict(planned(Operation.OPTIMIZE), SIZES)
     assert (found.files, found.bytes, found.reads, found.writes) == (2, 5_250, 300, 250)
-    assert found.seconds == (550 + FIXED_BYTES) / BYTES_PER_SECOND
+    assert found.seconds == seconds_of(Operation.OPTIMIZE, reads=300, writes=250)
     assert found.to_json()["operation"] == "optimize"
+
+
+def test_what_is_written_is_corrected_and_the_rest_of_the_table_is_not() -> None:
+    learned = Corrections(files=3.0, bytes=0.5, seconds=2.0, learned_from="3 runs of this table")
+    plain, found = predict(planned(Operation.OPTIMIZE), SIZES), predict(planned(Operation.OPTIMIZE), SIZES, learned)
+    assert (found.files, found.bytes, found.writes, found.reads) == (4, 5_125, 125, 300)
+    assert found.seconds == 2 * plain.seconds
+    assert found.section.learned_from == "3 runs of this table"
 
 
 def test_deletes_in_another_form_leave_the_data_files() -> None:

@@ -587,8 +587,9 @@ class TestDocument:
             "deletion_vectors", "peak_task_memory", "seconds",
         } | {
             "file_sizes_before", "file_sizes_after", "levels_before", "levels_after", "rows_written", "cpu_seconds",
-            "executors",
+            "executors", "predicted",
         }  # fmt: skip
+        assert document["metrics"]["predicted"].keys() == {"files", "bytes", "seconds", "learned_from"}
 
     def test_names_the_software_that_took_part(self, document: dict[str, Any]) -> None:
         assert document["versions"].keys() >= {"nightkeep", "python", "pyspark", "pyarrow"}

@@ -13,8 +13,10 @@ from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome, Request
 from nightkeep.policy import load
 from nightkeep.reports import RunDocument, store
+from nightkeep.running.prediction import predict
 from nightkeep.running.run_log import RunOrder
-from nightkeep.running.unmet_conditions import unmet_condition
+from nightkeep.running.unmet_conditions import held_back, too_long
+from nightkeep.stages.plan import plan
 
 
 @pytest.fixture
@@ -67,10 +69,33 @@ def test_rows_are_deleted_on_any_health(clicks: Path) -> None:
     chosen = load(policy(clicks, "files > 1000")).effective("clicks")
     table = open_table(chosen.address)
     base, request = table.snapshot(), Request(Operation.DELETE, 0)
+    planned = plan(table, base, Request(Operation.OPTIMIZE, 0))
 
     def why(**asked: object) -> str | None:
         order = RunOrder(Operation.DELETE, "run", str(clicks), **asked)  # type: ignore[arg-type]
-        return unmet_condition(chosen, order, table, base, request)
+        return held_back(chosen, order, table, base, request, predict(planned, base.sizes))
 
     assert why() == "when: expected files > 1000, found files 43"
     assert why(rows="user_id = 7") is why(keys=clicks / "keys.csv") is why(named=True) is None
+
+
+@pytest.mark.parametrize(
+    ("window", "hour", "seconds", "fits"),
+    [
+        ("02:00-06:00 UTC", 5, 3_600, True), ("02:00-06:00 UTC", 5, 3_601, False),
+        ("22:00-06:00 UTC", 23, 25_200, True), ("22:00-06:00 UTC", 23, 25_201, False),
+        ("22:00-06:00 UTC", 1, 18_001, False),
+        # In the night of 25 October 2026, Berlin has the hour from 02:00 to 03:00 twice.
+        ("01:00-06:00 Europe/Berlin", 0, 18_000, True), ("01:00-06:00 Europe/Berlin", 0, 18_001, False),
+        # Outside of the window, another reason is given.
+        ("02:00-06:00 UTC", 7, 9_999, True),
+    ],
+)  # fmt: skip
+def test_a_run_that_would_end_outside_its_window_does_not_start(
+    window: str, hour: int, seconds: float, fits: bool
+) -> None:
+    chosen = load("t.yaml", text=f"version: 1\ndefaults: {{window: '{window}'}}").effective("delta:/t")
+    why = too_long(chosen, seconds, datetime(2026, 10, 25, hour, tzinfo=UTC))
+    assert (why is None) is fits
+    if why is not None:
+        assert why.startswith(f"would end outside its window {window}: about {seconds:,} s to do, and ")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nightkeep.discovery import knowing
 from nightkeep.errors import UsageError
 from nightkeep.formats.iceberg.catalog.catalog import open_handle
 from nightkeep.formats.iceberg.metadata.versions import read_version
@@ -36,7 +37,8 @@ def apply_changes(
     """Apply the change rows of `files` to an Iceberg table. Further calls with the same batch id change nothing.
 
     Several writers run on Spark. Raises what `apply_batch` raises, and UsageError for invalid arguments."""
-    address = load_usable(policy or "tables.yaml", text=None if policy else "version: 1").effective(table).address
+    loaded = load_usable(policy or "tables.yaml", text=None if policy else "version: 1")
+    address = knowing(loaded, (table,)).effective(table).address
     keys = tuple(filter(None, (key or "").split(",")))
     paths = tuple(str(Path(file).absolute()) for file in files)
     try:

@@ -31,7 +31,7 @@ def check(
     `reader` is one more engine that reads the version and its parent: the name of its package, `deltalake`, `duckdb`,
     `pyiceberg` or `pypaimon`, or `NAME=PYTHON` where another Python has it. By default the policy says.
     """
-    chosen = find_place(policy, reports).policy.effective(table)
+    chosen = find_place(policy, reports).chosen(table)
     other = _other_reader(chosen, reader)
     _require_versions(chosen, {"--version": version, "--base": base})
     request = CheckRequest(
@@ -55,7 +55,7 @@ def diff(
     spark: SparkSession | None = None,
 ) -> DiffReport:  # fmt: skip
     """Compare the content of two versions, row by row where it differs."""
-    chosen = find_place(policy, None).policy.effective(table)
+    chosen = find_place(policy, None).chosen(table)
     _require_versions(chosen, {"--version": version, "--other": other})
     with start_engine(chosen, master, spark) as engine:
         return engine.differ().diff(chosen.address, version, other, spark=engine.spark())

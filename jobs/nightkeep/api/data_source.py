@@ -90,7 +90,7 @@ class DataSource(datasource.DataSource):
         return arrow_for_spark(columns, table=self._given["path"])
 
     def _address(self) -> Address:
-        return find_place(self._given.get("policy"), None).policy.effective(self._given["path"]).address
+        return find_place(self._given.get("policy"), None).chosen(self._given["path"]).address
 
     def _plan(self, tests: Sequence[Test]) -> Planned[Unit]:
         address = self._address()

@@ -73,7 +73,7 @@ def restore(
 def _carry_out(
     place: Place, table: str, order: RetentionOrder, *, master: str, spark: SparkSession | None
 ) -> RunDocument:  # fmt: skip
-    chosen = place.policy.effective(table)
+    chosen = place.chosen(table)
     with start_engine(chosen, master, spark) as engine:
         return run_retention(chosen, order, engine)
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from nightkeep.discovery import completed, find_tables, knowing
 from nightkeep.errors import UsageError
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, load_usable
 from nightkeep.spark.engine import Engine
@@ -30,15 +31,30 @@ class Place:
 
     def effective(self, table: str, said: Overrides) -> EffectivePolicy:
         """The table's policy, overridden by the call's options. Raises UsageError."""
-        chosen = self.policy.effective(table)
+        chosen = self.chosen(table)
         return replace(chosen, settings=said.over(chosen.settings))
+
+    def chosen(self, table: str) -> EffectivePolicy:
+        """The table's policy. A name that the file does not have is looked for where the file says that tables are.
+
+        Raises UsageError."""
+        return knowing(self.policy, (table,)).effective(table)
+
+    def with_discovered(self) -> PolicyFile:
+        """The policy file with every table that is found where it says that tables are."""
+        return completed(self.policy, find_tables(self.policy.discoveries))
+
+
+def find_policy(policy: str | Path | None) -> Path | None:
+    """The policy file of the option, else of the environment, else nearby; None if there is none nearby."""
+    named = policy or os.environ.get("NIGHTKEEP_POLICY")
+    return Path(named) if named else next((Path(p) for p in POLICY_PLACES if Path(p).exists()), None)
 
 
 def find_place(policy: str | Path | None, reports: str | Path | None) -> Place:
     """The policy and reports folder of the options, else of the environment, else nearby. Without a file, the policy
     is empty."""
-    named = policy or os.environ.get("NIGHTKEEP_POLICY")
-    file = Path(named) if named else next((Path(p) for p in POLICY_PLACES if Path(p).exists()), None)
+    file = find_policy(policy)
     loaded = load_usable(file) if file else load_usable("tables.yaml", text="version: 1")
     beside = (file.parent if file else Path.cwd()) / "reports"
     return Place(loaded, str(reports or os.environ.get("NIGHTKEEP_REPORTS") or beside))

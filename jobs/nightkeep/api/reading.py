@@ -38,7 +38,7 @@ def read(
     UPDATE_AFTER too; changes of one key come in their order. Raises UsageError for what the table does not have, and
     RefusedTable; while batches are read, EvidenceError for files that are not as metadata says.
     """
-    address = find_place(policy, None).policy.effective(table).address
+    address = find_place(policy, None).chosen(table).address
     request, reading = request_of(columns, where, version, tag, view), reading_of(address)
     start = start_of(incremental, since)
     if start is not None:
@@ -53,7 +53,7 @@ def read_plan(
     tag: str | None = None, view: str | None = None, policy: str | Path | None = None,
 ) -> ReadPlan:  # fmt: skip
     """What `read` with these options reads, and what it leaves out and why. Reads metadata and footers."""
-    address = find_place(policy, None).policy.effective(table).address
+    address = find_place(policy, None).chosen(table).address
     request = request_of(columns, where, version, tag, view)
     return plan_read(address.name, address.format, reading_of(address), request, footers=True).plan
 

@@ -13,7 +13,7 @@ from nightkeep.model import Outcome
 from nightkeep.policy import EffectivePolicy, explain_text
 from nightkeep.policy.explain import settings_of
 from nightkeep.redaction import redact
-from nightkeep.reports import Hold, RunDocument, Unreadable, plan_text, summary_text
+from nightkeep.reports import Hold, RunDocument, Unreadable, plans_text, summary_text
 from nightkeep.reports.card import render_card
 from nightkeep.running.handled_operations import HandledOperation
 
@@ -48,7 +48,7 @@ class Runs:
 
     def __str__(self) -> str:
         if self.is_plan:
-            return "\n".join(plan_text(document) for document in self.documents)
+            return plans_text(self.documents)
         return summary_text(self.documents)
 
     def _repr_html_(self) -> str:

@@ -51,11 +51,11 @@ def status(
     A table that cannot be told is listed with the reason. Raises UsageError for an unknown table.
     """
     place = find_place(policy, reports)
-    names = [table] if table is not None else [each.name for each in place.policy.tables]
-    policies = [place.policy.effective(name) for name in names]
+    whole = place.with_discovered() if table is None else place.policy
+    policies = [place.chosen(table)] if table is not None else [whole.of_table(each) for each in whole.tables]
     told = list(statuses(policies, place.reports, now=datetime.now(UTC)))
     if table is None:
-        told += _unusable(place.policy)
+        told += _unusable(whole)
     return Statuses(tuple(sorted(told, key=_urgency)))
 
 

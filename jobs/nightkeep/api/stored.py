@@ -16,7 +16,7 @@ from nightkeep.running.handled_operations import handled_operations
 
 def explain(table: str, *, policy: str | Path | None = None) -> Explanation:
     """The policy in force for a table, the line that each value comes from, and what each operation refuses of it."""
-    chosen = find_place(policy, None).policy.effective(table)
+    chosen = find_place(policy, None).chosen(table)
     return Explanation(chosen, handled_operations(chosen))
 
 
@@ -25,7 +25,7 @@ def history(
 ) -> RunHistory:
     """The documents of a table, or of all tables, oldest first."""
     place = find_place(policy, reports)
-    name = None if table is None else place.policy.effective(table).address.name
+    name = None if table is None else place.chosen(table).address.name
     stored = read_history(place.reports, name)
     return RunHistory(stored.documents, stored.unreadable)
 
@@ -33,7 +33,7 @@ def history(
 def release(table: str, *, policy: str | Path | None = None, reports: str | Path | None = None) -> Release:
     """Release a table from the hold that a failed check put on it."""
     place = find_place(policy, reports)
-    name = place.policy.effective(table).address.name
+    name = place.chosen(table).address.name
     return Release(name, reporting.release(place.reports, name))
 
 

@@ -7,15 +7,19 @@ are purged too, only live bytes count, and files without rows are removed, which
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic
 
 from nightkeep.clustering.clustered_files import E, F, Inputs, W
+from nightkeep.clustering.file_bytes import FileBytes, written_files
 from nightkeep.clustering.rewrite_tasks import PackTask
 from nightkeep.clustering.sizing import Sizes, file_count, is_gone, live_bytes, total_live_bytes
 from nightkeep.clustering.tuning import SPLIT_SHARE
 from nightkeep.model import Estimate
 from nightkeep.protocol import Work
+
+_ENDLESS = 1 << 62
+"""A target that no file reaches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +96,19 @@ def packing_work(
     parts = [(*some, *(picked.gone if number == 0 else ())) for number, some in enumerate(picked.bins or [()])]
     files, read = tuple(file for part in parts for file in part), picked.read
     target = picked.sizes.target
-    after = sum(counts)
+    after, written = _written(picked, counts)
+    size = sum(file.bytes for file in files)
     return Work(
         reason=_reason(picked),
         input_files=tuple(file.name for file in files),
-        input_bytes=sum(file.bytes for file in files),
+        input_bytes=size,
         estimate=Estimate(
-            sum(file.bytes for file in read), total_live_bytes(read), after, _benefit(files, after, deletes)
+            sum(file.bytes for file in read),
+            written,
+            after,
+            _benefit(files, after, deletes),
+            more_files=after - len(files),
+            more_bytes=written - size,
         ),
         tasks=tuple(PackTask(inputs_of(part), count, target) for part, count in zip(parts, counts or [0], strict=True)),
     )
@@ -124,6 +134,16 @@ def _is_split(files: Sequence[F], sizes: Sizes) -> bool:
 def _outputs(files: Sequence[F], target_bytes: int) -> int:
     size = total_live_bytes(files)
     return file_count(size, target_bytes) if size > SPLIT_SHARE * target_bytes else 1
+
+
+def _written(picked: Packing[F], counts: Sequence[int]) -> tuple[int, int]:
+    """How many files the bins become, and their bytes. A bin of one file stays one, however large that gets."""
+    found, files, size = FileBytes.of_files(picked.read, picked.sizes), 0, 0
+    for some, into in zip(picked.bins, counts, strict=True):
+        sizes = replace(picked.sizes, target=_ENDLESS) if into == 1 else picked.sizes
+        number, held = written_files(some, sizes, found)
+        files, size = files + number, size + held
+    return files, size
 
 
 def _reason(picked: Packing[F]) -> str:

@@ -12,6 +12,7 @@ from typing import Generic
 from nightkeep.clustering.clustered_files import E, F, Inputs, W
 from nightkeep.clustering.columns import Paths
 from nightkeep.clustering.cubes import UnitCubes, merging
+from nightkeep.clustering.file_bytes import FileBytes, written_files
 from nightkeep.clustering.layout import Bounds, dotted
 from nightkeep.clustering.packing import counted
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
@@ -67,16 +68,25 @@ def cluster_work(
     if not pick.files and not pick.layout.gone:
         return None
     files = pick.files
-    size, after = total_live_bytes(files), file_count(total_live_bytes(files), sizes.target) if files else 0
+    size = total_live_bytes(files)
+    after, written = written_files(files, sizes, FileBytes.of_files(files, sizes)) if files else (0, 0)
     inputs = tuple(sorted((*files, *pick.layout.gone), key=lambda file: file.name))
     wide_bytes = WIDE_FACTOR * request.task_bytes if request.wide_bytes is None else request.wide_bytes
     task = ClusterTask(inputs_of(inputs), unit.clustering, unit.paths, sizes.target, request.task_bytes)
     moving = as_wide(task) if size > wide_bytes else task
+    read = sum(file.bytes for file in inputs)
     return Work(
         reason=_reason(unit, pick, way=_way(size, wide_bytes)),
         input_files=tuple(file.name for file in inputs),
-        input_bytes=sum(file.bytes for file in inputs),
-        estimate=Estimate(sum(file.bytes for file in files), size, after, _benefit(unit.clustering, len(files), after)),
+        input_bytes=read,
+        estimate=Estimate(
+            sum(file.bytes for file in files),
+            written,
+            after,
+            _benefit(unit.clustering, len(files), after),
+            more_files=after - len(inputs),
+            more_bytes=written - read,
+        ),
         tasks=(moving if files else PackTask(task.inputs, 0, sizes.target),),
     )
 

@@ -14,7 +14,7 @@ from nightkeep.model import Request
 class Sizes:
     """Limits for small, large and worn files, in bytes; the ratio is of deleted to all rows of a file.
 
-    No file is large if `large` is None. Fewer small files in a unit than `fewest` are left alone.
+    No file is large if `large` is None. Fewer small files in a unit than `fewest` are left alone. `columns`: of a file.
     """
 
     target: int
@@ -22,17 +22,18 @@ class Sizes:
     max_deleted_ratio: float
     large: int | None = None
     fewest: int = 2
+    columns: int = 0
 
     @classmethod
     def of(
         cls, request: Request, target: int, *, small_share: float, large_share: float | None = None, fewest: int = 2,
-        max_deleted_ratio: float = MAX_DELETED_RATIO,
+        max_deleted_ratio: float = MAX_DELETED_RATIO, columns: int = 0,
     ) -> Sizes:  # fmt: skip
         """The limits of the request, else these shares of the target and this ratio."""
         small = request.min_bytes if request.min_bytes is not None else int(target * small_share)
         large = None if large_share is None else int(target * large_share)
         ratio = max_deleted_ratio if request.max_deleted_ratio is None else request.max_deleted_ratio
-        return cls(target, small, ratio, large, fewest)
+        return cls(target, small, ratio, large, fewest, columns)
 
     def is_worn(self, file: SizedFile) -> bool:
         """Whether enough rows are deleted to rewrite the file; always if the number of deleted rows is unknown."""

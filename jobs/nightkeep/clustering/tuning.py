@@ -9,6 +9,12 @@ MAX_DELETED_RATIO: Final = 0.05
 SPLIT_SHARE: Final = 1.5
 """A file that is rewritten anyway is split above this share of the target, where two halves are nearer to it."""
 
+COLUMN_BYTES: Final = 400
+"""What a column adds to a file however few its rows are, about, where the files at hand do not show it: 260 to 500 in
+small Parquet files that the engines write, 800 where the footer has the schema once more as JSON."""
+MOST_COLUMN_BYTES: Final = 1024
+"""More than this a column does not add: files that seem to show it differ in their rows."""
+
 CUBE_SHARE: Final = 2
 """A cube is clustered again once this many times what has come since is as large: a row is rewritten as often as the
 table doubles, not as often as something is appended."""

@@ -19,6 +19,7 @@ from nightkeep.commands.reports import explain, history, release, report
 from nightkeep.commands.retention import expire, restore, sweep
 from nightkeep.commands.run import plan, run, sql
 from nightkeep.commands.status import status
+from nightkeep.commands.tables import tables, validate
 from nightkeep.errors import DEBUG, NightkeepError, Surprise
 
 P = ParamSpec("P")
@@ -67,8 +68,8 @@ def _named(verb: Callable[P, None]) -> Callable[P, None]:
 
 
 for _verb in (
-    plan, run, sql, delete, update, sweep, restore, expire, advise, check, diff, explain, status, history, release,
-    report,
+    plan, run, sql, delete, update, sweep, restore, expire, advise, check, diff, explain, tables, status, history,
+    release, report, validate,
 ):  # fmt: skip
     app.command()(_named(_verb))
 

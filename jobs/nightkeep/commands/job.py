@@ -16,6 +16,7 @@ from pathlib import Path
 
 from nightkeep.api.table_groups import check_tables, run_tables, sweep_tables
 from nightkeep.commands.exit_status import parsed
+from nightkeep.discovery import completed, kept_found, knowing
 from nightkeep.errors import UsageError
 from nightkeep.groups.run_group import StoredDocument
 from nightkeep.groups.table_group import TableGroup
@@ -73,6 +74,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--result", type=Path, help="where the list of outcomes goes")
     parser.add_argument("--night", type=Path, help="the order of a night with a budget")
     parser.add_argument("--died", action="append", default=[], help="a table at which an earlier process died")
+    parser.add_argument("--found", help="the tables that the run found, in a file")
     parser.add_argument("--dry-run", action="store_true", help="plan only")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # At INFO it logs which of its own functions it does not register.
@@ -92,7 +94,8 @@ def _tables(arguments: argparse.Namespace, said: Overrides) -> TableGroup:
     tables = tuple(dict.fromkeys([*filter(None, arguments.tables.split(",")), *arguments.table]))
     if not tables:
         raise UsageError("--tables, --table: expected the name or address of a table, found none")
-    policy = load_usable(arguments.policy)
+    loaded = load_usable(arguments.policy)
+    policy = completed(loaded, kept_found(arguments.found)) if arguments.found else knowing(loaded, tables)
     return TableGroup(
         policy, tables, arguments.run_id_prefix, arguments.reports, said, dry_run=arguments.dry_run,
         night=places_of(arguments.night), hand=_hand(arguments.result), died=tuple(arguments.died),

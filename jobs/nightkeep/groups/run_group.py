@@ -59,7 +59,7 @@ def run_group(group: TableGroup, operations: Sequence[Operation], engine: Engine
     policies = group.policies()
     with ChildProcess() as apart:
         chosen = {
-            table: operations or _suited(apart, policy)
+            table: (operations or policy.operations)[:1] if policy.uncovered else operations or _suited(apart, policy)
             for table, policy in policies.items() if isinstance(policy, EffectivePolicy)
         }  # fmt: skip
         for each in chosen.values():

@@ -104,12 +104,14 @@ class UnitKey:
         return "/".join(parts) or "table"
 
 
-def digest_of(*parts: bytes) -> str:
-    """A digest of these parts in this order. The boundaries between parts count."""
+def digest_of(*parts: bytes | tuple[bytes, ...]) -> str:
+    """A digest of these parts in this order. The boundaries between parts count, those between a tuple's pieces not."""
     digest = hashlib.blake2b(digest_size=16)
     for part in parts:
-        digest.update(len(part).to_bytes(8, "big"))
-        digest.update(part)
+        pieces = (part,) if isinstance(part, bytes) else part
+        digest.update(sum(map(len, pieces)).to_bytes(8, "big"))
+        for piece in pieces:
+            digest.update(piece)
     return digest.hexdigest()
 
 

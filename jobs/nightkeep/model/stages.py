@@ -16,12 +16,18 @@ E_co = TypeVar("E_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The expected cost and benefit of a unit. Bytes are sizes on storage; `benefit` is one sentence."""
+    """The expected cost and benefit of a unit. Bytes are sizes on storage; `benefit` is one sentence.
+
+    `written_bytes` are those of all new files, `files_after` counts those that take the place of the input.
+    `more_files` and `more_bytes` are what the data files of the table grow by: less than 0 where they shrink.
+    """
 
     read_bytes: int
     written_bytes: int
     files_after: int
     benefit: str
+    more_files: int = 0
+    more_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,27 +1,31 @@
 """tables.yaml -> the policy in force for each table. Imports nothing heavy, as DAG files import it when parsed."""
 
 from nightkeep.policy.address import format_of
+from nightkeep.policy.discover_entry import Discovery
+from nightkeep.policy.document import json_schema
 from nightkeep.policy.effective import (
     EffectivePolicy,
+    Pattern,
     PolicyFile,
     TablePolicy,
     UnusableTable,
-    load,
-    load_usable,
 )
 from nightkeep.policy.explain import explain_text
 from nightkeep.policy.grouping import groups
-from nightkeep.policy.layers import Origin
+from nightkeep.policy.loading import faults_of, load, load_usable
+from nightkeep.policy.origin import Origin
 from nightkeep.policy.overrides import Overrides
-from nightkeep.policy.settings import Check, Expire, Preset, Settings, Sweep, depends_on_table, json_schema, suited
+from nightkeep.policy.settings import Check, Expire, Preset, Settings, Sweep, depends_on_table, suited
 from nightkeep.policy.units import Window, format_duration, format_size, parse_duration, parse_size, parse_window
 
 __all__ = [
     "Check",
+    "Discovery",
     "EffectivePolicy",
     "Expire",
     "Origin",
     "Overrides",
+    "Pattern",
     "PolicyFile",
     "Preset",
     "Settings",
@@ -31,6 +35,7 @@ __all__ = [
     "Window",
     "depends_on_table",
     "explain_text",
+    "faults_of",
     "format_duration",
     "format_of",
     "format_size",

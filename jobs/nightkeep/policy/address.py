@@ -13,6 +13,9 @@ from nightkeep.model.dotted import split_name
 
 FORMATS = ("paimon", "delta", "iceberg")
 
+NAME_PATTERN = r"^\S(.*\S)?$"
+"""One line without spaces around it."""
+
 # NAME and `:-` as in POSIX shells; `:-` gives the value for a variable that is unset or empty.
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}")
 
@@ -43,6 +46,11 @@ def substitute(text: str, environ: Mapping[str, str]) -> str:
 def is_address(text: str) -> bool:
     """Whether the text is an address and not a name of the policy file."""
     return text.partition(":")[0] in FORMATS and ":" in text
+
+
+def is_name(text: str) -> bool:
+    """Whether a table can have this name."""
+    return re.fullmatch(NAME_PATTERN, text) is not None and not is_address(text)
 
 
 def format_of(text: str) -> str:

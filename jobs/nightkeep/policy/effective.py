@@ -1,4 +1,4 @@
-"""tables.yaml -> the policy in force for a table, with the origin of every value.
+"""PolicyFile -> the policy in force for a table, with the origin of every value.
 
 Layers merge field by field, nested blocks too: built-in < preset < defaults < patterns < table.
 """
@@ -11,29 +11,36 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 from types import MappingProxyType
-
-from pydantic import ValidationError
+from typing import Final
 
 from nightkeep.errors import AddressError, PolicyError
 from nightkeep.model import Address, Operation
 from nightkeep.model.own_expectations import OwnRequest
-from nightkeep.policy.address import format_of, is_address, names_of, parse_address, same_place, substitute
-from nightkeep.policy.layers import BUILT_IN, Layer, Origin, layer_of
-from nightkeep.policy.settings import PRESETS, Document, Preset, Settings, TableEntry, floor_ms, suited
+from nightkeep.policy.address import is_address, names_of, parse_address, same_place
+from nightkeep.policy.discover_entry import Discovery
+from nightkeep.policy.layers import BUILT_IN, Layer
+from nightkeep.policy.origin import Origin
+from nightkeep.policy.settings import PRESETS, Preset, Settings, floor_ms, suited
 from nightkeep.policy.units import format_duration
-from nightkeep.policy.validation_messages import explain_faults
 from nightkeep.policy.when import Condition
-from nightkeep.policy.yaml_source import Location, YamlDocument, parse
+
+_GRANTS: Final = frozenset({"sweep.mode", "sweep.outside", "expire.enabled"})
+"""What deletes. For a table that was only found, `defaults` do not set it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A layer for every name that `glob` matches (case counts; `*` also spans dots)."""
+    """A layer for every name that `glob` matches (case counts; `*` also spans dots), or the `fault` that it has.
+
+    `only` is the file whose tables it is for; None for all tables.
+    """
 
     glob: str
-    layer: Layer
+    layer: Layer | None
+    origin: Origin
+    only: str | None = None
+    fault: str = ""
 
     @property
     def specificity(self) -> tuple[int, int]:
@@ -41,14 +48,22 @@ class Pattern:
         literal = re.sub(r"\[[^]]*\]|[*?]", "", self.glob)
         return (len(literal), -self.glob.count("*"))
 
+    def matches(self, names: Sequence[str], file: str | None) -> bool:
+        """Whether it is for a table of `file` that has one of these names."""
+        return self.only in (None, file) and any(fnmatchcase(name, self.glob) for name in names)
+
 
 @dataclass(frozen=True, slots=True)
 class TablePolicy:
-    """An entry of `tables`: its address, which includes its name, and its own layer."""
+    """A table: its address, which includes its name, and its own layer, None for a table that was found.
+
+    `origin` is its entry, or the entry of `discover` that found it; `found_in` says which one that is.
+    """
 
     address: Address
-    layer: Layer
-    line: int
+    layer: Layer | None
+    origin: Origin
+    found_in: str | None = None
 
     @property
     def name(self) -> str:
@@ -57,20 +72,30 @@ class TablePolicy:
 
 @dataclass(frozen=True, slots=True)
 class UnusableTable:
-    """An entry of `tables` without a valid policy. `fault` says why; `format` is the beginning of its address."""
+    """A table without a valid policy. `fault` says why; `format` is the beginning of its address.
+
+    `address` is None if it is not known. In the place of tables that are not known there is the entry or the file
+    that would have named them.
+    """
 
     name: str
     format: str
     fault: str
+    address: Address | None = None
+    found_in: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EffectivePolicy:
-    """The policy in force for one table. `origins` has an entry for every dotted key of `settings`."""
+    """The policy in force for one table. `origins` has an entry for every dotted key of `settings`.
+
+    `uncovered`: the table was only found. No entry and no pattern says that it is to be cared for.
+    """
 
     address: Address
     settings: Settings
     origins: Mapping[str, Origin]
+    uncovered: bool = False
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -90,16 +115,18 @@ class EffectivePolicy:
             return None
         return OwnRequest(self.address, asked, tuple(commits), check.expectations_on, check.evidence)
 
-    def __reduce__(self) -> tuple[type[EffectivePolicy], tuple[Address, Settings, dict[str, Origin]]]:
+    def __reduce__(self) -> tuple[type[EffectivePolicy], tuple[Address, Settings, dict[str, Origin], bool]]:
         # MappingProxyType does not pickle, and another process may need the policy.
-        return (EffectivePolicy, (self.address, self.settings, dict(self.origins)))
+        return (EffectivePolicy, (self.address, self.settings, dict(self.origins), self.uncovered))
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyFile:
-    """A loaded tables.yaml: tables in the order of the file, patterns from least to most specific.
+    """A loaded tables.yaml and the files that it imports: tables in the order of the files, patterns from least to most
+    specific.
 
-    `unusable` are tables without a valid policy; `effective` raises for them.
+    `unusable` are tables without a valid policy; `effective` raises for them. `discoveries` are places where more
+    tables may be found. `warnings` are about what has no effect.
     """
 
     file: str
@@ -108,100 +135,90 @@ class PolicyFile:
     defaults: Layer
     patterns: tuple[Pattern, ...]
     unusable: tuple[UnusableTable, ...] = ()
+    discoveries: tuple[Discovery, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def effective(self, table: str) -> EffectivePolicy:
         """The policy for a name of this file, or for an address relative to the working folder.
 
         An address that the file lists means that table. For any other address, the defaults apply and the patterns that
         match `database.table` or `table`, its last path components without `.db`. Raises AddressError for a name that
-        is not in the file, and PolicyError for a sweep of too young files.
+        is not in the file, and PolicyError for a table without a valid policy.
         """
-        listed = {entry.name: entry for entry in self.tables}
-        if table in listed:
-            return self._effective(listed[table].address, (table,), listed[table].layer)
+        listed = next((entry for entry in self.tables if entry.name == table), None)
+        if listed is not None:
+            return self.of_table(listed)
         for each in self.unusable:
             if each.name == table:
                 raise PolicyError(each.fault)
         if not is_address(table):
-            raise AddressError(self._unknown(table, listed))
+            raise AddressError(self._unknown(table, (entry.name for entry in self.tables)))
         try:
             address = parse_address(table, os.getcwd())
         except AddressError as error:
             raise AddressError(f"{table}: expected {error}") from error
         for entry in self.tables:
             if same_place(entry.address) == same_place(address):
-                return self._effective(entry.address, (entry.name,), entry.layer)
-        return self._effective(address, names_of(address), None)
+                return self.of_table(entry)
+        matching = self._matching(names_of(address), None)
+        return _effective(address, [self.defaults, *matching])
 
-    def _effective(self, address: Address, names: Sequence[str], own: Layer | None) -> EffectivePolicy:
-        matching = [p.layer for p in self.patterns if any(fnmatchcase(name, p.glob) for name in names)]
-        merged = _merge([self.defaults, *matching, *([own] if own else [])])
-        settings = _built({key: value for key, (value, _) in merged.items()})
-        origins = {key: origin for key, (_, origin) in merged.items()}
-        _require_age(address, settings, origins["sweep.older_than"])
-        return EffectivePolicy(address, settings, MappingProxyType(origins))
+    def of_table(self, entry: TablePolicy) -> EffectivePolicy:
+        """The policy for one of `tables`. Raises PolicyError."""
+        matching = self._matching((entry.name,), entry.origin.file)
+        if entry.layer is not None:
+            return _effective(entry.address, [self.defaults, *matching, entry.layer])
+        found = _effective(entry.address, [_without_grants(self.defaults), *matching])
+        return replace(found, uncovered=not matching)
+
+    def covered_by(self, entry: TablePolicy) -> tuple[Origin, ...]:
+        """The patterns, and the entry itself, that say that one of `tables` is to be cared for."""
+        matching = self._matching((entry.name,), entry.origin.file)
+        return tuple(layer.origin for layer in (*matching, *([entry.layer] if entry.layer else [])))
+
+    def with_tables(self, tables: Sequence[TablePolicy], unusable: Sequence[UnusableTable]) -> PolicyFile:
+        """The policy file with more tables. Those without a valid policy are moved to `unusable`: one whose settings do
+        not fit its format, or that a faulty pattern matches."""
+        fitting, misfits = list[TablePolicy](), list[UnusableTable]()
+        for table in tables:
+            try:
+                self.of_table(table)
+                fitting.append(table)
+            except PolicyError as error:
+                address = table.address
+                misfits.append(UnusableTable(table.name, address.format, str(error), address, table.found_in))
+        return replace(
+            self, tables=(*self.tables, *fitting), unusable=(*self.unusable, *unusable, *misfits)
+        )  # fmt: skip
+
+    def _matching(self, names: Sequence[str], file: str | None) -> list[Layer]:
+        """The layers of the patterns for a table. Raises PolicyError for a faulty one: half a policy is none."""
+        matching = [pattern for pattern in self.patterns if pattern.matches(names, file)]
+        faults = [pattern.fault for pattern in matching if pattern.fault]
+        if faults:
+            raise PolicyError("\n".join(faults))
+        return [pattern.layer for pattern in matching if pattern.layer is not None]
 
     def _unknown(self, table: str, names: Iterable[str]) -> str:
         nearest = difflib.get_close_matches(table, list(names), n=1)
         hint = f"; did you mean {nearest[0]}?" if nearest else ""
-        return f"{table}: expected a name of {self.file} or an address such as paimon:/path, found neither{hint}"
+        # A table of a place that cannot be listed may well be there.
+        unlisted = "".join(f"; {each.fault}" for each in self.unusable if each.found_in and each.address is None)
+        return (
+            f"{table}: expected a name of {self.file} or an address such as paimon:/path, found neither{hint}{unlisted}"
+        )
 
 
-def load(path: str | Path, *, text: str | None = None, environ: Mapping[str, str] | None = None) -> PolicyFile:
-    """The policy in the file `path`, or in `text` instead of its content (`version: 1` is a complete policy).
-
-    `environ` has the variables of addresses; None means the process environment. Every layer is checked, used or not.
-    Raises PolicyError with one line per fault, each starting with file:line.
-    """
-    policy = load_usable(path, text=text, environ=environ)
-    if policy.unusable:
-        raise PolicyError("\n".join(each.fault for each in policy.unusable))
-    return policy
+def _effective(address: Address, layers: Sequence[Layer]) -> EffectivePolicy:
+    merged = _merge(layers)
+    settings = _built({key: value for key, (value, _) in merged.items()})
+    origins = {key: origin for key, (_, origin) in merged.items()}
+    _require_age(address, settings, origins["sweep.older_than"])
+    return EffectivePolicy(address, settings, MappingProxyType(origins))
 
 
-def load_usable(path: str | Path, *, text: str | None = None, environ: Mapping[str, str] | None = None) -> PolicyFile:
-    """As `load`, but a table without a valid policy goes to `unusable`, so that work on the other tables can go on.
-
-    An example is an address with an unset variable. Raises PolicyError for faults of the file as a whole."""
-    file = str(path)
-    source = parse(_read(file) if text is None else text, file)
-    try:
-        document = Document.model_validate({k: v for k, v in source.values.items() if v is not None})
-    except ValidationError as error:
-        raise PolicyError(explain_faults(error, source)) from error
-    tables, unusable = _tables(document, source, os.environ if environ is None else environ)
-    patterns = [
-        Pattern(entry.match, layer_of(f"pattern {entry.match}", entry, ("patterns", i), source))
-        for i, entry in enumerate(document.patterns)
-    ]
-    policy = PolicyFile(
-        file=file,
-        tables=tables,
-        tables_per_session=document.defaults.tables_per_session,
-        defaults=layer_of("defaults", document.defaults, ("defaults",), source),
-        patterns=tuple(sorted(patterns, key=lambda pattern: pattern.specificity)),
-        unusable=unusable,
-    )
-    return _without_misfits(policy)
-
-
-def _without_misfits(policy: PolicyFile) -> PolicyFile:
-    """The policy file with those tables moved to `unusable` whose merged settings do not fit their format."""
-    fitting, misfits = list[TablePolicy](), list[UnusableTable]()
-    for table in policy.tables:
-        try:
-            policy.effective(table.name)
-            fitting.append(table)
-        except PolicyError as error:
-            misfits.append(UnusableTable(table.name, table.address.format, str(error)))
-    return replace(policy, tables=tuple(fitting), unusable=(*policy.unusable, *misfits))
-
-
-def _read(file: str) -> str:
-    try:
-        return Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PolicyError(f"{file}:1: expected a policy file in UTF-8, found {error}") from error
+def _without_grants(layer: Layer) -> Layer:
+    return replace(layer, values={key: value for key, value in layer.values.items() if key not in _GRANTS})
 
 
 def _merge(layers: Sequence[Layer]) -> dict[str, tuple[object, Origin]]:
@@ -224,30 +241,6 @@ def _built(values: Mapping[str, object]) -> Settings:
     return top.model_copy(update=nested[""] | blocks)
 
 
-def _tables(
-    document: Document, source: YamlDocument, environ: Mapping[str, str]
-) -> tuple[tuple[TablePolicy, ...], tuple[UnusableTable, ...]]:
-    tables, unusable = list[TablePolicy](), list[UnusableTable]()
-    for i, entry in enumerate(document.tables):
-        here: Location = ("tables", i)
-        try:
-            address = _address(entry, source, environ)
-        except AddressError as error:
-            fault = f"{source.at((*here, 'table'))}: tables[{i}].table: expected {error}"
-            unusable.append(UnusableTable(entry.name, format_of(entry.table), fault))
-            continue
-        try:
-            layer = layer_of(f"table {entry.name}", entry, here, source)
-        except PolicyError as error:
-            unusable.append(UnusableTable(entry.name, address.format, str(error)))
-            continue
-        tables.append(TablePolicy(address, layer, source.line((*here, "name"))))
-    repeated = _repeated(tables, source.file)
-    if repeated:
-        raise PolicyError("\n".join([*(each.fault for each in unusable), *repeated]))
-    return tuple(tables), tuple(unusable)
-
-
 def _require_age(address: Address, settings: Settings, origin: Origin) -> None:
     """Raises PolicyError for a sweep below the format's floor. Layers do not know the format, so it is checked here."""
     floor, age = floor_ms(address.format), settings.sweep.older_than
@@ -256,21 +249,3 @@ def _require_age(address: Address, settings: Settings, origin: Origin) -> None:
             f"{origin.file}:{origin.line}: sweep.older_than: expected at least {format_duration(floor)} for "
             f"{address.name}, a table of {address.format}, found {format_duration(age)}"
         )
-
-
-def _repeated(tables: Sequence[TablePolicy], file: str) -> list[str]:
-    """Faults for a name that is used twice, and for a table with two entries."""
-    first: dict[object, int] = {}
-    faults = []
-    for table in tables:
-        keys = {table.name: f"name {table.name!r}", same_place(table.address): f"table {table.address}"}
-        for key, what in keys.items():
-            if key in first:
-                faults.append(f"{file}:{table.line}: {what}: expected once, found before on line {first[key]}")
-            first.setdefault(key, table.line)
-    return faults
-
-
-def _address(entry: TableEntry, source: YamlDocument, environ: Mapping[str, str]) -> Address:
-    folder = os.path.dirname(os.path.abspath(source.file))
-    return parse_address(substitute(entry.table, environ), folder, name=entry.name)

@@ -8,28 +8,17 @@ from types import MappingProxyType
 
 from pydantic import BaseModel
 
+from nightkeep.policy.origin import Origin
 from nightkeep.policy.own_expectations import placed
 from nightkeep.policy.settings import Settings
 from nightkeep.policy.yaml_source import Location, YamlDocument
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Who set a value: the layer, and its place in the file (None for built-in values)."""
-
-    layer: str
-    file: str | None = None
-    line: int | None = None
-
-    def __str__(self) -> str:
-        return self.layer if self.file is None else f"{self.file}:{self.line}  {self.layer}"
-
-
-@dataclass(frozen=True, slots=True)
 class Layer:
-    """The values that one block sets, by dotted key (`check.enabled`)."""
+    """The values that one block sets, by dotted key (`check.enabled`). `origin` is the block itself."""
 
-    name: str
+    origin: Origin
     values: Mapping[str, tuple[object, Origin]]
 
 
@@ -52,4 +41,4 @@ def layer_of(name: str, block: Settings, location: Location, source: YamlDocumen
         here = (*location, *key.split("."))
         if key in BUILT_IN and here in source.lines:
             values[key] = (placed(value, here, source), Origin(name, source.file, source.line(here)))
-    return Layer(name, MappingProxyType(values))
+    return Layer(Origin(name, source.file, source.line(location)), MappingProxyType(values))

@@ -9,7 +9,7 @@ from pydantic.json_schema import WithJsonSchema
 
 from nightkeep.model import Clustering
 from nightkeep.model.own_expectations import OwnExpectation
-from nightkeep.policy.address import is_address
+from nightkeep.policy.address import NAME_PATTERN, is_address
 from nightkeep.policy.clustering import CLUSTERING_SCHEMA, parse_clustering
 from nightkeep.policy.own_expectations import EXPECTATIONS_SCHEMA, SuiteFile, parse_expectations
 from nightkeep.policy.units import (
@@ -73,4 +73,4 @@ Conditions = Annotated[
 Text = Annotated[StrictStr, Field(min_length=1)]
 
 
-Name = Annotated[StrictStr, Field(pattern=r"^\S(.*\S)?$"), AfterValidator(_not_an_address)]
+Name = Annotated[StrictStr, Field(pattern=NAME_PATTERN), AfterValidator(_not_an_address)]

@@ -231,16 +231,6 @@ class TableEntry(Settings):
     )
 
 
-class Document(_Block):
-    """The whole file."""
-
-    version: Literal[1] = Field(description="Version of this file's format.")
-    budget: Budget | None = Field(default=None, description="What a night may cost. null: no limit.")
-    defaults: Defaults = Field(default_factory=Defaults)
-    patterns: tuple[PatternEntry, ...] = ()
-    tables: tuple[TableEntry, ...] = ()
-
-
 _GENTLE = (
     "small_files >= 20", "deleted_ratio >= 10%", "equality_deletes > 0", "level0_age_ms >= 1d", "sorted_runs >= 5",
 )  # fmt: skip
@@ -281,11 +271,3 @@ def suited(table_format: str) -> tuple[Operation, ...]:
 def depends_on_table(table_format: str) -> bool:
     """Whether only the table itself tells which of the default operations suit it."""
     return table_format in OF_KINDS
-
-
-def json_schema() -> dict[str, object]:
-    """JSON Schema (2020-12) of tables.yaml, for editors."""
-    schema = Document.model_json_schema()
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    schema["title"] = "Nightkeep table policy"
-    return schema

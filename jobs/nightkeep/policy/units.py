@@ -6,7 +6,7 @@ import difflib
 import re
 import zoneinfo
 from dataclasses import dataclass
-from datetime import datetime, time
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 
 # Powers of 1024 for both spellings, as in Paimon's MemorySize and Spark's byte strings, so that a policy can use the
@@ -78,6 +78,15 @@ class Window:
         if self.start < self.end:
             return self.start <= local < self.end
         return local >= self.start or local < self.end
+
+    def left(self, now: datetime) -> timedelta:
+        """How long the window is still open at `now`, which lies in it."""
+        local = now.astimezone(zoneinfo.ZoneInfo(self.zone))
+        end = datetime.combine(local.date(), self.end, local.tzinfo)
+        if end.time() <= local.time():
+            end = datetime.combine(local.date() + timedelta(days=1), self.end, local.tzinfo)
+        # Two times of one zone are subtracted by the clock on the wall, which may be moved that night.
+        return end.astimezone(UTC) - now.astimezone(UTC)
 
     def __str__(self) -> str:
         return f"{self.start:%H:%M}-{self.end:%H:%M} {self.zone}"

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from nightkeep.policy.budget import Budget
-from nightkeep.policy.settings import Check, Defaults, Document, Expire, PatternEntry, Sweep, TableEntry
+from nightkeep.policy.discover_entry import DiscoverEntry
+from nightkeep.policy.settings import Check, Defaults, Expire, PatternEntry, Sweep, TableEntry
 from nightkeep.policy.yaml_source import Location, YamlDocument, dotted
 
 _ENTRIES: dict[str | int, type[BaseModel]] = {
     "defaults": Defaults,
     "patterns": PatternEntry,
     "tables": TableEntry,
+    "discover": DiscoverEntry,
 }
 _BLOCKS: dict[str | int, type[BaseModel]] = {"budget": Budget, "check": Check, "sweep": Sweep, "expire": Expire}
 _EXPECTED = {
@@ -30,17 +33,25 @@ _EXPECTED = {
 }
 
 
-def explain_faults(error: ValidationError, source: YamlDocument) -> str:
-    """One line per fault, in the order of the file."""
-    faults = [(source.line(_location(fault)), _sentence(fault, source)) for fault in error.errors()]
-    return "\n".join(text for _, text in sorted(faults, key=lambda pair: pair[0]))
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault: its place in the file, and a line about it."""
+
+    location: Location
+    text: str
 
 
-def _sentence(fault: ErrorDetails, source: YamlDocument) -> str:
+def explain_faults(error: ValidationError, source: YamlDocument, model: type[BaseModel]) -> list[Fault]:
+    """Every fault of a file that should be a `model`, in the order of the file."""
+    faults = [Fault(_location(fault), _sentence(fault, source, model)) for fault in error.errors()]
+    return sorted(faults, key=lambda fault: source.line(fault.location))
+
+
+def _sentence(fault: ErrorDetails, source: YamlDocument, model: type[BaseModel]) -> str:
     location = _location(fault)
     where = f"{source.at(location)}: {dotted(location)}"
     if fault["type"] == "extra_forbidden":
-        return f"{where}: {_unknown_key(location)}"
+        return f"{where}: {_unknown_key(location, model)}"
     if fault["type"] == "missing":
         return f"{where}: expected this key, found none"
     expected, found = _reason(fault)
@@ -66,16 +77,16 @@ def _reason(fault: ErrorDetails) -> tuple[str, str]:
             return _EXPECTED.get(fault["type"]) or fault["msg"].removeprefix("Input should be "), shown
 
 
-def _unknown_key(location: Location) -> str:
-    known = sorted(_model_around(location).model_fields)
+def _unknown_key(location: Location, model: type[BaseModel]) -> str:
+    known = sorted(_model_around(location, model).model_fields)
     nearest = difflib.get_close_matches(str(location[-1]), known, n=1)
     hint = f"; did you mean {nearest[0]}?" if nearest else ""
     return f"unknown key{hint} (known: {', '.join(known)})"
 
 
-def _model_around(location: Location) -> type[BaseModel]:
+def _model_around(location: Location, model: type[BaseModel]) -> type[BaseModel]:
     if len(location) == 1:
-        return Document
+        return model
     return _BLOCKS.get(location[-2]) or _ENTRIES[location[0]]
 
 

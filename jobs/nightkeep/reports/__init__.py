@@ -8,19 +8,24 @@ from nightkeep.reports.document import (
     Metrics,
     PlanSection,
     PlanUnit,
+    Predicted,
     RunDocument,
     UnitEstimate,
     UnitResult,
     Verification,
 )
 from nightkeep.reports.failure_outcomes import failure_outcome
-from nightkeep.reports.json_files import History, Unreadable, load_document
+from nightkeep.reports.file_names import slug
+from nightkeep.reports.json_files import History, Unreadable, load_document, read_json
+from nightkeep.reports.last_run import LastRun, last_run
+from nightkeep.reports.ledger import Measured, measured_of_format, measured_of_table
 from nightkeep.reports.pages import render_index, render_run
 from nightkeep.reports.retention_section import AGES, leftovers
 from nightkeep.reports.store import (
     HistoryMark,
     Hold,
     document_path,
+    found_path,
     held,
     hold,
     hold_or_say,
@@ -29,14 +34,14 @@ from nightkeep.reports.store import (
     load_history,
     read_history,
     release,
+    replace_file,
     require_writable,
     secure,
-    slug,
     store,
     store_or_say,
     write_page,
 )
-from nightkeep.reports.summary import plan_text, summary_text
+from nightkeep.reports.summary import plan_text, plans_text, summary_text
 
 __all__ = [
     "AGES",
@@ -47,9 +52,12 @@ __all__ = [
     "History",
     "HistoryMark",
     "Hold",
+    "LastRun",
+    "Measured",
     "Metrics",
     "PlanSection",
     "PlanUnit",
+    "Predicted",
     "RunDocument",
     "UnitEstimate",
     "UnitResult",
@@ -57,19 +65,26 @@ __all__ = [
     "Verification",
     "document_path",
     "failure_outcome",
+    "found_path",
     "held",
     "hold",
     "hold_or_say",
     "keep_look",
     "last_look",
+    "last_run",
     "leftovers",
     "load_document",
     "load_history",
+    "measured_of_format",
+    "measured_of_table",
     "plan_text",
+    "plans_text",
     "read_history",
+    "read_json",
     "release",
     "render_index",
     "render_run",
+    "replace_file",
     "require_writable",
     "secure",
     "slug",

@@ -36,12 +36,14 @@ _UNJUDGED = frozenset({CheckStatus.NOT_RUN, CheckStatus.ERRORED})
 
 @dataclass(frozen=True, slots=True)
 class UnitEstimate:
-    """The expected cost and benefit of a planned unit. Sizes are in bytes."""
+    """The expected cost and benefit of a planned unit, as model.Estimate has them. Sizes are in bytes."""
 
     read_bytes: int
     written_bytes: int
     files_after: int
     benefit: str
+    more_files: int | None = None
+    more_bytes: int | None = None
     extra: Extra = field(default_factory=dict)
 
 
@@ -145,11 +147,26 @@ class Verification:
 
 
 @dataclass(frozen=True, slots=True)
+class Predicted:
+    """What was expected before any work: data files of the table and their bytes afterwards, and seconds of all stages.
+
+    `learned_from`: the measured runs that the figures were corrected by, as text.
+    """
+
+    files: int
+    bytes: int
+    seconds: float
+    learned_from: str
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Metrics:
     """Measurements: sizes in bytes, `seconds` by stage in the order of the run; None if not measured.
 
     `extra` holds figures that an operation or format adds. Pages draw `file_sizes_before`, `file_sizes_after` (bytes
     of each live data file), `levels_before`, `levels_after` (files by level), and the figures of `column_metrics`.
+    `predicted` is None without work.
     """
 
     files_before: int | None = None
@@ -161,6 +178,7 @@ class Metrics:
     deletion_vectors: int | None = None
     peak_task_memory: int | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
+    predicted: Predicted | None = None
     extra: Extra = field(default_factory=dict)
 
 

@@ -56,7 +56,7 @@ class History:
 def read_json(path: Path) -> object:
     """The JSON value of a regular file. Raises FileNotFoundError, and CorruptMetadata, naming the file, otherwise."""
     try:
-        return json.loads(_bytes(path), parse_int=_whole, parse_float=_finite, parse_constant=_refuse)
+        return json_value(_bytes(path))
     except FileNotFoundError:
         raise
     except NotADirectoryError as error:
@@ -67,6 +67,12 @@ def read_json(path: Path) -> object:
         raise CorruptMetadata(str(path), "a file that can be read", error.strerror or str(error)) from error
     except ValueError as error:
         raise CorruptMetadata(str(path), "JSON", str(error)) from error
+
+
+def json_value(text: bytes) -> object:
+    """The value of JSON. Raises ValueError for other text and for numbers beyond 64 bits, RecursionError for depth."""
+    value: object = json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_refuse)
+    return value
 
 
 def load_document(path: str | Path) -> RunDocument:

@@ -5,14 +5,14 @@
 <reports>/holds/<table>.json                   a hold on a table: only a release removes it
 <reports>/holds/<table>~look.json              the version up to which a table's history was examined
 <reports>/pages/<name>.html                    a page
+<reports>/~found/<run>.json                    the tables that a run found
+<reports>/~ledger/...                          what was predicted and measured (`ledger`)
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import re
 import shlex
 import tempfile
 from dataclasses import dataclass, field, replace
@@ -24,13 +24,13 @@ from nightkeep.model import Operation
 from nightkeep.redaction import redacted
 from nightkeep.reports.codec import decode, encode
 from nightkeep.reports.document import Extra, RunDocument, to_text
+from nightkeep.reports.file_names import slug
 from nightkeep.reports.json_files import History, Unreadable, read_folders, read_json
+from nightkeep.reports.ledger import LEDGER, keep_measured
 
 _HOLDS, _PAGES = "holds", "pages"
-# Upper case is escaped because some file systems ignore case; a leading dot because it hides the file.
-_UNSAFE = re.compile(rb"^\.|[^a-z0-9._-]")
-# Common file systems allow 255 bytes in a file name. The rest is for the operation and suffixes.
-_LONGEST = 160
+# No slug begins like this, as `~` is followed by hexadecimal digits.
+_FOUND = "~found"
 # Larger than most documents.
 _PROBED = 1 << 16
 
@@ -89,14 +89,17 @@ def require_writable(reports_dir: str | Path, table: str) -> None:
 
 
 def store_or_say(document: RunDocument, reports_dir: str | Path) -> tuple[RunDocument, Path | None]:
-    """Store the document of finished work. If it cannot be written, the document says so and the path is None."""
+    """Store the document of finished work, and note in the ledger what it measured. If it cannot be written, the
+    document says so and the path is None."""
     try:
-        return document, store(document, reports_dir)
+        path = store(document, reports_dir)
     except OSError as failure:
         why = f"its document cannot be written: {_why(failure)}"
         if document.committed_version is not None:
             why = f"version {document.committed_version} was published, but {why}"
         return replace(document, reason=_also(document.reason, why)), None
+    keep_measured(document, reports_dir)
+    return document, path
 
 
 def document_folder(reports_dir: str | Path, table: str) -> Path:
@@ -107,6 +110,11 @@ def document_folder(reports_dir: str | Path, table: str) -> Path:
 def document_path(reports_dir: str | Path, table: str, *, run_id: str, operation: Operation) -> Path:
     """The path of the document of a run, table and operation, whether it exists or not."""
     return document_folder(reports_dir, table) / f"{slug(run_id)}-{operation}.json"
+
+
+def found_path(reports_dir: str | Path, prefix: str) -> Path:
+    """The file of the tables that the run with this prefix found, whether it exists or not."""
+    return Path(reports_dir) / _FOUND / f"{slug(prefix)}.json"
 
 
 def read_history(reports_dir: str | Path, table: str | None = None) -> History:
@@ -218,19 +226,6 @@ def write_page(reports_dir: str | Path, name: str, html: str) -> Path:
         raise EvidenceError(str(path), "a page that can be written", _why(failure)) from failure
 
 
-def slug(text: str) -> str:
-    """A file name for any text: lower case letters, digits and `._-~`. Different texts have different names.
-
-    Other UTF-8 bytes become `~` and two hex digits. A long text is cut, and its SHA-256 is added after `~~`, which
-    occurs nowhere else.
-    """
-    raw = text.encode("utf-8", "surrogatepass")
-    escaped = _UNSAFE.sub(lambda match: b"~%02x" % match[0][0], raw).decode("ascii")
-    if raw and len(escaped) <= _LONGEST:
-        return escaped
-    return f"{escaped[: _LONGEST - 66]}~~{hashlib.sha256(raw).hexdigest()}"
-
-
 def _unwritable(failure: OSError, folder: Path) -> EvidenceError:
     return EvidenceError(
         str(folder), "a place where the run's document can be written", f"{_why(failure)}; nothing was done"
@@ -256,7 +251,7 @@ def _document_folders(root: Path) -> list[Path]:
         names = sorted(os.listdir(root))
     except FileNotFoundError:
         return []
-    return [root / name for name in names if name not in (_HOLDS, _PAGES)]
+    return [root / name for name in names if name not in (_HOLDS, _PAGES, _FOUND, LEDGER)]
 
 
 def _look_path(reports_dir: str | Path, table: str) -> Path:

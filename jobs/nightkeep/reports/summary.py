@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 
 from nightkeep.model import Operation
-from nightkeep.reports.bars import show_bytes
+from nightkeep.reports.bars import show_bytes, show_seconds
 from nightkeep.reports.column_metrics import BeforeAfter, column_changes, delete_files, losers, show_share
 from nightkeep.reports.document import PlanUnit, RunDocument
 from nightkeep.reports.pages import stage_names, tally, unit_name
@@ -30,7 +30,27 @@ def summary_text(documents: Sequence[RunDocument]) -> str:
     reasons = [_printable(f"{d.table}: {d.outcome}: {d.reason}") for d in documents if d.reason]
     reasons += [_printable(f"{d.table}: check: {d.expectations.reason}") for d in documents if d.expectations.reason]
     reasons += [_printable(f"{d.table}: {note}") for d in documents for note in _notes(d)]
-    return "\n".join([lines[0], rule, *lines[1:], *([""] if reasons else []), *reasons, "", tally(documents)])
+    # A table that cannot be opened has the same reason in each of its operations.
+    said = dict.fromkeys(reasons)
+    return "\n".join([lines[0], rule, *lines[1:], *([""] if said else []), *said, "", tally(documents)])
+
+
+def plans_text(documents: Sequence[RunDocument]) -> str:
+    """The plans of several documents. Operations of a table without a plan for the same reason share a line."""
+    plans: dict[tuple[str, ...], list[RunDocument]] = {}
+    for document in documents:
+        shared = (document.table, document.outcome, str(document.reason))
+        own = (document.table, document.operation, document.run_id)
+        plans.setdefault(shared if document.base_version is None else own, []).append(document)
+    return "\n".join(_plan_of(alike) for alike in plans.values())
+
+
+def _plan_of(alike: Sequence[RunDocument]) -> str:
+    document, *others = alike
+    if not others:
+        return plan_text(document)
+    operations = ", ".join(each.operation for each in alike)
+    return _printable(f"{document.table}: {operations} {document.outcome}: {document.reason}")
 
 
 def plan_text(document: RunDocument) -> str:
@@ -43,10 +63,20 @@ def plan_text(document: RunDocument) -> str:
     head += (
         f", {len(units)} unit{'s' if len(units) > 1 else ''}" if units else f": {document.outcome}: {document.reason}"
     )
-    lines = [head, *(f"  {_unit(unit)}" for unit in units), *(f"  note: {note}" for note in document.plan.notes)]
+    lines = [head, *(f"  {_unit(unit)}" for unit in units), *(f"  {text}" for text in _expected(document))]
+    lines += [f"  note: {note}" for note in document.plan.notes]
     if units and "matching_rows" in document.extra:
         lines.append(f"  {document.reason}")
     return "\n".join(map(_printable, lines))
+
+
+def _expected(document: RunDocument) -> Iterator[str]:
+    """What the work would come to, in one line, if it was predicted."""
+    found, metrics = document.metrics.predicted, document.metrics
+    if found is not None:
+        files = _change(metrics.files_before, found.files, "{:,}".format)
+        size = _change(metrics.bytes_before, found.bytes, show_bytes)
+        yield f"expected: {files} files, {size}, {show_seconds(found.seconds)}; learned from {found.learned_from}"
 
 
 def _unit(unit: PlanUnit) -> str:

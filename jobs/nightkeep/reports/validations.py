@@ -16,8 +16,9 @@ from typing import Any
 from nightkeep.errors import CorruptMetadata
 from nightkeep.redaction import redacted
 from nightkeep.reports.document import RunDocument
+from nightkeep.reports.file_names import slug
 from nightkeep.reports.json_files import read_json
-from nightkeep.reports.store import document_path, replace_file, slug
+from nightkeep.reports.store import document_path, replace_file
 
 Validation = Mapping[str, Any]
 DATA_DOCS = "data-docs"

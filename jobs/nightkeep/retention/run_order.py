@@ -17,7 +17,7 @@ from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.retention.restore import restore_run
 from nightkeep.retention.sweep import sweep_orphans
 from nightkeep.running.run_ids import ASKED, other_options
-from nightkeep.running.skip_reasons import skip_reason
+from nightkeep.running.skip_reasons import left_alone, skip_reason
 from nightkeep.spark.engine import Engine
 
 
@@ -69,9 +69,10 @@ def _waiting(policy: EffectivePolicy, order: RetentionOrder, log: Log) -> str | 
     """Why the policy or a hold says to leave the table alone, or None. A restore is always allowed."""
     if order.operation is Operation.RESTORE:
         return None
-    if policy.settings.pause is not None:
-        return f"paused: {policy.settings.pause}"
-    return None if order.mode_for(policy) is SweepMode.DRY_RUN else skip_reason(policy, order.reports, log.started)
+    alone = left_alone(policy, looks=False)
+    if alone is not None or order.mode_for(policy) is SweepMode.DRY_RUN:
+        return alone
+    return skip_reason(policy, order.reports, log.started)
 
 
 def _work(log: Log, engine: Engine) -> RunDocument:

@@ -11,6 +11,7 @@ from typing import Protocol
 from nightkeep.model import Committed, Operation, Request, Run, run_token
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenPlan, OpenTable, Snapshot, Watch
+from nightkeep.running.prediction import Prediction
 from nightkeep.running.run_log import RunOrder
 from nightkeep.sql_text.rows.keys import key_condition
 
@@ -18,7 +19,8 @@ from nightkeep.sql_text.rows.keys import key_condition
 @dataclass(frozen=True, slots=True)
 class PlannedWork:
     """The plan for `base`, and the findings in the history up to `base`. `seconds`: the time to read and plan. `unmet`:
-    why the table is well enough to be left alone; None if it is not."""
+    why the table is well enough to be left alone; None if it is not. `predicted`: what the work would come to, None if
+    there is none."""
 
     base: Snapshot
     request: Request
@@ -26,6 +28,7 @@ class PlannedWork:
     watch: Watch | None
     seconds: float
     unmet: str | None = None
+    predicted: Prediction | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,21 +9,22 @@ from typing import Final
 from nightkeep.model import FileSizes, Operation
 from nightkeep.model.health import Health
 from nightkeep.protocol import OpenPlan
+from nightkeep.reports import Predicted
+from nightkeep.running.corrections import UNCORRECTED, Corrections
+from nightkeep.running.run_costs import seconds_of
 
 OPEN_BYTES: Final = 4 << 20
 """Opening a file costs a reader as much as reading so many bytes (Spark's default of spark.sql.files.openCostInBytes).
 """
 FIXED_BYTES: Final = 32 << 20
 """What a run costs beside its rows (metadata, a commit, a check), as bytes read or written."""
-BYTES_PER_SECOND: Final = 32 << 20
-"""Bytes read and written in a second, with the gate, before any run of the table has been measured."""
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
     """What `operation` would leave: `files` and `bytes` of all data files of the table; and what it would cost: bytes
-    to read, bytes to write, and seconds."""
+    to read, bytes to write, and seconds. `learned_from`: by which runs this was corrected, as text."""
 
     operation: Operation
     files: int
@@ -31,27 +32,33 @@ class Prediction:
     reads: int
     writes: int
     seconds: float
+    learned_from: str = UNCORRECTED.learned_from
+
+    @property
+    def section(self) -> Predicted:
+        """As documents have it."""
+        return Predicted(self.files, self.bytes, round(self.seconds, 2), self.learned_from)
 
     def to_json(self) -> dict[str, object]:
         return {**asdict(self), "operation": self.operation.value, "seconds": round(self.seconds, 1)}
 
 
-def predict(planned: OpenPlan, sizes: FileSizes) -> Prediction:
+def predict(planned: OpenPlan, sizes: FileSizes, corrections: Corrections = UNCORRECTED) -> Prediction:
     """The prediction for a plan of a version with files of these `sizes`."""
-    units, before = planned.units, (len(sizes.bytes), sum(sizes.bytes))
-    reads = sum(unit.estimate.read_bytes for unit in units)
-    writes = sum(unit.estimate.written_bytes for unit in units)
-    files = sum(unit.estimate.files_after - len(unit.input_files) for unit in units)
-    size = sum(unit.estimate.written_bytes - unit.input_bytes for unit in units)
-    # Deletes that take another form leave every data file as it is.
-    stays = planned.operation is Operation.PERSIST_DELETES
+    estimates = [unit.estimate for unit in planned.units]
+    reads = sum(each.read_bytes for each in estimates)
+    writes = sum(each.written_bytes for each in estimates)
+    # Only what is written can come out otherwise: the other files of the table stay as they are.
+    more_files = round((corrections.files - 1) * sum(each.files_after for each in estimates))
+    more_bytes = round((corrections.bytes - 1) * writes)
     return Prediction(
         operation=planned.operation,
-        files=before[0] if stays else max(0, before[0] + files),
-        bytes=before[1] if stays else max(0, before[1] + size),
+        files=max(0, len(sizes.bytes) + sum(each.more_files for each in estimates) + more_files),
+        bytes=max(0, sum(sizes.bytes) + sum(each.more_bytes for each in estimates) + more_bytes),
         reads=reads,
-        writes=writes,
-        seconds=(reads + writes + FIXED_BYTES) / BYTES_PER_SECOND,
+        writes=max(0, writes + more_bytes),
+        seconds=corrections.seconds * seconds_of(planned.operation, reads=reads, writes=writes),
+        learned_from=corrections.learned_from,
     )
 
 

@@ -5,7 +5,6 @@ Expected endings are outcomes in the document. Only errors that the caller must 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,7 +14,6 @@ from nightkeep.model import Candidate, Committed, Conflicted, Mismatch, Outcome,
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenPlan, OpenTable, Snapshot, Watch, Wide
 from nightkeep.reports import (
-    Metrics,
     PlanSection,
     RunDocument,
     Verification,
@@ -23,8 +21,8 @@ from nightkeep.reports import (
     secure,
 )  # fmt: skip
 from nightkeep.running import run_outcomes
-from nightkeep.running.expected_columns import require_expected_columns
-from nightkeep.running.planned_work import PlannedWork, Reader, Reading, new_attempt, request_of, run_of
+from nightkeep.running.planned_work import PlannedWork, Reader, Reading, new_attempt, run_of
+from nightkeep.running.planning import metrics_of, plan_table
 from nightkeep.running.run_ids import require_same
 from nightkeep.running.run_log import RunLog, RunOrder
 from nightkeep.running.run_summary import (
@@ -40,13 +38,12 @@ from nightkeep.running.run_summary import (
     unit_results,
     versions_of,
 )  # fmt: skip
-from nightkeep.running.skip_reasons import skip_reason
-from nightkeep.running.undone_deletes import find_undone_deletes, hold_if_undone, undone_facts
-from nightkeep.running.unmet_conditions import unmet_condition
+from nightkeep.running.skip_reasons import left_alone, skip_reason
+from nightkeep.running.undone_deletes import hold_if_undone, undone_facts
 from nightkeep.running.unpublished_files import removing_unpublished
 from nightkeep.stages.base_version import replaced
 from nightkeep.stages.execute import execute
-from nightkeep.stages.plan import batches, plan
+from nightkeep.stages.plan import batches
 from nightkeep.stages.publish import publish
 from nightkeep.stages.verify import verify
 from nightkeep.tasks import Exchange, Mapper, inline_exchange
@@ -75,7 +72,7 @@ def read_table(policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: boo
     if earlier or not plans:
         return Reading(table, earlier)
     try:
-        return Reading(table, planned=_planned(policy, order, table, run))
+        return Reading(table, planned=plan_table(policy, order, table, run))
     except RefusedTable:
         late = _own_commits(order, table, run)
         if not late:
@@ -93,8 +90,8 @@ def run_operation(
     Raises UsageError for a request that cannot be understood. Everything else ends in the document.
     """
     log = RunLog(policy, order)
-    if policy.settings.pause is not None:
-        return log.document(Outcome.SKIPPED, f"paused: {policy.settings.pause}")
+    if (alone := left_alone(policy, looks=order.dry_run)) is not None:
+        return log.document(Outcome.SKIPPED, alone)
     try:
         return _care(log, reader, lambda: _Workers(mapper(), exchange()))
     except UsageError:
@@ -145,20 +142,6 @@ def _own_commits(order: RunOrder, table: OpenTable, run: Run) -> Sequence[Commit
     return () if order.dry_run else table.commits.committed(run)
 
 
-def _planned(policy: EffectivePolicy, order: RunOrder, table: OpenTable, run: Run) -> PlannedWork | None:
-    """The plan of the table; None if nobody ever wrote to it."""
-    if table.never_written():
-        return None
-    begun = time.perf_counter()
-    base = table.outline() if order.dry_run and table.outline is not None else table.snapshot()
-    require_expected_columns(policy, table, base)
-    request = request_of(policy, order, table, base, run=run)
-    planned = plan(table, base, request)
-    watch = find_undone_deletes(table, base, order.reports, now_ms=run.now_ms)
-    unmet = None if not planned.units else unmet_condition(policy, order, table, base, request)
-    return PlannedWork(base, request, planned, watch, time.perf_counter() - begun, unmet)
-
-
 def _as_planned(
     log: RunLog,
     table: OpenTable,
@@ -177,7 +160,7 @@ def _as_planned(
         "base_version": base.version,
         "base_identity": str(base.identity),
         "plan": PlanSection.of(proposed, planned.request.clustering),
-        "metrics": sizes(base.sizes, None, Metrics()),
+        "metrics": sizes(base.sizes, None, metrics_of(planned)),
     }
     if planned.watch is not None and (undone := _undone(log, table, planned.watch)):
         return undone

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import shlex
 from datetime import datetime
+from typing import Final
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import held
 
+UNCOVERED: Final = "discovered, and no pattern or entry covers it"
+"""Why a table that was only found is left alone."""
+
+
+def left_alone(policy: EffectivePolicy, *, looks: bool) -> str | None:
+    """Why the table is not even opened, or None. `looks`: nothing is done, so that no pattern has to cover it."""
+    if policy.settings.pause is not None:
+        return f"paused: {policy.settings.pause}"
+    return UNCOVERED if policy.uncovered and not looks else None
+
 
 def skip_reason(policy: EffectivePolicy, reports: str, now: datetime) -> str | None:
-    """Why the policy or a hold says to leave the table alone, or None."""
+    """Why the policy, or that there is none, or a hold says to leave the table alone, or None."""
     settings, name = policy.settings, policy.address.name
+    if policy.uncovered:
+        return UNCOVERED
     try:
         hold = held(reports, name)
     except CorruptMetadata as failure:

@@ -15,10 +15,11 @@ from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.reports import failure_outcome, read_history
 from nightkeep.running.past_metrics import past_metrics
 from nightkeep.running.planned_work import request_of, run_of
-from nightkeep.running.prediction import Prediction, predict, score, shown
+from nightkeep.running.planning import predicted_of
+from nightkeep.running.prediction import Prediction, score, shown
 from nightkeep.running.run_log import RunOrder
 from nightkeep.running.skip_reasons import skip_reason
-from nightkeep.running.unmet_conditions import unmet_by
+from nightkeep.running.unmet_conditions import too_long, unmet_by
 from nightkeep.stages.plan import plan
 
 
@@ -76,12 +77,13 @@ def _status(policy: EffectivePolicy, reports: str, table: OpenTable, now: dateti
     base = table.snapshot() if table.outline is None else table.outline()
     health = _health(policy, table, base)
     metrics = {} if health is None else shown(health.metrics)
-    ranked, refused = _ranked(policy, table, base, health)
+    ranked, refused = _ranked(policy, reports, table, base, health)
     pause = policy.settings.pause
     waiting = skip_reason(policy, reports, now) if pause is None else f"paused: {pause}"
     best = max(ranked, key=lambda each: each[0], default=None)
     if waiting is None and best is not None:
-        waiting = unmet_by(policy, best[1].operation, {**metrics, **past})
+        unmet = unmet_by(policy, best[1].operation, {**metrics, **past})
+        waiting = unmet or too_long(policy, sum(each.seconds for _, each in ranked), now)
     why = _why(base, best, refused)
     return TableStatus(
         name=address.name, table=str(address), format=address.format,
@@ -100,7 +102,7 @@ def _health(policy: EffectivePolicy, table: OpenTable, base: Snapshot) -> Health
 
 
 def _ranked(
-    policy: EffectivePolicy, table: OpenTable, base: Snapshot, health: Health | None
+    policy: EffectivePolicy, reports: str, table: OpenTable, base: Snapshot, health: Health | None
 ) -> tuple[list[tuple[float, Prediction]], list[str]]:
     """The operations of the policy that have work, each with its score; and the reasons of those that are refused."""
     ranked, refused = [], []
@@ -112,8 +114,8 @@ def _ranked(
         except (NightkeepError, UsageError) as failure:
             refused.append(f"{operation}: {failure}")
             continue
-        if planned.units and health is not None:
-            predicted = predict(planned, base.sizes)
+        predicted = predicted_of(policy, reports, planned, base)
+        if predicted is not None and health is not None:
             ranked.append((score(health, predicted, planned), predicted))
     return ranked, refused
 

@@ -1,4 +1,4 @@
-"""Policy + a version -> why the policy's `when` leaves the table alone, or None."""
+"""Policy + a version -> why the policy leaves the table alone for its health, or for the time that is left."""
 
 from __future__ import annotations
 
@@ -10,12 +10,38 @@ from nightkeep.policy.when import Metrics, metrics_of, unmet
 from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.reports import read_history
 from nightkeep.running.past_metrics import PAST, past_metrics
+from nightkeep.running.prediction import Prediction
 from nightkeep.running.run_log import RunOrder
 
 
-def unmet_condition(
-    policy: EffectivePolicy, order: RunOrder, table: OpenTable, base: Snapshot, request: Request
-) -> str | None:
+def held_back(
+    policy: EffectivePolicy, order: RunOrder, table: OpenTable, base: Snapshot, request: Request,
+    predicted: Prediction | None,
+) -> str | None:  # fmt: skip
+    """Why the work that was `predicted` is not to be done now. None where it is, and where there is no work."""
+    if predicted is None:
+        return None
+    unmet = _unmet(policy, order, table, base, request)
+    return unmet or too_long(policy, predicted.seconds, _now(request))
+
+
+def too_long(policy: EffectivePolicy, seconds: float, now: datetime) -> str | None:
+    """Why work of so many seconds would not be done before the policy's window closes; None if it would."""
+    window = policy.settings.window
+    if window is None or not window.contains(now) or seconds <= window.left(now).total_seconds():
+        return None
+    left = window.left(now).total_seconds()
+    return f"would end outside its window {window}: about {seconds:,.0f} s to do, and {left:,.0f} s are left"
+
+
+def unmet_by(policy: EffectivePolicy, operation: Operation, metrics: Metrics) -> str | None:
+    """Why the condition for this operation does not hold with these metrics; None where it does."""
+    condition = policy.condition(operation)
+    why = None if condition is None else unmet(condition, metrics)
+    return None if why is None else f"when: {why}"
+
+
+def _unmet(policy: EffectivePolicy, order: RunOrder, table: OpenTable, base: Snapshot, request: Request) -> str | None:
     """Why the condition for this operation does not hold. None where it does, where there is none, and for an operation
     that the caller named and for changes of rows, which no health of the table holds back."""
     condition = policy.condition(order.operation)
@@ -24,12 +50,9 @@ def unmet_condition(
     metrics = {} if table.health is None else dict(table.health(base, request).metrics)
     if metrics_of(condition) & PAST:
         documents = read_history(order.reports, policy.address.name).documents
-        metrics |= past_metrics(documents, datetime.fromtimestamp(request.now_ms / 1000, UTC))
+        metrics |= past_metrics(documents, _now(request))
     return unmet_by(policy, order.operation, metrics)
 
 
-def unmet_by(policy: EffectivePolicy, operation: Operation, metrics: Metrics) -> str | None:
-    """Why the condition for this operation does not hold with these metrics; None where it does."""
-    condition = policy.condition(operation)
-    why = None if condition is None else unmet(condition, metrics)
-    return None if why is None else f"when: {why}"
+def _now(request: Request) -> datetime:
+    return datetime.fromtimestamp(request.now_ms / 1000, UTC)

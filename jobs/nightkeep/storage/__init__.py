@@ -16,6 +16,7 @@ from nightkeep.errors import AddressError
 from nightkeep.storage.bounds import Bounds, is_within
 from nightkeep.storage.clients import SCHEMES, relevant, split_location
 from nightkeep.storage.exclusive import require_exclusive_create
+from nightkeep.storage.listed_folders import NoAnswer, answers_of, location_of
 from nightkeep.storage.local import LocalStorage
 from nightkeep.storage.moved_folders import MovedFolders, whole_store
 from nightkeep.storage.objects import ObjectStorage
@@ -25,10 +26,13 @@ __all__ = [
     "ListedFile",
     "LocalStorage",
     "MovedFolders",
+    "NoAnswer",
     "ObjectStorage",
     "Storage",
+    "answers_of",
     "delete_each",
     "is_within",
+    "location_of",
     "open_storage",
     "require_exclusive_create",
     "spelled",

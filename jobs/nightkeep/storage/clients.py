@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
+from urllib.parse import urlsplit
 
-from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import AzureStore, GCSStore, S3Store, from_url
 
-from nightkeep.errors import AddressError, MissingFile
+from nightkeep.errors import AddressError
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig, S3Config, S3Credential
@@ -115,67 +113,6 @@ def client(scheme: str, authority: str, options: Options) -> Client:
     return _client(scheme, authority, options, environment)
 
 
-@contextmanager
-def asking(subject: str) -> Iterator[None]:
-    """Turn errors of the client into MissingFile, FileExistsError, PermissionError or another OSError."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise MissingFile(subject, "a file that metadata names", "no such file") from None
-    except AlreadyExistsError as failure:
-        raise FileExistsError(_said(subject, failure)) from failure
-    except BaseError as failure:
-        if _ASKED_FOR_A_ROLE.search(str(failure)):
-            # The role of the machine is the last source of keys: no other source had any.
-            raise PermissionError(f"{subject}: no credentials found; {_advice(subject).denied}") from failure
-        if isinstance(failure, PermissionDeniedError | UnauthenticatedError) or _DENIED.search(str(failure)):
-            matches = (pattern.search(str(failure)) for pattern in (_DENIED, _CODE))
-            codes = " ".join(match[1] for match in matches if match)
-            denied = f"access denied ({codes})" if codes else "access denied"
-            raise PermissionError(f"{subject}: {denied}; {_advice(subject).denied}") from failure
-        if match := _NO_ANSWER.search(str(failure)):
-            raise OSError(f"{subject}: no answer from {match[1]}; {_advice(subject).silent}") from failure
-        raise OSError(_said(subject, failure)) from failure
-
-
-def _said(subject: str, failure: Exception) -> str:
-    return f"{subject}: {str(failure).partition('Debug source:')[0].strip()}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Advice:
-    """What to set if a store denies access, and if it does not answer."""
-
-    denied: str
-    silent: str
-
-
-def _advice(subject: str) -> _Advice:
-    return _ADVICE.get(SCHEMES.get(subject.partition("://")[0], ""), _ADVICE["s3"])
-
-
-_ADVICE: Final = {
-    "s3": _Advice(
-        "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role gives access",
-        "set AWS_ENDPOINT_URL to the address of the store",
-    ),
-    "gs": _Advice(
-        "set GOOGLE_APPLICATION_CREDENTIALS to the file of a key that has access",
-        "set GOOGLE_BASE_URL, or unset it for Google's own store",
-    ),
-    "abfss": _Advice(
-        "set AZURE_STORAGE_ACCOUNT_KEY, or another credential that has access",
-        "set AZURE_STORAGE_ENDPOINT, or unset it for Azure's own store",
-    ),
-}
-# Some denials are generic errors with the whole answer. It may repeat secrets of the request, so it is not shown.
-_DENIED: Final = re.compile(r"status code: (40[13])\b")
-_CODE: Final = re.compile(r"<Code>(\w+)</Code>")
-# The addresses at which cloud machines request the keys of their role.
-_ASKED_FOR_A_ROLE: Final = re.compile(r"Error performing \w+ \S+/latest/(?:api/token|meta-data/)")
-_NO_ANSWER: Final = re.compile(r"Error performing \w+ (\w+://[^/?\s]+).*HTTP error: error sending request", re.DOTALL)
-
-
 @lru_cache(maxsize=64)
 def _client(scheme: str, authority: str, options: Options, environment: Options) -> Client:
     if scheme == "s3":
@@ -195,6 +132,7 @@ def _s3(bucket: str, given: Mapping[str, str], environment: Mapping[str, str]) -
     endpoint = given.get("endpoint") or next((environment[name] for name in _ENDPOINTS if environment.get(name)), "")
     config: S3Config = {}
     if endpoint:
+        _require_address(endpoint)
         config["aws_endpoint_url_s3"] = endpoint
     if "region" in given:
         config["region"] = given["region"]
@@ -205,6 +143,16 @@ def _s3(bucket: str, given: Mapping[str, str], environment: Mapping[str, str]) -
         retry_config=_retries(),
         credential_provider=_credentials(given),
     )
+
+
+def _require_address(endpoint: str) -> None:
+    """Raises AddressError for an endpoint that is no address: the client would end in a panic."""
+    parts = urlsplit(endpoint)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise AddressError(
+            f"{endpoint}: expected http://HOST or https://HOST as the address of a store, found neither; "
+            "set AWS_ENDPOINT_URL, or s3.endpoint of the catalog"
+        )
 
 
 def _credentials(given: Mapping[str, str]) -> Callable[[], S3Credential] | None:

@@ -15,7 +15,8 @@ import obstore
 import pyarrow as pa
 from obstore.exceptions import BaseError, GenericError, NotSupportedError
 
-from nightkeep.storage.clients import Client, asking
+from nightkeep.storage.client_failures import asking
+from nightkeep.storage.clients import Client
 
 if TYPE_CHECKING:
     from obstore import WritableFile

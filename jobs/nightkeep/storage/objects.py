@@ -19,7 +19,8 @@ import pyarrow as pa
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.limits import FILE
 from nightkeep.storage.bounds import Bounds, require_bound
-from nightkeep.storage.clients import Client, Options, asking, client, is_key, split_location
+from nightkeep.storage.client_failures import asking
+from nightkeep.storage.clients import Client, Options, client, is_key, split_location
 from nightkeep.storage.object_files import create_object, open_object
 from nightkeep.storage.verbs import ListedFile, always
 

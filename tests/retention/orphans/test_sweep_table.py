@@ -735,3 +735,16 @@ def test_a_file_missing_while_it_is_moved_is_left(toy: Toy, monkeypatch: pytest.
     monkeypatch.setattr(LocalStorage, "move", gone)
     told = toy.swept(SweepMode.QUARANTINE)
     assert (told.outcome, told.left.files, told.failed) == (Outcome.UNCHANGED, 3, ())
+
+
+def test_many_files_are_put_aside_at_once_and_the_one_that_stays_is_named(tmp_path: Path) -> None:
+    toy = _filled(Toy(_Stubborn(str(tmp_path), "data/old.dat")))
+    more = [f"data/day={number % 3}/old-{number}.dat" for number in range(70)]
+    toy.write(*more)
+    before = toy.files()
+    told = toy.swept(SweepMode.QUARANTINE, max_share=1.0)
+    assert (told.outcome, told.acted.files) == (Outcome.FAILED, len(OLD) + len(more) - 1)
+    assert [name for name, _ in told.failed] == ["data/old.dat"]
+    assert len(toy.aside()) == told.acted.files and (toy.folder / "data/old.dat").exists()
+    assert restore(toy.table_files(), "run-1", now_ms=NOW).files == told.acted.files
+    assert toy.files() == before

@@ -34,6 +34,8 @@ from nightkeep.storage import LocalStorage, Storage
 T = TypeVar("T")
 
 _THREADS: Final = 16
+_MANY: Final = 64
+"""From so many files on, threads move those of a disk: 6,000 took 16 s in one thread and 5 s in 16."""
 _ENOUGH: Final = 1_000
 """After this many failures the rest is left: the store will probably fail for it too."""
 
@@ -135,7 +137,7 @@ class _Work:
         listed = [
             PlannedMove(row["name"], "", row["bytes"], row["modified_ms"], row["kind"]) for row in files.to_pylist()
         ]
-        same = self._each(self._is_unchanged, listed)
+        same = self._each(self._is_unchanged, listed, waits=_is_remote(self._storage))
         going = [file for file, unchanged in zip(listed, same, strict=True) if unchanged]
         failed = dict(self._storage.delete_all([file.path for file in going])) if going else {}
         fates = dict(self._looked_after(failed))
@@ -166,7 +168,9 @@ class _Work:
         part, since = QuarantinePart(self.folder, next(self.numbers), planned=False, marks=frozenset()), self.clock()
         self.at = part.plan
         planned = write_plan(self._storage, part, self.run, files=files, now_ms=since)
-        fates = self._each(partial(self._moved, until_ms=since + LEASE_MS // 2), planned)
+        # On a disk each move waits for a sync of the quarantine's folder, and one write serves several that wait.
+        waits = _is_remote(self._storage) or len(planned) >= _MANY
+        fates = self._each(partial(self._moved, until_ms=since + LEASE_MS // 2), planned, waits=waits)
         self.gone += _tally([file for file, fate, _ in fates if fate is _Fate.GONE])
         self.left += _tally([file for file, fate, _ in fates if fate is _Fate.LEFT])
         self.failed += [(file.path, why) for file, fate, why in fates if fate in (_Fate.FAILED, _Fate.UNKNOWN)]
@@ -176,10 +180,9 @@ class _Work:
         left = [file.path for file, fate, _ in fates if fate is not _Fate.GONE]
         write_mark(self._storage, part, Mark.DONE, left=left, now_ms=self.run.now_ms)
 
-    def _each(self, work: Callable[[PlannedMove], T], files: Sequence[PlannedMove]) -> list[T]:
-        """The results of `work`, in order. In threads for a bucket, whose requests mostly wait; a local disk gains
-        nothing from threads."""
-        if isinstance(self._storage, LocalStorage):
+    def _each(self, work: Callable[[PlannedMove], T], files: Sequence[PlannedMove], *, waits: bool) -> list[T]:
+        """The results of `work`, in order. In threads if the work `waits` for most of its time."""
+        if not waits:
             return [work(file) for file in files]
         with ThreadPoolExecutor(_THREADS) as threads:
             return list(threads.map(work, files))
@@ -213,6 +216,10 @@ class _Work:
         # Buckets give milliseconds in a listing, but whole seconds for a single file.
         listed = file.bytes, file.modified_ms // 1000
         return stored is not None and (stored.bytes, stored.modified_ms // 1000) == listed
+
+
+def _is_remote(storage: Storage) -> bool:
+    return not isinstance(storage, LocalStorage)
 
 
 def _tally(files: Sequence[PlannedMove]) -> FileTotals:

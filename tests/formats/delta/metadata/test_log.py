@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from tests.formats.delta.hand_log import Action, HandLog, add, live, remove, vec
 from tests.support.examples import examples
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+from nightkeep.formats.delta.metadata import checkpoints, snapshot
 from nightkeep.formats.delta.metadata.actions import line, parse_lines
 from nightkeep.formats.delta.metadata.locations import log_path, storage_name
 from nightkeep.formats.delta.metadata.log_segment import newest
@@ -99,6 +101,38 @@ def test_a_checkpoint_with_a_part_missing_does_not_count(log: HandLog) -> None:
     assert paths(log) == ["checkpoint 2", "other"]
     parts[1].unlink()
     assert paths(log) == ["checkpoint 1", "y"]
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 3, 1 << 16])
+def test_statistics_in_columns_serve_from_the_first_file_without_text(
+    log: HandLog, batch_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "_BATCH_ROWS", batch_rows)
+    log.commit(1, add("x"))
+    log.single(1, [*log.head, *(add(name, stats=text) for name, text in zip("abcde", TEXTS, strict=True))])
+    path = log.log / f"{1:020d}.checkpoint.parquet"
+    table = pq.read_table(path)
+    adds = table.column("add").combine_chunks()
+    fields = {field.name: adds.field(field.name) for field in adds.type}
+    counts = pa.array([{"numRecords": n - len(log.head)} for n in range(len(adds))])
+    parsed = pa.StructArray.from_arrays([*fields.values(), counts], [*fields, "stats_parsed"], mask=adds.is_null())
+    pq.write_table(table.set_column(table.column_names.index("add"), "add", parsed), path)
+    assert {file.path: file.rows for unit in log.load().units for file in unit.files} == {
+        "a": 10, "b": 11, "c": 2, "d": 13, "e": 4,
+    }  # fmt: skip
+
+
+TEXTS = ['{"numRecords":10}', '{"numRecords":11}', None, '{"numRecords":13}', None]
+
+
+def test_a_version_is_identified_alike_however_many_files_are_listed_at_once(
+    log: HandLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.commit(1, *(add(name) for name in "abcde"))
+    whole = log.load().identity
+    for files in (1, 2, 5):
+        monkeypatch.setattr(snapshot, "_LISTED_FILES", files)
+        assert log.load().identity == whole
 
 
 def test_an_empty_checkpoint_file_does_not_count(log: HandLog) -> None:

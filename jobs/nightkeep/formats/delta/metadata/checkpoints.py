@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import cast
 from urllib.parse import unquote
 
@@ -48,16 +48,24 @@ _WITHOUT_DIRECTORY = re.compile(r"[^/]+\.parquet")
 
 
 def checkpoint_actions(storage: Storage, checkpoint: Checkpoint) -> Iterator[Action]:
-    """Every action but tombstones. Raises CorruptMetadata, MissingFile, RefusedTable for a foreign sidecar."""
-    read = [
-        action for name in checkpoint.names for action in _file_actions(name, storage.read(name), (*_FILES, *_OTHERS))
-    ]
-    subject = checkpoint.names[0]
-    sidecars = _sidecars(read, checkpoint)
-    if sidecars and any(kind == "add" for kind, _ in read):
-        raise CorruptMetadata(subject, "files here or in sidecars", "files in both")
-    beside = chain.from_iterable(_sidecar_actions(storage, body, subject) for body in sidecars)
-    return chain((action for action in read if action[0] not in ("sidecar", "checkpointMetadata")), beside)
+    """Every action but tombstones. Raises CorruptMetadata, MissingFile, RefusedTable for a foreign sidecar.
+
+    The actions are decoded as they are asked for: together, those of a million files take a GB.
+    """
+    described: list[Action] = []
+    has_files = False
+    for name in checkpoint.names:
+        for action in _file_actions(name, storage.read(name), (*_FILES, *_OTHERS)):
+            if action[0] in ("sidecar", "checkpointMetadata"):
+                described.append(action)
+            else:
+                has_files = has_files or action[0] == "add"
+                yield action
+    sidecars = _sidecars(described, checkpoint)
+    if sidecars and has_files:
+        raise CorruptMetadata(checkpoint.names[0], "files here or in sidecars", "files in both")
+    for body in sidecars:
+        yield from _sidecar_actions(storage, body, checkpoint.names[0])
 
 
 def checkpoint_head(storage: Storage, checkpoint: Checkpoint) -> tuple[tuple[Action, ...], tuple[str, ...]]:

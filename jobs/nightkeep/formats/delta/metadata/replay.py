@@ -25,6 +25,8 @@ from nightkeep.formats.delta.metadata.actions import (
 ROW_TRACKING: Final = "delta.rowTracking"
 
 FileKey = tuple[str, str | None]
+_LiveKey = str | tuple[str, str]
+"""The path of a file without a vector; else its path and its vector. Less memory than a FileKey for each file."""
 K = TypeVar("K")
 
 _NAMED: Final[Mapping[str, str]] = {"txn": "appId", "domainMetadata": "domain"}
@@ -94,7 +96,7 @@ class _Log:
 
     single: dict[str, Raw] = field(default_factory=dict)
     named: dict[tuple[str, str], Raw] = field(default_factory=dict)
-    files: dict[FileKey, Raw] = field(default_factory=dict)
+    files: dict[_LiveKey, Raw] = field(default_factory=dict)
     unmatched: set[str] = field(default_factory=set)
 
     def restore(self, kind: str, body: Raw) -> None:
@@ -169,18 +171,20 @@ def _put_new(known: dict[K, Raw], key: K, body: Raw, subject: str) -> None:
     known[key] = body
 
 
-def _require_one_vector(files: Mapping[FileKey, Raw]) -> None:
-    """Raises CorruptMetadata if a path is live with two vectors: its rows would be read twice."""
-    seen: set[str] = set()
-    for path, _ in files:
-        if path in seen:
-            vectors = sorted(str(vector) for other, vector in files if other == path)
-            raise CorruptMetadata(f"data file {path}", "one live version of it", f"vectors {', '.join(vectors)}")
-        seen.add(path)
+def _require_one_vector(files: Mapping[_LiveKey, Raw]) -> None:
+    """Raises CorruptMetadata if a path is live with two vectors, or with and without one: rows would be read twice."""
+    vectors: dict[str, list[str]] = {}
+    for key in files:
+        if isinstance(key, tuple):
+            vectors.setdefault(key[0], [str(None)] if key[0] in files else []).append(key[1])
+    for path, found in vectors.items():
+        if len(found) > 1:
+            raise CorruptMetadata(f"data file {path}", "one live version of it", f"vectors {', '.join(sorted(found))}")
 
 
-def _key(body: Raw) -> FileKey:
-    return (str(body["path"]), vector_id(body))
+def _key(body: Raw) -> _LiveKey:
+    path, vector = str(body["path"]), vector_id(body)
+    return path if vector is None else (path, vector)
 
 
 def _stored_values(body: Raw) -> Mapping[str, str | None]:

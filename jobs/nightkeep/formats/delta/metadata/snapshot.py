@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from itertools import islice
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.delta.metadata.actions import Action, Raw, long_value, text_map
 from nightkeep.formats.delta.metadata.features import refuse_features
 from nightkeep.formats.delta.metadata.head import has_commit_times
-from nightkeep.formats.delta.metadata.locations import own_name, storage_name
+from nightkeep.formats.delta.metadata.locations import require_one_name, storage_name
 from nightkeep.formats.delta.metadata.log_segment import segment
 from nightkeep.formats.delta.metadata.log_state import ReadState, read_state
 from nightkeep.formats.delta.metadata.partition import key_text, stored, typed
@@ -26,6 +27,7 @@ _MOVED_ON = 20
 """How many cleanups of the log in a row may interrupt a load before it fails."""
 
 _NO_TAGS: Final[Mapping[str, str]] = {}
+_LISTED_FILES: Final = 1 << 16
 
 
 class VectorStorage(StrEnum):
@@ -139,15 +141,8 @@ class DeltaSnapshot:
     @cached_property
     def identity(self) -> VersionIdentity:
         """The digest of its commit, and one of the table's id and live files, which any newer checkpoint gives too."""
-        # Unit by unit: as one text, the names of a million files take 200 MB.
-        live = b"\0".join(
-            "\0".join(f"{file.path}\0{file.identity[1]}\0{file.bytes}" for file in unit.files).encode(
-                "utf-8", "surrogatepass"
-            )
-            for unit in self.units
-            if unit.files
-        )
-        content = digest_of(str(self.raw_metadata.get("id")).encode(), live)
+        listed = tuple(_listed(file for unit in self.units for file in unit.files))
+        content = digest_of(str(self.raw_metadata.get("id")).encode(), listed)
         return VersionIdentity(self.version, self.commit_digest, content)
 
     @property
@@ -233,7 +228,7 @@ def _units(schema: DeltaSchema, state: LogState, root: str) -> tuple[DeltaUnit, 
         if shared not in places:
             places[shared] = _place(schema, text_map(raw, "partitionValues", subject=path), path)
         spelled.setdefault(places[shared], []).append(_data_file(raw, schema, root))
-    _require_one_name([file for files in spelled.values() for file in files], state.unmatched, root)
+    require_one_name([file for files in spelled.values() for file in files], state.unmatched, root)
     units: dict[UnitKey, DeltaUnit] = {}
     for place in sorted(spelled, key=lambda values: [value or "" for value in values]):
         unit = _unit(schema, place, spelled[place])
@@ -251,6 +246,15 @@ def _unit(schema: DeltaSchema, place: tuple[str | None, ...], files: Iterable[De
     values = dict(zip(names, place, strict=True))
     partition = typed(schema, values)
     return DeltaUnit(UnitKey(key_text(schema, partition)), partition, values, _by_path(files), schema)
+
+
+def _listed(files: Iterator[DeltaDataFile]) -> Iterator[bytes]:
+    """The text that identifies the files, in pieces: whole, it takes 400 MB while it is made of a million files."""
+    between = ""
+    while some := list(islice(files, _LISTED_FILES)):
+        text = "\0".join(f"{file.path}\0{file.identity[1]}\0{file.bytes}" for file in some)
+        yield f"{between}{text}".encode(errors="surrogatepass")
+        between = "\0"
 
 
 def _by_path(files: Iterable[DeltaDataFile]) -> tuple[DeltaDataFile, ...]:
@@ -283,18 +287,3 @@ def vector_of(raw: object) -> Vector | None:
     if kind not in set(VectorStorage):
         raise CorruptMetadata("deletion vector", f"a storageType of {', '.join(VectorStorage)}", repr(kind))
     return Vector(VectorStorage(kind), raw["pathOrInlineDv"], raw.get("offset"), raw["sizeInBytes"], raw["cardinality"])
-
-
-def _require_one_name(files: Iterable[DeltaDataFile], removed: Iterable[str], root: str) -> None:
-    """Raises if two paths in the log name one file.
-
-    Readers would read it as two files, and do not agree on whether a remove of one path removes the other.
-    """
-    paths: dict[str, str] = {}
-    for file in files:
-        if paths.setdefault(file.name, file.path) != file.path:
-            raise CorruptMetadata(f"data file {file.path}", "one spelling of its path", paths[file.name])
-    for path in removed:
-        live = paths.get(own_name(path, root) or "", path)
-        if live != path:
-            raise CorruptMetadata(f"data file {live}", "one spelling of its path", f"a remove of {path}")

@@ -63,7 +63,14 @@ def prune_vectors(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) ->
         reason=_reason(task, len(places)),
         input_files=tuple(file.name for file in task.inputs),
         input_bytes=size,
-        estimate=Estimate(size, size, 1 if packed else 0, _benefit(task, len(places))),
+        estimate=Estimate(
+            size,
+            size,
+            1 if packed else 0,
+            _benefit(task, len(places)),
+            more_files=-len(gone),
+            more_bytes=-sum(file.bytes for file in gone),
+        ),
         tasks=(task,),
     )
 

@@ -19,7 +19,7 @@ _UNITS: Final = {letter: 1 << 10 * power for power, letter in enumerate(("", "k"
 def sizes_of(snapshot: DeltaSnapshot, request: Request) -> Sizes:
     """The sizes for a request. Raises RefusedTable if the table's properties hold a target that is not a size."""
     target = request.target_bytes or _property(snapshot) or TARGET_BYTES
-    return Sizes.of(request, target, small_share=SMALL_SHARE)
+    return Sizes.of(request, target, small_share=SMALL_SHARE, columns=len(snapshot.schema.data_fields))
 
 
 def _property(snapshot: DeltaSnapshot) -> int | None:

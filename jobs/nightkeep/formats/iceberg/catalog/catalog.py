@@ -9,29 +9,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog, CatalogType, infer_catalog_type, load_catalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import (
-    NoSuchNamespaceError,
-    NoSuchPropertyException,
-    NoSuchTableError,
-    NotInstalledError,
-    RESTError,
-)
 from pyiceberg.utils.config import Config
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
-from nightkeep.errors import AddressError, EvidenceError, Unreachable
+from nightkeep.errors import AddressError, EvidenceError
 from nightkeep.formats.iceberg.catalog import sql_commit, update_commit
 from nightkeep.formats.iceberg.catalog.claims import Claim, bounds, claims, located
+from nightkeep.formats.iceberg.catalog.failures import asking, connecting
+from nightkeep.formats.iceberg.catalog.rest_catalog import open_rest, served
 from nightkeep.formats.iceberg.catalog.stores import require_one_store, store_of
-from nightkeep.formats.iceberg.catalog.update_commit import SILENT
 from nightkeep.formats.iceberg.metadata.locations import MACHINE, name_in
 from nightkeep.formats.iceberg.metadata.remove_snapshots import RemovedSnapshots, without
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, content, decode, head
@@ -39,15 +30,6 @@ from nightkeep.model.dotted import join_name, split_name
 from nightkeep.redaction import learn
 from nightkeep.storage import LocalStorage, Storage, within
 
-_NO_TABLE: Final = (NoSuchTableError, NoSuchNamespaceError)
-_MISCONFIGURED: Final = (
-    ValueError,
-    NoSuchPropertyException,
-    NotInstalledError,
-    ImportError,
-    ArgumentError,
-    NoSuchModuleError,
-)
 _OPENED: Final[dict[tuple[int, str, str], Catalog]] = {}
 """Catalogs of this process, by its id (a fork shares no connections), name and settings."""
 
@@ -96,9 +78,9 @@ class TableHandle:
     def answer(self) -> tuple[Raw | None, str]:
         """The catalog's own answer: metadata (None if only the file has it) and its location. Raises as `load`."""
         opened = open_catalog(self.catalog)
-        with _asking(str(self), self.catalog):
+        with asking(str(self), self.catalog):
             if isinstance(opened, RestCatalog):
-                return update_commit.served(opened, self.identifier)
+                return served(opened, self.identifier)
             if isinstance(opened, SqlCatalog):
                 location = sql_commit.metadata_location(opened, self.identifier)
             else:
@@ -121,7 +103,7 @@ class TableHandle:
         opened = open_catalog(self.catalog)
         if isinstance(opened, SqlCatalog):
             return sql_commit.commit(opened, self.identifier, self.storage, snapshot=snapshot, before=(raw, location))
-        with _asking(str(self), self.catalog):
+        with asking(str(self), self.catalog):
             table = opened.load_table(self.identifier)
         return update_commit.commit(opened, table, raw, snapshot=snapshot)
 
@@ -135,7 +117,7 @@ class TableHandle:
         if isinstance(opened, SqlCatalog):
             after = without(raw, gone, location=location, subject=str(self))
             return sql_commit.replace(opened, self.identifier, self.storage, after=after, location=location)
-        with _asking(str(self), self.catalog):
+        with asking(str(self), self.catalog):
             table = opened.load_table(self.identifier)
         return update_commit.forget(opened, table, raw, gone=gone)
 
@@ -181,7 +163,7 @@ def open_handle(location: str) -> TableHandle:
 
 def claims_of(handle: TableHandle) -> tuple[Claim, ...]:
     """The folders that other tables of the same catalog claim. Raises as `load`."""
-    with _asking(f"catalog {handle.catalog}", handle.catalog):
+    with asking(f"catalog {handle.catalog}", handle.catalog):
         claimed = claims(open_catalog(handle.catalog), handle.identifier)
     return located(handle.storage, claimed)
 
@@ -196,18 +178,20 @@ def open_catalog(name: str) -> Catalog:
 
 
 def _connect(name: str, settings: dict[str, Any]) -> Catalog:
-    try:
-        with _asking(f"catalog {name}", name):
-            # By default pyiceberg creates a catalog's tables in any database that it opens. Reading must not.
-            opened = load_catalog(name, **{"init_catalog_tables": "false", **settings})
-    except _MISCONFIGURED as failure:
-        raise AddressError(f"catalog {name}: expected settings that pyiceberg takes, found {failure}") from failure
+    with connecting(name):
+        # By default pyiceberg creates a catalog's tables in any database that it opens. Reading must not.
+        given = {"init_catalog_tables": "false", **settings}
+        opened = open_rest(name, given) if _is_rest(name, given) else load_catalog(name, **given)
     if isinstance(opened, SqlCatalog):
         sql_commit.wait_for_others(opened)
-    if isinstance(opened, RestCatalog):
-        update_commit.limit_waiting(opened)
-        update_commit.ask_for_all(opened)
     return opened
+
+
+def _is_rest(name: str, settings: dict[str, Any]) -> bool:
+    """Whether pyiceberg would open a REST catalog."""
+    if "type" in settings or "py-catalog-impl" in settings:
+        return str(settings.get("type")).lower() == CatalogType.REST.value
+    return infer_catalog_type(name, settings) is CatalogType.REST
 
 
 def _settings(name: str) -> dict[str, Any]:
@@ -225,33 +209,3 @@ def _settings(name: str) -> dict[str, Any]:
         )
     learn(settings)
     return dict(settings)
-
-
-@contextmanager
-def _asking(subject: str, catalog: str) -> Iterator[None]:
-    """Turn a catalog's failures into ours: AddressError for a setting to correct, Unreachable for one to try again."""
-    try:
-        yield
-    except _NO_TABLE as failure:
-        raise AddressError(f"{subject}: expected a table, found {failure}") from failure
-    except SILENT as failure:
-        raise _unreachable(subject, catalog, failure) from failure
-    except RESTError as failure:
-        raise AddressError(f"{subject}: expected access to the catalog, found {failure}") from failure
-    except (ArgumentError, NoSuchModuleError):
-        raise
-    except SQLAlchemyError as failure:
-        if "no such table" in str(failure) or "does not exist" in str(failure):
-            raise AddressError(f"{subject}: expected a database with Iceberg's tables, found {failure}") from failure
-        raise _unreachable(subject, catalog, failure) from failure
-
-
-def _unreachable(subject: str, catalog: str, failure: Exception) -> Unreachable:
-    """The failure with only the first line of its message: the rest are SQL queries and links to a manual."""
-    first = str(failure).partition("\n")[0]
-    reason = f"{type(failure).__name__}: {first[:_SAID]}{'...' if len(first) > _SAID else ''}"
-    named = f"uri of {catalog} in .pyiceberg.yaml or PYICEBERG_CATALOG__{catalog.upper()}__URI"
-    return Unreachable(subject, "an answer of the catalog", f"{reason}; start it, or mend {named}")
-
-
-_SAID: Final = 200

@@ -14,13 +14,13 @@ from functools import partial
 from typing import Final
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
-from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, RESTError
+from pyiceberg.exceptions import NoSuchTableError, RESTError
 from pyiceberg.typedef import Identifier
 from sqlalchemy import select
 
 from nightkeep.errors import EvidenceError, RefusedTable
+from nightkeep.formats.iceberg.catalog.listed_names import listed_names
 from nightkeep.formats.iceberg.metadata.locations import root_of, stored_name
 from nightkeep.formats.iceberg.metadata.metadata_beginning import location_in
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, properties, text
@@ -135,27 +135,14 @@ def _remembered(catalog: Catalog) -> tuple[Claim, ...]:
     at, claimed = _KNOWN.get(id(catalog), (0.0, ()))
     if not at or time.monotonic() - at > _REMEMBERED_SECONDS:
         with ThreadPoolExecutor(_THREADS) as threads:
-            answers = threads.map(partial(_claim_of, catalog), _tables(catalog))
+            answers = threads.map(partial(_claim_of, catalog), listed_names(catalog, _no_claim))
             claimed = tuple(claim for claim in answers if claim is not None)
         _KNOWN[id(catalog)] = time.monotonic(), claimed
     return claimed
 
 
-def _tables(catalog: Catalog) -> Iterator[Identifier]:
-    pending: list[Identifier] = list(catalog.list_namespaces())
-    seen = set[Identifier]()
-    while pending:
-        namespace = pending.pop()
-        # A server that ignores the requested parent lists the same namespaces again.
-        if namespace in seen:
-            continue
-        seen.add(namespace)
-        try:
-            yield from catalog.list_tables(namespace)
-            if isinstance(catalog, RestCatalog):
-                pending += catalog.list_namespaces(namespace)
-        except (NoSuchNamespaceError, RESTError):
-            continue
+def _no_claim(namespace: Identifier, failure: Exception) -> None:
+    """Tables of a namespace that cannot be listed cannot be loaded either."""
 
 
 def _claim_of(catalog: Catalog, identifier: Identifier) -> Claim | None:

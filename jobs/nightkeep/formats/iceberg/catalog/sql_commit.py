@@ -20,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from nightkeep.errors import NotCreated
+from nightkeep.formats.iceberg.catalog.failures import reason
 from nightkeep.formats.iceberg.metadata.locations import storage_name
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, properties, text, with_snapshot
 from nightkeep.storage import Storage
@@ -98,7 +99,7 @@ def _swapped(catalog: SqlCatalog, identifier: tuple[str, ...], *, old: str, new:
             changed = connection.execute(statement).rowcount
     except SQLAlchemyError as failure:
         raise OSError(
-            f"{'.'.join(identifier)}: expected an answer of catalog {catalog.name}, found {failure}"
+            f"{'.'.join(identifier)}: expected an answer of catalog {catalog.name}, found {reason(failure)}"
         ) from failure
     if changed not in (0, 1):
         found = f"{changed} rows"

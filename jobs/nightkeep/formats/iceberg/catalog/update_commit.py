@@ -7,23 +7,11 @@ server, and applies them itself for catalogs without one.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
-from threading import get_ident
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pydantic import ValidationError
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.exceptions import (
-    CommitFailedException,
-    CommitStateUnknownException,
-    RESTError,
-    ServerError,
-    ServiceUnavailableError,
-    TooManyRequestsError,
-)
+from pyiceberg.exceptions import CommitFailedException, RESTError
 from pyiceberg.table import Table
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
@@ -39,70 +27,9 @@ from pyiceberg.table.update import (
 )
 
 from nightkeep.errors import AddressError, CorruptMetadata
+from nightkeep.formats.iceberg.catalog.failures import SILENT, reason
 from nightkeep.formats.iceberg.metadata.remove_snapshots import RemovedSnapshots
-from nightkeep.formats.iceberg.metadata.table_metadata import MAIN, MetadataHead, Raw, decode, head, refs
-
-if TYPE_CHECKING:
-    from requests import Response
-
-SILENT: Final = (CommitStateUnknownException, ServerError, ServiceUnavailableError, TooManyRequestsError, OSError)
-"""Failures of server, proxy or connection after which the outcome of a request is unknown."""
-
-
-PATIENCE: Final = (30, 300)
-"""Time limits in seconds: to connect, and between two bytes of an answer. pyiceberg itself sets no limit."""
-
-
-def limit_waiting(catalog: RestCatalog) -> None:
-    """Let requests without an answer fail after a time limit. The outcome of such a commit is unknown."""
-    session = catalog._session
-    session.request = partial(session.request, timeout=PATIENCE)  # type: ignore[method-assign]
-
-
-def ask_for_all(catalog: RestCatalog) -> None:
-    """Request all snapshots of a table in every answer.
-
-    The configuration of client or server may otherwise limit answers to snapshots that a branch or tag points to.
-    """
-    catalog.properties["snapshot-loading-mode"] = "all"
-
-
-def served(catalog: RestCatalog, identifier: tuple[str, ...]) -> tuple[Raw, str]:
-    """The table's metadata as the server sent it, including fields that pyiceberg does not know; and its location.
-
-    Raises what RestCatalog.load_table raises, and CorruptMetadata.
-    """
-    subject = ".".join((catalog.name, *identifier))
-    with _listening(catalog) as answers:
-        try:
-            catalog.load_table(identifier)
-        except ValidationError:
-            # Metadata that pyiceberg cannot parse is returned all the same: the caller refuses the feature by name.
-            if not answers:
-                raise
-    answer = decode(answers[-1], subject=subject)
-    raw = answer.get("metadata")
-    if not isinstance(raw, dict):
-        raise CorruptMetadata(f"{subject}: the catalog's answer", "table metadata", "none")
-    return raw, str(answer.get("metadata-location") or "")
-
-
-@contextmanager
-def _listening(catalog: RestCatalog) -> Iterator[list[bytes]]:
-    """Collect the catalog's answers to requests of this thread. Other threads may share the session."""
-    answers: list[bytes] = []
-    thread = get_ident()
-
-    def hear(response: Response, *_: object, **__: object) -> None:
-        if response.ok and get_ident() == thread:
-            answers.append(response.content)
-
-    hooks = catalog._session.hooks["response"]
-    hooks.append(hear)
-    try:
-        yield answers
-    finally:
-        hooks.remove(hear)
+from nightkeep.formats.iceberg.metadata.table_metadata import MAIN, MetadataHead, Raw, head, refs
 
 
 def commit(catalog: Catalog, table: Table, raw: Raw, *, snapshot: Raw) -> bool:
@@ -143,7 +70,7 @@ def _committed(
     except CommitFailedException:
         return False
     except SILENT as failure:
-        raise OSError(f"{subject}: expected the catalog's answer to a commit, found {failure}") from failure
+        raise OSError(f"{subject}: expected the catalog's answer to a commit, found {reason(failure)}") from failure
     except ValidationError as failure:
         # The request was validated before it was sent, so the answer is what failed validation.
         raise OSError(f"{subject}: expected table metadata in answer to a commit, found {failure}") from failure

@@ -23,7 +23,10 @@ the two or three small files of a partition whose day is over would otherwise st
 def sizes_of(snapshot: IcebergSnapshot, request: Request) -> Sizes:
     """The size limits. Raises RefusedTable if the target in the table's properties is no valid size."""
     target = request.target_bytes or _property(snapshot)
-    return Sizes.of(request, target, small_share=SMALL_SHARE, large_share=LARGE_SHARE, fewest=FEWEST)
+    columns = len(snapshot.schema.current.fields)
+    return Sizes.of(
+        request, target, small_share=SMALL_SHARE, large_share=LARGE_SHARE, fewest=FEWEST, columns=columns
+    )  # fmt: skip
 
 
 def _property(snapshot: IcebergSnapshot) -> int:

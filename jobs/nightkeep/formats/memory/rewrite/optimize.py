@@ -52,11 +52,14 @@ def worn_files(snapshot: MemorySnapshot, unit: MemoryUnit, request: Request) -> 
         return None
     size = sum(file.bytes for file in worn)
     rows = sum(file.rows for file in worn)
+    left = size * (rows - deleted) // max(1, rows)
     return Work(
         reason=f"{len(worn)} files small or with deletes, {deleted} deleted rows",
         input_files=tuple(file.name for file in worn),
         input_bytes=size,
-        estimate=Estimate(size, size * (rows - deleted) // max(1, rows), 1, f"{len(worn) - 1} files fewer"),
+        estimate=Estimate(
+            size, left, 1, f"{len(worn) - 1} files fewer", more_files=1 - len(worn), more_bytes=left - size
+        ),
         tasks=(MergeTask(unit.key, worn),),
     )
 

@@ -40,6 +40,7 @@ from nightkeep.formats.paimon.rewrite.levels import (
     sorted_runs,
     target_file_bytes,
 )
+from nightkeep.formats.paimon.rewrite.merged_size import merged_size
 from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask
 from nightkeep.formats.paimon.rewrite.steps import Step, StepKind, sections, steps
 from nightkeep.model import Estimate, Request
@@ -90,7 +91,7 @@ def compact_levels(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -
         reason=_reason(picked, todo, ends=ends) + (_LOOKED_UP if rules.looks_up else ""),
         input_files=tuple(file.name for file in picked.files),
         input_bytes=sum(file.bytes for file in picked.files),
-        estimate=_estimate(bucket, picked, todo),
+        estimate=_estimate(bucket, picked, todo, target_bytes=target),
         tasks=(task,),
     )
 
@@ -171,16 +172,19 @@ def _reason(picked: CompactionPick, todo: Sequence[Step], *, ends: bool) -> str:
     return f"{done}; deletes {'end here' if ends else 'stay, as older rows may be below'}"
 
 
-def _estimate(bucket: Bucket, picked: CompactionPick, todo: Sequence[Step]) -> Estimate:
+def _estimate(bucket: Bucket, picked: CompactionPick, todo: Sequence[Step], *, target_bytes: int) -> Estimate:
     merged = [file for step in todo if step.kind is StepKind.MERGE for file in step.files]
     names = {file.name for file in picked.files}
     before = sorted_runs(bucket.files)
     after = 1 + len(sorted_runs([file for file in bucket.files if file.name not in names]))
-    written = sum(file.bytes for file in merged)
+    read = sum(file.bytes for file in merged)
+    count, written = merged_size(bucket, todo, key_types=_key_types(bucket), target_bytes=target_bytes)
     return Estimate(
-        read_bytes=written,
+        read_bytes=read,
         written_bytes=written + _told_bytes(bucket, picked),
-        files_after=len(bucket.files) - len(merged) + bool(merged),
+        files_after=len(picked.files) - len(merged) + count,
+        more_files=count - len(merged),
+        more_bytes=written - read,
         benefit=f"{len(before)} sorted runs of {sum(run.bytes for run in before):,} bytes become {after}",
     )
 

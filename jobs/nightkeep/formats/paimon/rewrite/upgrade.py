@@ -20,6 +20,7 @@ from nightkeep.formats.paimon.rewrite.levels import (
     pick_full,
     target_file_bytes,
 )
+from nightkeep.formats.paimon.rewrite.merged_size import merged_size
 from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask
 from nightkeep.formats.paimon.rewrite.steps import Step, StepKind, steps
 from nightkeep.model import Estimate, Request
@@ -44,6 +45,7 @@ def lift_level0(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> W
         return None
     target = request.target_bytes or target_file_bytes(schema)
     sized = replace(bucket, task_bytes=request.task_bytes)
+    written = merged_size(bucket, todo, key_types=key_types, target_bytes=target)
     tells = changelog_rules(schema) is not None
     # A lookup that gives the row before lets it compete as well (LookupChangelogMergeFunctionWrapper.getResult).
     values_needed = (rules.values_needed and not keeps_first_row(schema)) or tells
@@ -51,7 +53,7 @@ def lift_level0(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> W
         reason=_reason(picked, todo, schema),
         input_files=tuple(file.name for file in picked.files),
         input_bytes=sum(file.bytes for file in picked.files),
-        estimate=_estimate(bucket, picked, todo, tells=tells),
+        estimate=_estimate(bucket, picked, todo, written, tells=tells),
         tasks=(
             UpgradeTask(
                 sized, todo, picked.output_level, target, values_needed, clock_ms=expiry_clock(snapshot, request)
@@ -89,18 +91,23 @@ def _looked_up(schema: PaimonSchema) -> str:
     )
 
 
-def _estimate(bucket: Bucket, pick: CompactionPick, todo: tuple[Step, ...], *, tells: bool) -> Estimate:
-    """`tells`: a changelog is written, of at most two rows for each on level 0."""
+def _estimate(
+    bucket: Bucket, pick: CompactionPick, todo: tuple[Step, ...], written: tuple[int, int], *, tells: bool
+) -> Estimate:
+    """`written`: new files and their bytes. `tells`: a changelog is written, at most two rows for each of level 0."""
     merged = [file for step in todo if step.kind is StepKind.MERGE for file in step.files]
     upgraded = sum(len(step.files) for step in todo if step.kind is StepKind.UPGRADE)
     deeper = sum(file.bytes for file in bucket.files if file.level > pick.output_level)
     level0 = sum(file.level == 0 for file in pick.files)
     hidden = sum(file.rows for file in pick.files if file.level == 0)
     told = 2 * sum(file.bytes for file in pick.files if file.level == 0) if tells else 0
+    count, size = written
     return Estimate(
         read_bytes=sum(file.bytes for file in pick.files) + deeper,
-        written_bytes=sum(file.bytes for file in merged) + told,
-        files_after=len(bucket.files) - len(merged) + bool(merged) if merged else len(bucket.files),
+        written_bytes=size + told,
+        files_after=len(pick.files) - len(merged) + count,
+        more_files=count - len(merged),
+        more_bytes=size - sum(file.bytes for file in merged),
         benefit=f"{hidden:,} rows of {level0} level-0 files become visible to batch readers"
         if level0
         else f"{upgraded + len(merged)} files compacted",

@@ -32,6 +32,7 @@ def sizes_of(schema: PaimonSchema, request: Request) -> Sizes:
         small_share=_share(schema, "compaction.small-file-ratio", SMALL_SHARE),
         fewest=option_int(schema, "compaction.min.file-num", FEWEST),
         max_deleted_ratio=_share(schema, "compaction.delete-ratio-threshold", MAX_DELETED_RATIO),
+        columns=len(schema.fields),
     )
 
 

@@ -1,0 +1,166 @@
+"""nightkeep.tables and nightkeep.validate: a policy -> the tables that there are, and what is wrong with the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from nightkeep.api.place import POLICY_PLACES, Place, find_place, find_policy
+from nightkeep.discovery import completed, find_tables
+from nightkeep.errors import PolicyError, UsageError
+from nightkeep.model import Outcome
+from nightkeep.policy import Pattern, PolicyFile, TablePolicy, UnusableTable, faults_of, load_usable
+from nightkeep.redaction import redact
+from nightkeep.reports import last_run
+from nightkeep.reports.card import render_card
+
+_HEAD = ("table", "covered by", "last outcome", "found in", "address")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPolicy:
+    """One table that there is. `found_in` is the file that lists it, or the place of discover that has it.
+
+    `covered_by` are the lines of the policy that say that it is to be cared for; empty if it is only looked at.
+    `refused` says why the table cannot be used; then it may also be a place whose tables are not known.
+    """
+
+    name: str
+    table: str
+    format: str
+    found_in: str
+    covered_by: tuple[str, ...] = ()
+    last_outcome: Outcome | None = None
+    refused: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "name": self.name, "table": redact(self.table), "format": self.format, "found_in": self.found_in,
+            "covered": bool(self.covered_by), "covered_by": list(self.covered_by), "last_outcome": self.last_outcome,
+            "refused": None if self.refused is None else redact(self.refused),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPolicies:
+    """Every table that there is, in the order of the policy's files: first those that can be used."""
+
+    tables: tuple[ListedPolicy, ...]
+
+    def __iter__(self) -> Iterator[ListedPolicy]:
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def __getitem__(self, place: int) -> ListedPolicy:
+        return self.tables[place]
+
+    def to_json(self) -> list[dict[str, object]]:
+        return [each.to_json() for each in self.tables]
+
+    def __str__(self) -> str:
+        rows = [_HEAD, *map(_row, self.tables)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD) - 1)]
+        lines = ["  ".join([*(c.ljust(w) for c, w in zip(row, widths, strict=False)), row[-1]]) for row in rows]
+        uncovered = sum(not each.covered_by and each.refused is None for each in self.tables)
+        refused = [f"{each.name}: refused: {redact(each.refused)}" for each in self.tables if each.refused is not None]
+        count = f"{len(self.tables) - len(refused)} tables, {uncovered} of them only looked at, {len(refused)} refused"
+        return "\n".join([*(line.rstrip() for line in lines), *refused, count])
+
+    def _repr_html_(self) -> str:
+        return render_card("tables", (), _HEAD, [_row(each) for each in self.tables])
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """What is wrong with a policy, a line each with file and line, and what has no effect."""
+
+    file: str
+    faults: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        return {"file": self.file, "faults": list(self.faults), "warnings": list(self.warnings)}
+
+    def __str__(self) -> str:
+        lines = [*self.faults, *(f"warning: {each}" for each in self.warnings)]
+        return "\n".join(lines) or f"{self.file}: no fault"
+
+    def _repr_html_(self) -> str:
+        return render_card(self.file, str(self).split("\n"))
+
+
+def tables(*, policy: str | Path | None = None, reports: str | Path | None = None) -> ListedPolicies:
+    """Every table that the policy lists or that is discovered, and those that cannot be used, with the reason."""
+    place = find_place(policy, reports)
+    whole = place.with_discovered()
+    usable = [_listed(whole, each, place) for each in whole.tables]
+    return ListedPolicies((*usable, *(_refused(whole, each, place) for each in whole.unusable)))
+
+
+def validate(*, policy: str | Path | None = None) -> Validation:
+    """Every fault of the policy's files, and warnings about what matches nothing, for which places are listed."""
+    file = find_policy(policy)
+    if file is None:
+        raise UsageError(f"--policy: expected a policy file, found none at {' or '.join(POLICY_PLACES)}")
+    try:
+        loaded = load_usable(file)
+    except PolicyError as failure:
+        return Validation(str(file), tuple(str(failure).split("\n")), ())
+    found = find_tables(loaded.discoveries)
+    whole = completed(loaded, found)
+    unlisted = tuple(each.why for each in found.unlistable)
+    used = {table.found_in for table in found.tables} | {each.found_in for each in found.unlistable}
+    empty = [
+        f"{each.origin.file}:{each.origin.line}: {each.name}: no table is there, or none is included"
+        for each in loaded.discoveries if each.name not in used
+    ]  # fmt: skip
+    idle = [_idle(each, unlisted) for each in whole.patterns if not each.fault and not _is_used(each, whole)]
+    new = PolicyFile(
+        file=loaded.file, tables=(), tables_per_session=1, defaults=loaded.defaults, patterns=loaded.patterns,
+        unusable=tuple(each for each in whole.unusable if each.name not in {lost.name for lost in found.unlistable}),
+    )  # fmt: skip
+    return Validation(str(file), faults_of(new), (*loaded.warnings, *unlisted, *empty, *idle))
+
+
+def _is_used(pattern: Pattern, whole: PolicyFile) -> bool:
+    if any(pattern.matches((table.name,), table.origin.file) for table in whole.tables):
+        return True
+    return any(fnmatchcase(table.name, pattern.glob) for table in whole.unusable)
+
+
+def _idle(pattern: Pattern, unlisted: Sequence[str]) -> str:
+    origin = pattern.origin
+    among = " that could be listed" if unlisted else ""
+    return f"{origin.file}:{origin.line}: pattern {pattern.glob}: it matches no table{among}"
+
+
+def _listed(whole: PolicyFile, table: TablePolicy, place: Place) -> ListedPolicy:
+    covered = tuple(map(str, whole.covered_by(table)))
+    found_in = table.found_in or f"{table.origin.file}:{table.origin.line}"
+    address = table.address
+    return ListedPolicy(table.name, str(address), address.format, found_in, covered, _last(place, table.name))
+
+
+def _refused(whole: PolicyFile, table: UnusableTable, place: Place) -> ListedPolicy:
+    address = "" if table.address is None else str(table.address)
+    found_in = table.found_in or whole.file
+    return ListedPolicy(table.name, address, table.format, found_in, (), _last(place, table.name), table.fault)
+
+
+def _last(place: Place, table: str) -> Outcome | None:
+    last = last_run(place.reports, table)
+    return None if last is None else last.outcome
+
+
+def _row(each: ListedPolicy) -> tuple[str, ...]:
+    covered = "refused" if each.refused is not None else ", ".join(map(_layer, each.covered_by)) or "nothing"
+    return (each.name, covered, str(each.last_outcome or "-"), each.found_in, redact(each.table))
+
+
+def _layer(origin: str) -> str:
+    """The layer of an origin, without its file and line."""
+    return origin.rpartition("  ")[2]

@@ -1,0 +1,60 @@
+"""Places of a policy -> the tables that are there now. A place that cannot be listed costs no other its tables."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from nightkeep.discovery.found import Found, FoundTable, Unlistable
+from nightkeep.errors import DEBUG, NightkeepError, failure_text
+from nightkeep.model.listed_tables import ListedTable, UnlistedPlace
+from nightkeep.policy import Discovery
+
+_LISTED_BY: Final = {name: f"nightkeep.formats.{name}.listing" for name in ("delta", "iceberg", "paimon")}
+_METASTORES: Final = {
+    "hive": "tables of a Hive metastore are not discovered yet; name an Iceberg catalog of type hive, or the folders",
+    "glue": "tables of a Glue catalog are not discovered yet; name an Iceberg catalog of type glue, or the folders",
+}
+
+_log = logging.getLogger(__name__)
+
+
+def find_tables(discoveries: Sequence[Discovery]) -> Found:
+    """The tables at these places. Reads listings, and no table's metadata."""
+    found = [each for discovery in discoveries for each in _listed(discovery)]
+    return Found(
+        tuple(each for each in found if isinstance(each, FoundTable)),
+        tuple(dict.fromkeys(each for each in found if isinstance(each, Unlistable))),
+    )
+
+
+def _listed(discovery: Discovery) -> list[FoundTable | Unlistable]:
+    if discovery.kind in _METASTORES:
+        return [_unlistable(discovery, _METASTORES[discovery.kind])]
+    found = list[FoundTable | Unlistable]()
+    try:
+        found.extend(_taken(discovery))
+    except (NightkeepError, OSError) as failure:
+        found.append(_unlistable(discovery, str(failure)))
+    except Exception as failure:  # noqa: BLE001 -- a surprise at one place must not cost the others their night
+        _log.error("%s: %s", discovery.name, failure_text(failure), exc_info=bool(os.environ.get(DEBUG)))
+        found.append(_unlistable(discovery, failure_text(failure)))
+    return found
+
+
+def _taken(discovery: Discovery) -> Iterator[FoundTable | Unlistable]:
+    lister: Any = importlib.import_module(_LISTED_BY[discovery.kind])
+    listed: Iterator[ListedTable | UnlistedPlace] = lister.list_tables(discovery.location, discovery.depth)
+    for each in listed:
+        if isinstance(each, UnlistedPlace):
+            yield _unlistable(discovery, each.why, each.place)
+        elif discovery.takes(each.parts):
+            yield FoundTable(discovery.name_of(each.parts), discovery.kind, each.location, discovery.name)
+
+
+def _unlistable(discovery: Discovery, why: str, part: str = "") -> Unlistable:
+    name = f"{discovery.name}: {part}" if part else discovery.name
+    return Unlistable(name, discovery.kind, discovery.name, f"{name}: cannot be listed: {why}")

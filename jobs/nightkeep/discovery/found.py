@@ -1,0 +1,57 @@
+"""What was found at the places where tables are looked for, as a value and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TypedDict
+
+from nightkeep.model import Address
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    """A table that is there. `found_in` is the name of the place (policy.Discovery)."""
+
+    name: str
+    format: str
+    location: str
+    found_in: str
+
+    @property
+    def address(self) -> Address:
+        return Address(self.format, self.location, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Unlistable:
+    """A place, or a part of it, whose tables are not known, and why."""
+
+    name: str
+    format: str
+    found_in: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Tables in the order of the places, and what could not be listed."""
+
+    tables: tuple[FoundTable, ...] = ()
+    unlistable: tuple[Unlistable, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(value: FoundJson) -> Found:
+        """The inverse of `to_json`. Raises KeyError or TypeError for anything else."""
+        tables, unlistable = value["tables"], value["unlistable"]
+        return Found(tuple(FoundTable(**each) for each in tables), tuple(Unlistable(**each) for each in unlistable))
+
+
+class FoundJson(TypedDict):
+    """A Found as JSON holds it."""
+
+    tables: list[Mapping[str, str]]
+    unlistable: list[Mapping[str, str]]

@@ -1,0 +1,41 @@
+"""A policy -> the tables of one run. Where they are discovered, they are listed once, by the run's first task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nightkeep.discovery import completed, find_tables, keep_found, kept_found, places_for
+from nightkeep.policy import Discovery, PolicyFile, load_usable
+from nightkeep.reports import found_path
+
+
+def find_all(policy: str, reports: str, prefix: str) -> PolicyFile:
+    """The policy with every table that is there now, kept for the other tasks of the run with this prefix."""
+    loaded = load_usable(policy)
+    return _found(loaded, loaded.discoveries, reports, prefix)
+
+
+def find_one(policy: str, reports: str, prefix: str, table: str) -> PolicyFile:
+    """As `find_all`, with those tables that may have this name, if the file does not list it."""
+    loaded = load_usable(policy)
+    return _found(loaded, places_for(loaded, (table,)), reports, prefix)
+
+
+def run_policy(policy: str, reports: str, prefix: str) -> PolicyFile:
+    """The policy with the tables that the run found."""
+    kept, loaded = found_path(reports, prefix), load_usable(policy)
+    return completed(loaded, kept_found(kept)) if kept.exists() else loaded
+
+
+def found_option(reports: str, prefix: str) -> list[str]:
+    """The option of a job that names what the run found, if it looked for tables."""
+    kept = found_path(reports, prefix)
+    return ["--found", str(kept)] if kept.exists() else []
+
+
+def _found(loaded: PolicyFile, places: Sequence[Discovery], reports: str, prefix: str) -> PolicyFile:
+    if not places:
+        return loaded
+    found = find_tables(places)
+    keep_found(reports, prefix, found)
+    return completed(loaded, found)
