@@ -5,6 +5,8 @@ import os
 from hypothesis import settings
 from tests.drivers.fixtures import (
     delta_spark,
+    glue,
+    hive_metastore,
     iceberg,
     iceberg_java,
     iceberg_rest,
@@ -12,6 +14,7 @@ from tests.drivers.fixtures import (
     iceberg_warehouse,
     lakes,
     paimon_java,
+    postgres,
     pypaimon,
     s3_bucket,
     s3_server,
@@ -27,7 +30,9 @@ from tests.support.workers import pytest_collection_modifyitems, pytest_xdist_ma
 __all__ = [
     "airflow_database",
     "delta_spark",
+    "glue",
     "golden",
+    "hive_metastore",
     "iceberg",
     "iceberg_java",
     "iceberg_rest",
@@ -37,6 +42,7 @@ __all__ = [
     "made",
     "make",
     "paimon_java",
+    "postgres",
     "pypaimon",
     "pytest_addoption",
     "pytest_collection_modifyitems",

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 from tests.drivers.delta_spark import DeltaSpark
+from tests.drivers.glue_server import serve_glue
+from tests.drivers.hive_metastore import HiveMetastore, serve_metastore
 from tests.drivers.iceberg_java import IcebergJava
 from tests.drivers.iceberg_rest import IcebergRest
 from tests.drivers.iceberg_spark import IcebergSpark
 from tests.drivers.iceberg_tables import Warehouse
 from tests.drivers.lakes_oracle import Lakes
 from tests.drivers.paimon_java import PaimonJava
+from tests.drivers.postgres_server import PostgresServer, serve_postgres
 from tests.drivers.pypaimon_oracle import PyPaimon
 from tests.drivers.s3_server import Bucket, S3Server, serve_s3
 from tests.drivers.toolchain import FEW_ROWS
@@ -21,6 +24,18 @@ from tests.drivers.toolchain import FEW_ROWS
 def delta_spark() -> Iterator[DeltaSpark]:
     with DeltaSpark(conf=FEW_ROWS) as engine:
         yield engine
+
+
+@pytest.fixture(scope="session")
+def glue() -> Iterator[str]:
+    with serve_glue() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def hive_metastore() -> Iterator[HiveMetastore]:
+    with serve_metastore() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +66,12 @@ def lakes() -> Iterator[Lakes]:
 def paimon_java() -> Iterator[PaimonJava]:
     with PaimonJava() as engine:
         yield engine
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    with serve_postgres() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

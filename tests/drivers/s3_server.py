@@ -4,7 +4,6 @@ Its conditional writes are atomic, which those of in-memory imitations are not; 
 """
 
 import os
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from tests.drivers.toolchain import alone, cache_dir, program
+from tests.drivers.toolchain import alone, cache_dir, free_port, program, wait_until_it_listens
 
 ACCESS_KEY = "nightkeep-tests"
 SECRET_KEY = "no-secret-at-all"
@@ -23,7 +22,6 @@ _MODULE = "github.com/versity/versitygw/cmd/versitygw"
 _VERSION = "v1.8.0"
 _BUILD_SECONDS = 900
 _START_SECONDS = 60.0
-_LOOKS_PER_SECOND = 20
 
 
 @dataclass(frozen=True)
@@ -71,13 +69,13 @@ def serve_s3() -> Iterator[S3Server]:
     with tempfile.TemporaryDirectory(prefix="nightkeep-s3-") as scratch:
         folder, log = Path(scratch, "buckets"), Path(scratch, "log")
         folder.mkdir()
-        port = _free_port()
+        port = free_port()
         command = [str(program_file), "--quiet", "--port", f"127.0.0.1:{port}", "posix", str(folder)]
         keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
         with log.open("w") as sink:
             process = subprocess.Popen(command, env={**os.environ, **keys}, stdout=sink, stderr=subprocess.STDOUT)
         try:
-            _wait_until_it_listens(process, port, log)
+            wait_until_it_listens(process, port, log)
             yield S3Server(f"http://127.0.0.1:{port}", folder, log)
         finally:
             process.terminate()
@@ -112,25 +110,3 @@ def _build(scratch: Path) -> None:
     )
     if done.returncode != 0:
         raise RuntimeError(f"Go could not build {_MODULE} {_VERSION}:\n{(done.stdout + done.stderr)[-4000:]}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_until_it_listens(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    for _ in range(int(_START_SECONDS * _LOOKS_PER_SECOND)):
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=_START_SECONDS).close()
-            return
-        except ConnectionRefusedError:
-            pass
-        try:
-            process.wait(1 / _LOOKS_PER_SECOND)
-        except subprocess.TimeoutExpired:
-            continue
-        break
-    said = log.read_text(errors="replace")[-4000:]
-    raise RuntimeError(f"versitygw: expected it to listen on port {port}, found status {process.poll()}:\n{said}")

@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,8 @@ FEW_ROWS = {
 _REPOSITORY = Path(__file__).parents[2]
 _FETCH_SECONDS = 900
 _COMPILE_SECONDS = 300
+_LISTEN_SECONDS = 60.0
+_LOOKS_PER_SECOND = 20
 
 
 class ToolMissing(RuntimeError):
@@ -126,6 +129,30 @@ def compile_java(sources: Path, class_path: Sequence[str]) -> Path:
             if not classes.exists():
                 raise
     return classes
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until_it_listens(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    for _ in range(int(_LISTEN_SECONDS * _LOOKS_PER_SECOND)):
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=_LISTEN_SECONDS).close()
+            return
+        except ConnectionRefusedError:
+            pass
+        try:
+            process.wait(1 / _LOOKS_PER_SECOND)
+        except subprocess.TimeoutExpired:
+            continue
+        break
+    said = log.read_text(errors="replace")[-4000:]
+    raise RuntimeError(
+        f"{process.args!r}: expected it to listen on port {port}, found status {process.poll()}:\n{said}"
+    )
 
 
 def _run(command: Sequence[str], failure: str, seconds: float) -> None:

@@ -11,7 +11,7 @@ from tests.drivers.iceberg_java import IcebergJava, Layout
 from tests.drivers.iceberg_tables import Table, Warehouse
 from tests.formats.iceberg.runs import COLUMNS, DAYS, care_for, configured, contents, opened, row, token
 
-from nightkeep.formats.iceberg.catalog import sql_commit
+from nightkeep.formats.iceberg.catalog.sql_pointers import SqlPointers
 from nightkeep.model import Outcome
 from nightkeep.running import run_operation as care_module
 
@@ -39,7 +39,7 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Meanwhile], None]:
     """Do something once, right before a stage of the run, or before its catalog is asked to commit."""
 
     def plant(stage: str, act: Meanwhile) -> None:
-        where, name = (sql_commit, "_swapped") if stage == "swap" else (care_module, stage)
+        where, name = (SqlPointers, "swap") if stage == "swap" else (care_module, stage)
         work, pending = getattr(where, name), [act]
 
         def late(*arguments: Any, **named: Any) -> Any:

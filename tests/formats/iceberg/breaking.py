@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.connection import Connection
-from typing import Any
 
 import pytest
 from tests.drivers.iceberg_tables import Table
@@ -14,7 +13,8 @@ from tests.support.faulty_store import FaultyStorage, Fuse, Moment, Point, kill
 
 from nightkeep.formats.iceberg import format as iceberg_format
 from nightkeep.formats.iceberg.catalog import catalog as iceberg_catalog
-from nightkeep.formats.iceberg.catalog import sql_commit
+from nightkeep.formats.iceberg.catalog.sql_pointers import SqlPointers
+from nightkeep.formats.iceberg.metadata.table_metadata import Raw
 
 SWAP = "swap"
 """The step at which the catalog learns of the new metadata."""
@@ -22,17 +22,17 @@ SWAP = "swap"
 
 @contextmanager
 def breaking(fuse: Fuse) -> Iterator[None]:
-    swapped = sql_commit._swapped
+    swapped = SqlPointers.swap
 
-    def swap(catalog: Any, identifier: tuple[str, ...], *, old: str, new: str) -> bool:
+    def swap(pointers: SqlPointers, identifier: tuple[str, ...], *, old: str, new: str, after: Raw) -> bool:
         fuse.pass_on(Point(Moment.BEFORE, SWAP, new))
-        done = swapped(catalog, identifier, old=old, new=new)
+        done = swapped(pointers, identifier, old=old, new=new, after=after)
         fuse.pass_on(Point(Moment.AFTER, SWAP, new))
         return done
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(iceberg_catalog, "store_of", lambda location, told: FaultyStorage("/", fuse))
-        patch.setattr(sql_commit, "_swapped", swap)
+        patch.setattr(SqlPointers, "swap", swap)
         yield
 
 

@@ -20,8 +20,9 @@ from tests.formats.iceberg.catalog_world import MACHINE, configure, handle_of, l
 
 from nightkeep.errors import AddressError, CorruptMetadata, RefusedTable, Unreachable
 from nightkeep.formats.iceberg.catalog import catalog as catalogs
-from nightkeep.formats.iceberg.catalog import rest_catalog, sql_commit, update_commit
+from nightkeep.formats.iceberg.catalog import metadata_swap, rest_catalog, sql_pointers, update_commit
 from nightkeep.formats.iceberg.catalog.catalog import open_catalog, parse_location
+from nightkeep.formats.iceberg.catalog.sql_pointers import SqlPointers
 from nightkeep.formats.iceberg.format import open_table
 from nightkeep.model import Address
 
@@ -272,7 +273,7 @@ def test_a_lost_race_leaves_no_file(
         iceberg_java.append(table, [[3, "c"]], branch="dev")
     before = metadata_files(table)
     stale = {"snapshot": snapshot, "before": (raw, location)}
-    assert not sql_commit.commit(open_catalog(lake.name), handle.identifier, MACHINE, **stale)  # type: ignore[arg-type]
+    assert not metadata_swap.commit(SqlPointers(open_catalog(lake.name)), handle.identifier, MACHINE, **stale)  # type: ignore[arg-type]
     assert metadata_files(table) == before
     # Asked again on what is current by now: only another property is in nobody's way.
     assert commits(handle, snapshot) == (change == "property")
@@ -294,7 +295,7 @@ def test_of_many_commits_on_one_parent_one_wins(iceberg_java: IcebergJava, lake:
 def test_a_database_that_does_not_answer_leaves_the_outcome_open(
     iceberg_java: IcebergJava, lake: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql_commit, "BUSY_MS", 1)
+    monkeypatch.setattr(sql_pointers, "BUSY_MS", 1)
     table = made(iceberg_java, lake.table())
     handle, before = handle_of(table), metadata_files(table)
     raw, _ = handle.load()
@@ -342,7 +343,7 @@ def test_other_catalogs_take_tables_of_the_second_version(
 ) -> None:
     """pyiceberg's own commit, as Hive's and Glue's catalogs do it."""
     table, third = made(iceberg_java, lake.table()), made(iceberg_java, lake.table("db.u"), 3)
-    monkeypatch.setattr(catalogs, "SqlCatalog", type(None))
+    monkeypatch.setattr(catalogs, "pointers_of", lambda _: None)
     handle = handle_of(table)
     raw, _ = handle.load()
     snapshot = next_snapshot(raw)
@@ -353,7 +354,7 @@ def test_other_catalogs_take_tables_of_the_second_version(
         snapshot={**snapshot, "snapshot-id": 8},
     )  # fmt: skip
     assert [list(row) for row in iceberg_java.read(table).rows] == ROWS
-    with pytest.raises(RefusedTable, match="format version 3 in catalogs other than REST and SQL"):
+    with pytest.raises(RefusedTable, match="format version 3 in catalogs other than REST, SQL, Hive and Glue"):
         loaded(third)
     with pytest.raises(AddressError, match="expected a table"):
         handle_of(lake.table("db.none")).load()

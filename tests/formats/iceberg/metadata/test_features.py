@@ -119,7 +119,7 @@ KEYED = schema_of([("f", "float"), ("d", "double"), ("id", "int")])
 REFUSALS: Mapping[str, Callable[[], object]] = {
     "format version 1": lambda: refuse(version=1),
     "format versions above 3": lambda: refuse(version=4),
-    "format version 3 in catalogs other than REST and SQL": lambda: refuse(any_version=False),
+    "format version 3 in catalogs other than REST, SQL, Hive and Glue": lambda: refuse(any_version=False),
     "equality deletes by float or double columns": lambda: refuse_keys(KEYED, [equality_of("e", 1, 3, 2)]),
     "equality deletes by columns that no schema has": lambda: refuse_keys(KEYED, [equality_of("e", 1, 3, 4)]),
     "default values of nanosecond timestamps": defaulted,

@@ -19,7 +19,7 @@ from tests.formats.iceberg.runs import Kept, changed, configured, contents, open
 from tests.formats.iceberg.sweeping import UUID, now_ms, old, reached, rewritten
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, UnknownOutcome
-from nightkeep.formats.iceberg.catalog import sql_commit
+from nightkeep.formats.iceberg.catalog.sql_pointers import SqlPointers
 from nightkeep.formats.iceberg.metadata.remove_snapshots import RemovedSnapshots, without
 from nightkeep.formats.iceberg.retention.expire import plan_expiry
 from nightkeep.model import Run
@@ -374,13 +374,13 @@ def test_a_race_at_the_catalog_is_lost_without_a_trace(
     table: Table, iceberg_java: IcebergJava, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = opened(table)
-    expiry, swap = ours.retention.expiry(ExpireRequest(now_ms())), sql_commit._swapped
+    expiry, swap = ours.retention.expiry(ExpireRequest(now_ms())), SqlPointers.swap
 
     def late(*arguments: Any, **named: Any) -> bool:
         iceberg_java.append(table, [row("2026-11-01", 9)])
         return swap(*arguments, **named)
 
-    monkeypatch.setattr(sql_commit, "_swapped", late)
+    monkeypatch.setattr(SqlPointers, "swap", late)
     assert not expiry.forget(RUN)
     monkeypatch.undo()
     document = table.document()
@@ -392,14 +392,14 @@ def test_a_race_at_the_catalog_is_lost_without_a_trace(
 @pytest.mark.parametrize("done", [True, False], ids=["done", "not_done"])
 def test_a_lost_answer_of_the_catalog(table: Table, monkeypatch: pytest.MonkeyPatch, *, done: bool) -> None:
     ours = opened(table)
-    expiry, swap = ours.retention.expiry(ExpireRequest(now_ms())), sql_commit._swapped
+    expiry, swap = ours.retention.expiry(ExpireRequest(now_ms())), SqlPointers.swap
 
     def broken(*arguments: Any, **named: Any) -> bool:
         if done:
             swap(*arguments, **named)
         raise OSError("the line is dead")
 
-    monkeypatch.setattr(sql_commit, "_swapped", broken)
+    monkeypatch.setattr(SqlPointers, "swap", broken)
     if done:
         assert expiry.forget(RUN)
     else:

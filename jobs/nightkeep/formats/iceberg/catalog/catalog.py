@@ -12,16 +12,16 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pyiceberg.catalog import Catalog, CatalogType, infer_catalog_type, load_catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.utils.config import Config
 
 from nightkeep.errors import AddressError, EvidenceError
-from nightkeep.formats.iceberg.catalog import sql_commit, update_commit
+from nightkeep.formats.iceberg.catalog import metadata_swap, update_commit
 from nightkeep.formats.iceberg.catalog.claims import Claim, bounds, claims, located
-from nightkeep.formats.iceberg.catalog.failures import asking, connecting
-from nightkeep.formats.iceberg.catalog.rest_catalog import open_rest, served
+from nightkeep.formats.iceberg.catalog.failures import asking
+from nightkeep.formats.iceberg.catalog.opening import connect, pointers_of
+from nightkeep.formats.iceberg.catalog.rest_catalog import served
 from nightkeep.formats.iceberg.catalog.stores import require_one_store, store_of
 from nightkeep.formats.iceberg.metadata.locations import MACHINE, name_in
 from nightkeep.formats.iceberg.metadata.remove_snapshots import RemovedSnapshots, without
@@ -81,8 +81,9 @@ class TableHandle:
         with asking(str(self), self.catalog):
             if isinstance(opened, RestCatalog):
                 return served(opened, self.identifier)
-            if isinstance(opened, SqlCatalog):
-                location = sql_commit.metadata_location(opened, self.identifier)
+            pointers = pointers_of(opened)
+            if pointers is not None:
+                location = pointers.metadata_location(self.identifier)
             else:
                 location = opened.load_table(self.identifier).metadata_location
         if location is None:
@@ -101,8 +102,10 @@ class TableHandle:
         if newest.current != parent or table_uuid not in (None, newest.uuid):
             return False
         opened = open_catalog(self.catalog)
-        if isinstance(opened, SqlCatalog):
-            return sql_commit.commit(opened, self.identifier, self.storage, snapshot=snapshot, before=(raw, location))
+        pointers = pointers_of(opened)
+        if pointers is not None:
+            before = (raw, location)
+            return metadata_swap.commit(pointers, self.identifier, self.storage, snapshot=snapshot, before=before)
         with asking(str(self), self.catalog):
             table = opened.load_table(self.identifier)
         return update_commit.commit(opened, table, raw, snapshot=snapshot)
@@ -114,9 +117,10 @@ class TableHandle:
         """
         raw, location = loaded
         opened = open_catalog(self.catalog)
-        if isinstance(opened, SqlCatalog):
+        pointers = pointers_of(opened)
+        if pointers is not None:
             after = without(raw, gone, location=location, subject=str(self))
-            return sql_commit.replace(opened, self.identifier, self.storage, after=after, location=location)
+            return metadata_swap.replace(pointers, self.identifier, self.storage, after=after, location=location)
         with asking(str(self), self.catalog):
             table = opened.load_table(self.identifier)
         return update_commit.forget(opened, table, raw, gone=gone)
@@ -129,7 +133,8 @@ class TableHandle:
     @property
     def commits_any_version(self) -> bool:
         """Whether the catalog takes commits of tables of format version 3: pyiceberg writes no such metadata."""
-        return isinstance(open_catalog(self.catalog), SqlCatalog | RestCatalog)
+        opened = open_catalog(self.catalog)
+        return isinstance(opened, RestCatalog) or pointers_of(opened) is not None
 
 
 def parse_location(location: str, storage: Storage) -> TableHandle:
@@ -164,7 +169,12 @@ def open_handle(location: str) -> TableHandle:
 def claims_of(handle: TableHandle) -> tuple[Claim, ...]:
     """The folders that other tables of the same catalog claim. Raises as `load`."""
     with asking(f"catalog {handle.catalog}", handle.catalog):
-        claimed = claims(open_catalog(handle.catalog), handle.identifier)
+        opened = open_catalog(handle.catalog)
+        pointers = pointers_of(opened)
+        if pointers is None:
+            claimed = claims(opened, handle.identifier)
+        else:
+            claimed = tuple(claim for claim in pointers.claims() if claim.table != handle.identifier)
     return located(handle.storage, claimed)
 
 
@@ -173,25 +183,8 @@ def open_catalog(name: str) -> Catalog:
     settings = _settings(name)
     key = (os.getpid(), name, json.dumps(settings, sort_keys=True))
     if key not in _OPENED:
-        _OPENED[key] = _connect(name, settings)
+        _OPENED[key] = connect(name, settings)
     return _OPENED[key]
-
-
-def _connect(name: str, settings: dict[str, Any]) -> Catalog:
-    with connecting(name):
-        # By default pyiceberg creates a catalog's tables in any database that it opens. Reading must not.
-        given = {"init_catalog_tables": "false", **settings}
-        opened = open_rest(name, given) if _is_rest(name, given) else load_catalog(name, **given)
-    if isinstance(opened, SqlCatalog):
-        sql_commit.wait_for_others(opened)
-    return opened
-
-
-def _is_rest(name: str, settings: dict[str, Any]) -> bool:
-    """Whether pyiceberg would open a REST catalog."""
-    if "type" in settings or "py-catalog-impl" in settings:
-        return str(settings.get("type")).lower() == CatalogType.REST.value
-    return infer_catalog_type(name, settings) is CatalogType.REST
 
 
 def _settings(name: str) -> dict[str, Any]:

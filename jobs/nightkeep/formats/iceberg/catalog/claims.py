@@ -7,17 +7,15 @@ metadata file that it names belongs to the table. Any other folder must be confi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError, RESTError
 from pyiceberg.typedef import Identifier
-from sqlalchemy import select
 
 from nightkeep.errors import EvidenceError, RefusedTable
 from nightkeep.formats.iceberg.catalog.listed_names import listed_names
@@ -95,11 +93,7 @@ def require_unclaimed(table: str, root: str, folder: str, claims: tuple[Claim, .
 
 def claims(catalog: Catalog, identifier: Identifier) -> tuple[Claim, ...]:
     """The claims of all other tables that the catalog lists. A table that cannot be loaded makes none."""
-    if isinstance(catalog, SqlCatalog):
-        claimed: tuple[Claim, ...] = tuple(_of_database(catalog))
-    else:
-        claimed = _remembered(catalog)
-    return tuple(claim for claim in claimed if claim.table != identifier)
+    return tuple(claim for claim in _remembered(catalog) if claim.table != identifier)
 
 
 def located(storage: Storage, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
@@ -116,15 +110,6 @@ def located(storage: Storage, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
 
     with ThreadPoolExecutor(_THREADS) as threads:
         return tuple(threads.map(with_location, claims))
-
-
-def _of_database(catalog: SqlCatalog) -> Iterator[Claim]:
-    columns = (IcebergTables.table_namespace, IcebergTables.table_name, IcebergTables.metadata_location)
-    statement = select(*columns).where(IcebergTables.catalog_name == catalog.name)
-    with catalog.engine.connect() as connection:
-        for namespace, name, location in connection.execute(statement):
-            if location:
-                yield Claim((*Catalog.identifier_to_tuple(namespace), name), location)
 
 
 _KNOWN: Final[dict[int, tuple[float, tuple[Claim, ...]]]] = {}

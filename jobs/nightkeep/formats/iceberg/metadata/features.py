@@ -153,7 +153,7 @@ def _refused(table: str, raw: Raw, schema_id: int | None, *, any_version: bool) 
     """Refused features in a table's metadata: each feature's name, and where the metadata uses it."""
     yield from _structure(table, raw)
     if integer(raw, "format-version", subject=table) == NEWEST and not any_version:
-        yield "format version 3 in catalogs other than REST and SQL", "pyiceberg commits no such metadata"
+        yield "format version 3 in catalogs other than REST, SQL, Hive and Glue", "pyiceberg commits no such metadata"
     yield from _types(table, raw, schema_id)
     for field in (field for spec in objects(raw, "partition-specs", subject=table) for field in _fields(spec)):
         use = f"partition field {field.get('name')} is {field.get('transform')}"
@@ -228,7 +228,9 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
     "format version 2": IcebergFeature(handled="Read and written"),
     "format version 3": IcebergFeature(handled="Read and written"),
     "format versions above 3": IcebergFeature(refused="use the engine that wrote it"),
-    "format version 3 in catalogs other than REST and SQL": IcebergFeature(refused="move the table to such a catalog"),
+    "format version 3 in catalogs other than REST, SQL, Hive and Glue": IcebergFeature(
+        refused="move the table to such a catalog"
+    ),
     "position deletes": IcebergFeature(handled="Applied; in a table of version 3 rewritten as deletion vectors"),
     "deletion vectors": IcebergFeature(handled="Applied, checked and written, one for each data file"),
     "equality deletes": IcebergFeature(handled="Applied by sequence number, those of no partition everywhere"),
