@@ -163,6 +163,9 @@ class Checking:
     def spark(self) -> None:
         return None
 
+    def beside(self) -> Checking:
+        return self
+
     def check(self, request: CheckRequest, *, spark: object) -> CheckReport:
         (stored,) = load_history(self.folder / "reports", request.address.name)
         self.asked.append((request.address.name, request.version, stored.expectations.status))

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from nightkeep.errors import CorruptMetadata, NightkeepError, RefusedTable, UsageError
+from nightkeep.spark.engine import Engine
 from nightkeep.spark.package import package_zip
 from nightkeep.spark.session import SparkMapper, importing, spark_session, warm_up
 
@@ -166,6 +167,16 @@ def test_a_session_that_is_given_is_used_and_has_its_settings_back(spark: SparkS
     assert spark.conf.get("spark.sql.shuffle.partitions") == before
     assert spark.range(3).count() == 3
     spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_a_session_beside_another_has_settings_of_its_own(spark: SparkSession) -> None:
+    engine = Engine(master="local[2]", task_memory_bytes=1 << 30, spark=spark)
+    beside = engine.beside()
+    assert beside.spark() is beside.spark() is not spark
+    assert beside.spark().sparkContext is spark.sparkContext
+    beside.spark().conf.set("spark.sql.shuffle.partitions", "7")
+    assert spark.conf.get("spark.sql.shuffle.partitions") != "7"
+    assert beside.spark().conf.get("spark.sql.caseSensitive") == "true"
 
 
 def test_modules_are_imported_in_a_thread_that_ends_with_the_block(

@@ -14,7 +14,7 @@ from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.registry import get_expectation_impl
 from pyspark.sql import DataFrame
 
-from nightkeep.checking.expectations import error_of, quiet_context
+from nightkeep.checking.expectations import GX_AT_WORK, error_of, quiet_context
 from nightkeep.model.check_values import Evidence
 from nightkeep.model.own_expectations import OwnExpectation
 from nightkeep.reports.document import CheckStatus
@@ -38,8 +38,10 @@ def ask(
         name="expectations of the policy", expectations=[each for each in made if isinstance(each, Expectation)]
     )
     shown = _SHOWN_ROWS if evidence is Evidence.ROWS else 0
-    batch = _rows_of_any_table().get_batch(batch_parameters={"dataframe": rows})
-    validated = batch.validate(suite, result_format={"result_format": "SUMMARY", "partial_unexpected_count": shown})
+    how = {"result_format": "SUMMARY", "partial_unexpected_count": shown}
+    with GX_AT_WORK:
+        batch = _rows_of_any_table().get_batch(batch_parameters={"dataframe": rows})
+        validated = batch.validate(suite, result_format=how)
     known = {*rows.columns, *(text for each in expectations for text in _texts(each.kwargs))}
     found: dict[int, Answer] = {}
     for outcome in validated.results:

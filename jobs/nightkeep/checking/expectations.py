@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, reduce
+from threading import RLock
 from typing import Any, Final
 
 import great_expectations as gx
@@ -81,10 +82,12 @@ def _expected(
 ) -> Judged:
     facts = pa.Table.from_pylist([asdict(row) for row in rows])
     # Whole numbers stay whole beside None only as objects: pandas would make them floats.
-    batch = _facts_of_any_table().get_batch(batch_parameters={"dataframe": facts.to_pandas(integer_object_nulls=True)})
+    frame = facts.to_pandas(integer_object_nulls=True)
     compared = {_name(e): _count_told(facts, e) for e in expectations}
     told = [e for e in expectations if compared[_name(e)]]
-    outcomes, validation = _validated(batch, told)
+    with GX_AT_WORK:
+        batch = _facts_of_any_table().get_batch(batch_parameters={"dataframe": frame})
+        outcomes, validation = _validated(batch, told)
     results = tuple(
         result
         for e in expectations
@@ -160,6 +163,9 @@ def _facts_of_any_table() -> BatchDefinition[None]:
     return source.add_dataframe_asset(name="facts").add_batch_definition_whole_dataframe("all")
 
 
+GX_AT_WORK: Final = RLock()
+"""Held while Great Expectations validates: its context is one for the whole process, and tables are checked in threads.
+"""
 _WITH_UNITS: Final = {
     "result_format": "COMPLETE",
     "unexpected_index_column_names": ["unit", "comparison"],

@@ -19,6 +19,7 @@ from typing import TypeVar
 from nightkeep.checking.post_commit_check import check_after_commit
 from nightkeep.errors import DEBUG, NightkeepError, UsageError, failure_text
 from nightkeep.formats import OF_ONE_PROCESS
+from nightkeep.groups.checks_behind import ChecksBehind
 from nightkeep.groups.child_process import ChildProcess
 from nightkeep.groups.crashed_table import DIED, end_after_crash
 from nightkeep.groups.stored_document import PERMANENT, StoredDocument
@@ -57,7 +58,7 @@ def run_group(group: TableGroup, operations: Sequence[Operation], engine: Engine
     Raises UsageError, before work on any table, for options that are wrong for all of them.
     """
     policies = group.policies()
-    with ChildProcess() as apart:
+    with ChildProcess() as apart, ChecksBehind[StoredDocument]() as checks:
         chosen = {
             table: (operations or policy.operations)[:1] if policy.uncovered else operations or _suited(apart, policy)
             for table, policy in policies.items() if isinstance(policy, EffectivePolicy)
@@ -68,19 +69,27 @@ def run_group(group: TableGroup, operations: Sequence[Operation], engine: Engine
         for table, policy in policies.items():
             group.take(table)
             if isinstance(policy, Unusable):
-                yield _stored(_unusable(group, table, policy.why, operations), group.reports)
+                checks.put(table, [_stored(_unusable(group, table, policy.why, operations), group.reports)])
                 continue
             if table in group.died:
-                yield from _cared_at_death(group, policy, chosen[table], apart)
+                checks.put(table, _cared_at_death(group, policy, chosen[table], apart))
                 continue
             for operation in chosen[table]:
+                # A failed check puts the table on hold, before its next operation begins.
+                yield from checks.until(table)
                 order = RunOrder(
                     operation, group.run_id(policy.address.name), group.reports, group.dry_run, named=bool(operations),
                     night=group.night.get(table), asked=group.said.asked(),
                 )  # fmt: skip
                 document = _care(policy, order, engine, reader)
                 _log.info("plan of %s", plan_text(document))
-                yield _checked(document, policy, group.reports, engine=engine)
+                if document.awaits_check and policy.settings.check.enabled:
+                    _stored(document, group.reports)
+                    checks.add(table, partial(_checked, document, policy, group.reports, engine=engine.beside()))
+                else:
+                    checks.put(table, [_checked(document, policy, group.reports, engine=engine)])
+                yield from checks.finished()
+        yield from checks.rest()
 
 
 def check_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:

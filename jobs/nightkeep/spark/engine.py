@@ -6,6 +6,7 @@ import importlib
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
+from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
@@ -68,6 +69,8 @@ class Engine:
         self._open = ExitStack()
         self._spark: SparkSession | None = None
         self._without: Unreachable | None = None
+        self._origin: Engine | None = None
+        self._starting = Lock()
         self._meanwhile = (_CHECK,) if checks else ()
         self.stored_bytes: int | None = None
 
@@ -81,8 +84,15 @@ class Engine:
 
     def spark(self) -> SparkSession:
         """The SparkSession. Raises Unreachable if a cluster provides no executor; later calls raise it at once."""
+        with self._starting:
+            return self._session()
+
+    def _session(self) -> SparkSession:
         if self._without is not None:
             raise self._without
+        if self._origin is not None and self._spark is None:
+            beside = importlib.import_module("nightkeep.spark.session").session_beside
+            self._spark = beside(self._origin.spark())
         if self._spark is None:
             session = importlib.import_module("nightkeep.spark.session")
             started = session.spark_session(
@@ -98,6 +108,13 @@ class Engine:
                 raise
             self._spark = spark
         return self._spark
+
+    def beside(self) -> Engine:
+        """An engine with a session of its own in the same Spark, for another thread: each has its own settings. It
+        starts nothing before its session is asked for."""
+        engine = Engine(master=self._master, task_memory_bytes=self._task_memory_bytes)
+        engine._origin = self
+        return engine
 
     def mapper(self) -> Mapper:
         """A Mapper that runs each item as one Spark task."""

@@ -86,6 +86,14 @@ def spark_session(
         spark.stop()
 
 
+def session_beside(spark: SparkSession) -> SparkSession:
+    """Another session in the same Spark context, with the settings that every session of ours has."""
+    beside = spark.newSession()
+    for name, value in _SESSION.items():
+        beside.conf.set(name, value)
+    return beside
+
+
 @contextmanager
 def importing(modules: Sequence[str]) -> Iterator[None]:
     """Import modules in a thread during the `with` block, which waits for another process, such as a JVM."""
