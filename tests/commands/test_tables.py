@@ -74,6 +74,7 @@ def test_commands_know_discovered_tables_by_name(folder: Path, capsys: pytest.Ca
     assert unknown.status == 2 and "did you mean lake.clicks?" in unknown.err
 
 
+@pytest.mark.slow
 def test_the_status_of_discovered_tables_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policy(folder, "version: 1\ndiscover:\n  - {delta: warehouse/delta}\n  - {delta: gone}\n")
     told = {each["name"]: each for each in said(capsys, "status", "--json").json}

@@ -122,6 +122,7 @@ def test_only_places_that_may_have_a_name_are_listed(tmp_path: Path) -> None:
         knowing(loaded, ("shop.b",)).effective("shop.b")
 
 
+@pytest.mark.slow
 def test_a_night_only_tells_of_a_table_that_nothing_covers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is it opened: here its log is no log."""
     text = "  - {paimon: gone}\npatterns: [{match: covered, operations: [optimize]}]\n"
@@ -144,6 +145,7 @@ def swept(group: TableGroup, folder: Path) -> object:
     return sweep_group(group, cast(Engine, Checking(folder)))
 
 
+@pytest.mark.slow
 def test_a_job_takes_what_its_run_found_and_lists_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(SAMPLES / "delta/shop.db/accounts", tmp_path / "d/accounts")
     loaded = policy(tmp_path, WAREHOUSE + "patterns: [{match: acc*, check: {enabled: false}}]\n")

@@ -106,6 +106,7 @@ def test_every_value_names_its_line_and_layer() -> None:
         "task_memory": (12, "pattern shop.ord*"),
         "verify": (3, "defaults"),
         "allow_compacting_writers": (None, "built-in"),
+        "other_managers": (None, "built-in"),
         "writers": (None, "built-in"),
         "check.enabled": (19, "table shop.orders"),
         "check.byte_budget": (10, "pattern shop.*"),
@@ -220,6 +221,7 @@ def test_all_settings_can_be_written() -> None:
             task_memory: 1.5GB
             verify: touched
             writers: conditional
+            other_managers: known
             allow_compacting_writers: true
             check: {enabled: false, byte_budget: 1TB, join_budget: 1GB, keys: [id], reader: duckdb,
                     evidence: rows, expectations_on: changed}
@@ -778,6 +780,7 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         exchange_above            -                                   built-in
         verify                    touched   /etc/care/tables.yaml:3   defaults
         allow_compacting_writers  false                               built-in
+        other_managers            unknown                             built-in
         writers                   unknown                             built-in
         check.enabled             false     /etc/care/tables.yaml:19  table shop.orders
         check.byte_budget         2GB       /etc/care/tables.yaml:10  pattern shop.*

@@ -567,7 +567,7 @@ class TestDocument:
         assert list(document) == [
             "run_id", "table", "format", "operation", "outcome", "reason", "base_version", "parent_version",
             "committed_version", "commits", "plan", "units", "verification", "metrics", "expectations", "versions",
-            "address", "started_at", "finished_at", "go_back", "base_identity",
+            "address", "started_at", "finished_at", "go_back", "base_identity", "table_id",
         ]  # fmt: skip
 
     def test_of_its_parts(self, document: dict[str, Any]) -> None:

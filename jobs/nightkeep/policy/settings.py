@@ -190,6 +190,11 @@ class Settings(_Block):
     allow_compacting_writers: StrictBool = Field(
         default=False, description="Run although a writer of this table compacts it as well."
     )
+    other_managers: Literal["unknown", "known"] = Field(
+        default="unknown",
+        description="known: a service that compacts or expires this table as well is known of. unknown: a table with a "
+        "sign of one is refused.",
+    )
     writers: Writers = Field(
         default=Writers.UNKNOWN,
         description="conditional: whoever writes to this table on an object store creates commits by conditional "

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from nightkeep.model import Address, Candidate, Operation, Plan, Request, Rewrite, Run, UnitKey
+from nightkeep.model.description import TableDescription
 from nightkeep.model.health import Health
 from nightkeep.protocol.commits import Commits
 from nightkeep.protocol.gate import Gate
@@ -50,6 +51,14 @@ def _no_metrics(before: Snapshot, after: Snapshot, touched: Sequence[UnitKey]) -
 
 def _has_a_version() -> bool:
     return False
+
+
+def _undescribed(snapshot: object) -> TableDescription:
+    return TableDescription()
+
+
+def _indescribable() -> TableDescription:
+    return TableDescription()
 
 
 def _suits(operation: Operation) -> bool:
@@ -100,6 +109,10 @@ class Table(Generic[S, U, T, E]):
     suits: Callable[[Operation], bool] = _suits
     """Whether one of the format's default operations is for tables of this kind, in a format with several kinds. Reads
     as little metadata as it can."""
+    described: Callable[[S], TableDescription] = _undescribed
+    """What the table said of itself when this version was read."""
+    description: Callable[[], TableDescription] = _indescribable
+    """What it says of itself now. Reads as little metadata as it can."""
     watch: WatchesHistory[S] | None = None
     """For a format whose writers may commit a rewrite that was prepared before, and so lacks, newer deletes."""
 

@@ -210,7 +210,7 @@ class RunDocument:
 
     `go_back` is the engine's own statement for a rollback to the version before the commit. It is given if a published
     version failed its check, and after a delete of rows. `base_identity` is the identity of the planned version
-    (model.VersionIdentity).
+    (model.VersionIdentity). `table_id` stays when the table is renamed; None if it is not known.
     """
 
     run_id: str
@@ -234,6 +234,7 @@ class RunDocument:
     finished_at: datetime
     go_back: str | None = None
     base_identity: str | None = None
+    table_id: str | None = None
     extra: Extra = field(default_factory=dict)
 
     def __post_init__(self) -> None:

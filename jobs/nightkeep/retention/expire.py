@@ -20,6 +20,7 @@ from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.retention.resume import end_resumed, resume_expiry
 from nightkeep.retention.sweep import failures, file_counts, full, list_orphans
 from nightkeep.retention.timed_sets import TimedSets
+from nightkeep.running.owner_says import longest
 from nightkeep.spark.engine import Engine
 
 UNFINISHED = "ended before it was done; a sweep finds what is left of the versions that went"
@@ -57,7 +58,9 @@ def expire_order(log: Log, mode: SweepMode, now_ms: int) -> ExpireOrder:
     asked, settings = log.order, log.policy.settings
     keep = unchecked_versions(log.policy, asked.reports, now_ms=now_ms)
     older_than = settings.expire.older_than if asked.older_than_ms is None else asked.older_than_ms
+    older_than = longest(older_than, log.owner.expire_older_than)
     retain_last = settings.expire.retain_last if asked.retain_last is None else asked.retain_last
+    retain_last = longest(retain_last, log.owner.expire_retain_last)
     return ExpireOrder(
         mode,
         ExpireRequest(now_ms, keep, older_than_ms=older_than, retain_last=retain_last),

@@ -17,6 +17,7 @@ from nightkeep.protocol import OpenTable
 from nightkeep.protocol.table_files import DAY_MS, OpenFiles
 from nightkeep.reports import Metrics, RunDocument, read_history, secure
 from nightkeep.retention.orphans.sweep_request import SweepMode
+from nightkeep.running.owner_says import OwnerSays
 from nightkeep.running.run_ids import ASKED
 from nightkeep.running.software_versions import versions
 
@@ -78,6 +79,7 @@ class Log:
     extra: dict[str, object] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     earlier: RunDocument | None = None
+    owner: OwnerSays = field(default_factory=OwnerSays)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -9,6 +9,7 @@ from nightkeep.errors import NightkeepError, UsageError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
+from nightkeep.protocol import OpenTable
 from nightkeep.reports import RunDocument, document_path, failure_outcome, load_document, store_or_say
 from nightkeep.retention.check_afterwards import awaits_check, check_after_removal
 from nightkeep.retention.expire import expire_table
@@ -16,6 +17,7 @@ from nightkeep.retention.order import Log, RetentionOrder, retained_files
 from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.retention.restore import restore_run
 from nightkeep.retention.sweep import sweep_orphans
+from nightkeep.running.owner_says import owner_says, require_no_other_manager
 from nightkeep.running.run_ids import ASKED, other_options
 from nightkeep.running.skip_reasons import left_alone, skip_reason
 from nightkeep.spark.engine import Engine
@@ -79,12 +81,27 @@ def _work(log: Log, engine: Engine) -> RunDocument:
     order, table = log.order, open_table(log.policy.address)
     if order.operation is not Operation.RESTORE and table.never_written():
         return log.document(Outcome.UNCHANGED, "nothing was ever written to it")
+    if (alone := _heed_owner(log, table)) is not None:
+        return log.document(Outcome.SKIPPED, alone)
     files = retained_files(table, order.operation)
     if order.operation is Operation.EXPIRE:
         return expire_table(log, files, order.run(), engine)
     if order.operation is Operation.RESTORE:
         return restore_run(log, files, order.run())
     return sweep_orphans(log, files, order.run(), engine)
+
+
+def _heed_owner(log: Log, table: OpenTable) -> str | None:
+    """Note what the owner says in `log`. Why the owner says to leave the table alone, or None; a restore is always
+    allowed. Raises RefusedTable for a table that another service manages, unless files are only listed."""
+    if log.order.operation is Operation.RESTORE:
+        return None
+    description, looks = table.description(), log.order.mode_for(log.policy) is SweepMode.DRY_RUN
+    log.facts["table_id"] = description.id
+    log.owner = owner_says(log.policy, description)
+    if not looks:
+        require_no_other_manager(log.policy, description)
+    return log.owner.left_alone(log.started, looks=looks)
 
 
 def _earlier_document(log: Log) -> RunDocument | None:

@@ -158,6 +158,7 @@ def _as_planned(
         proposed = replace(proposed, notes=(*proposed.notes, f"a run would be skipped now: {waiting}"))
     log.facts |= {
         "base_version": base.version,
+        "table_id": table.described(base).id,
         "base_identity": str(base.identity),
         "plan": PlanSection.of(proposed, planned.request.clustering),
         "metrics": sizes(base.sizes, None, metrics_of(planned)),

@@ -19,7 +19,7 @@ from nightkeep.running.planning import predicted_of
 from nightkeep.running.prediction import Prediction, score, shown
 from nightkeep.running.run_log import RunOrder
 from nightkeep.running.skip_reasons import skip_reason
-from nightkeep.running.unmet_conditions import too_long, unmet_by
+from nightkeep.running.unmet_conditions import owner_holds_back, too_long, unmet_by
 from nightkeep.stages.plan import plan
 
 
@@ -80,10 +80,11 @@ def _status(policy: EffectivePolicy, reports: str, table: OpenTable, now: dateti
     ranked, refused = _ranked(policy, reports, table, base, health)
     pause = policy.settings.pause
     waiting = skip_reason(policy, reports, now) if pause is None else f"paused: {pause}"
+    waiting = owner_holds_back(policy, table, base, now) or waiting
     best = max(ranked, key=lambda each: each[0], default=None)
     if waiting is None and best is not None:
         unmet = unmet_by(policy, best[1].operation, {**metrics, **past})
-        waiting = unmet or too_long(policy, sum(each.seconds for _, each in ranked), now)
+        waiting = unmet or too_long(policy.settings.window, sum(each.seconds for _, each in ranked), now)
     why = _why(base, best, refused)
     return TableStatus(
         name=address.name, table=str(address), format=address.format,

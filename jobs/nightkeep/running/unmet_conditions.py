@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from nightkeep.model import Operation, Request
-from nightkeep.policy import EffectivePolicy
+from nightkeep.policy import EffectivePolicy, Window
 from nightkeep.policy.when import Metrics, metrics_of, unmet
 from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.reports import read_history
+from nightkeep.running.owner_says import owner_says, require_no_other_manager
 from nightkeep.running.past_metrics import PAST, past_metrics
 from nightkeep.running.prediction import Prediction
 from nightkeep.running.run_log import RunOrder
@@ -18,16 +19,28 @@ def held_back(
     policy: EffectivePolicy, order: RunOrder, table: OpenTable, base: Snapshot, request: Request,
     predicted: Prediction | None,
 ) -> str | None:  # fmt: skip
-    """Why the work that was `predicted` is not to be done now. None where it is, and where there is no work."""
+    """Why the work that was `predicted` is not to be done now. None where it is, and where there is no work.
+
+    Raises RefusedTable for a table that another service manages, and for one whose owner cannot be understood."""
+    description, now = table.described(base), _now(request)
+    require_no_other_manager(policy, description)
+    owner = owner_says(policy, description)
     if predicted is None:
         return None
-    unmet = _unmet(policy, order, table, base, request)
-    return unmet or too_long(policy, predicted.seconds, _now(request))
+    unmet = owner.left_alone(now) or _unmet(policy, order, table, base, request)
+    late = too_long(policy.settings.window, predicted.seconds, now) or too_long(owner.window, predicted.seconds, now)
+    return unmet or late
 
 
-def too_long(policy: EffectivePolicy, seconds: float, now: datetime) -> str | None:
-    """Why work of so many seconds would not be done before the policy's window closes; None if it would."""
-    window = policy.settings.window
+def owner_holds_back(policy: EffectivePolicy, table: OpenTable, base: Snapshot, now: datetime) -> str | None:
+    """Why the table's owner says to leave it alone now, or None. Raises as `held_back`."""
+    description = table.described(base)
+    require_no_other_manager(policy, description)
+    return owner_says(policy, description).left_alone(now)
+
+
+def too_long(window: Window | None, seconds: float, now: datetime) -> str | None:
+    """Why work of so many seconds would not be done before the window closes; None if it would."""
     if window is None or not window.contains(now) or seconds <= window.left(now).total_seconds():
         return None
     left = window.left(now).total_seconds()

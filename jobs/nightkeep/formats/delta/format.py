@@ -9,6 +9,7 @@ from nightkeep.errors import AddressError
 from nightkeep.formats.delta.commit.commits import commits_of
 from nightkeep.formats.delta.commit.writers import refuse_writers
 from nightkeep.formats.delta.gate.gate import gate_of
+from nightkeep.formats.delta.metadata.description import describe, described
 from nightkeep.formats.delta.metadata.log_state import digest
 from nightkeep.formats.delta.metadata.naming import LOG
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
@@ -63,6 +64,8 @@ def table_of(address: Address, storage: Storage) -> DeltaTable:
         layout=layout_reading(storage),
         layout_metrics=layout_metrics,
         health=Bound(health, storage),
+        described=described,
+        description=Bound(Bound(describe, address), storage),
         retention=of_any_format(retained_files(address, storage)),
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from nightkeep.clustering.wide_task import wide_writes
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle, open_handle
+from nightkeep.formats.iceberg.catalog.description import describe, described
 from nightkeep.formats.iceberg.commit.commits import commits_of
 from nightkeep.formats.iceberg.gate.gate import gate_of
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
@@ -68,6 +69,8 @@ def table_of(address: Address, handle: TableHandle) -> IcebergTable:
         layout=layout_reading(storage),
         layout_metrics=layout_metrics,
         health=health,
+        described=Bound(described, handle),
+        description=Bound(describe, handle),
         retention=of_any_format(retained_files(address, handle)),
         outline=Bound(Bound(outline, address), handle),
     )

@@ -10,6 +10,7 @@ from nightkeep.formats.paimon.commit.writers import refuse_compacting_writers, r
 from nightkeep.formats.paimon.gate import history
 from nightkeep.formats.paimon.gate.gate import gate_of
 from nightkeep.formats.paimon.metadata.branch import as_branch, location_and_branch
+from nightkeep.formats.paimon.metadata.description import describe, described
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import digest
@@ -94,6 +95,8 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
         layout=layout_reading(storage),
         layout_metrics=layout_metrics,
         health=Bound(health, storage),
+        described=described,
+        description=Bound(describe, storage),
         retention=of_any_format(retained_files(address, storage)),
         never_written=Bound(Bound(never_written, address), storage),
         suits=Bound(suits, storage),
