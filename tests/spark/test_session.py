@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from nightkeep.errors import CorruptMetadata, NightkeepError, RefusedTable, UsageError
-from nightkeep.spark.engine import Engine
+from nightkeep.spark.engine import Engine, beside
 from nightkeep.spark.package import package_zip
 from nightkeep.spark.session import SparkMapper, importing, spark_session, warm_up
 
@@ -171,12 +171,12 @@ def test_a_session_that_is_given_is_used_and_has_its_settings_back(spark: SparkS
 
 def test_a_session_beside_another_has_settings_of_its_own(spark: SparkSession) -> None:
     engine = Engine(master="local[2]", task_memory_bytes=1 << 30, spark=spark)
-    beside = engine.beside()
-    assert beside.spark() is beside.spark() is not spark
-    assert beside.spark().sparkContext is spark.sparkContext
-    beside.spark().conf.set("spark.sql.shuffle.partitions", "7")
+    other = beside(engine)
+    assert other.spark() is other.spark() is not spark
+    assert other.spark().sparkContext is spark.sparkContext
+    other.spark().conf.set("spark.sql.shuffle.partitions", "7")
     assert spark.conf.get("spark.sql.shuffle.partitions") != "7"
-    assert beside.spark().conf.get("spark.sql.caseSensitive") == "true"
+    assert other.spark().conf.get("spark.sql.caseSensitive") == "true"
 
 
 def test_modules_are_imported_in_a_thread_that_ends_with_the_block(

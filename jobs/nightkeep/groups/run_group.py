@@ -34,7 +34,7 @@ from nightkeep.running.planned_work import Reader, Reading
 from nightkeep.running.run_operation import RunOrder, failed_run, published_earlier, read_table, run_operation
 from nightkeep.running.software_versions import versions
 from nightkeep.running.suited_operations import suited_operations
-from nightkeep.spark.engine import Engine
+from nightkeep.spark.engine import Engine, beside
 
 __all__ = [
     "PERMANENT",
@@ -85,7 +85,7 @@ def run_group(group: TableGroup, operations: Sequence[Operation], engine: Engine
                 _log.info("plan of %s", plan_text(document))
                 if document.awaits_check and policy.settings.check.enabled:
                     _stored(document, group.reports)
-                    checks.add(table, partial(_checked, document, policy, group.reports, engine=engine.beside()))
+                    checks.add(table, partial(_checked, document, policy, group.reports, engine=beside(engine)))
                 else:
                     checks.put(table, [_checked(document, policy, group.reports, engine=engine)])
                 yield from checks.finished()

@@ -109,13 +109,6 @@ class Engine:
             self._spark = spark
         return self._spark
 
-    def beside(self) -> Engine:
-        """An engine with a session of its own in the same Spark, for another thread: each has its own settings. It
-        starts nothing before its session is asked for."""
-        engine = Engine(master=self._master, task_memory_bytes=self._task_memory_bytes)
-        engine._origin = self
-        return engine
-
     def mapper(self) -> Mapper:
         """A Mapper that runs each item as one Spark task."""
         mapper: Mapper = importlib.import_module("nightkeep.spark.session").SparkMapper(self.spark())
@@ -141,3 +134,11 @@ class Engine:
     def differ(self) -> Differ:
         """The module that compares two versions. Uses Spark without Great Expectations."""
         return cast(Differ, importlib.import_module("nightkeep.checking.diff"))
+
+
+def beside(engine: Engine) -> Engine:
+    """An engine with a session of its own in the same Spark, for another thread: each has its own settings. It starts
+    nothing before its session is asked for."""
+    other = Engine(master=engine._master, task_memory_bytes=engine._task_memory_bytes)
+    other._origin = engine
+    return other
