@@ -196,12 +196,12 @@ def a_key_is_lost(patch: pytest.MonkeyPatch) -> None:
 
 
 def changed_chunks(change: Callable[[pa.Table], pa.Table]) -> Patch:
-    gather = rewrite.gather
+    completed = rewrite.completed
 
     def wrongly(*sources: Any, **how: Any) -> Iterator[pa.Table]:
-        yield from map(change, gather(*sources, **how))
+        yield from map(change, completed(*sources, **how))
 
-    return lambda patch: patch.setattr(rewrite, "gather", wrongly)
+    return lambda patch: patch.setattr(rewrite, "completed", wrongly)
 
 
 def _with(rows: pa.Table, name: str, values: Any) -> pa.Table:

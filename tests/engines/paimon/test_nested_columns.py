@@ -32,7 +32,7 @@ from nightkeep.formats.paimon.data import columns
 from nightkeep.formats.paimon.data.nested_columns import conformed
 from nightkeep.formats.paimon.metadata.types import PaimonType
 from nightkeep.formats.paimon.rewrite import rewrite
-from nightkeep.formats.paimon.rewrite.gather import gather
+from nightkeep.formats.paimon.rewrite.gather import completed
 from nightkeep.model import Address, Outcome
 from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.model.check_values import CheckRequest
@@ -164,13 +164,13 @@ def test_a_value_that_is_lost_on_the_way_is_not_published(
     paimon_java.write(table, [("-D", 1, *[None] * 6)])
 
     def shortened(*args: Any, **options: Any) -> Iterator[pa.Table]:
-        for chunk in gather(*args, **options):
+        for chunk in completed(*args, **options):
             place = chunk.column_names.index("numbers")
             lists = [each and each[:-1] for each in chunk.column("numbers").to_pylist()]
             yield chunk.set_column(place, chunk.schema.field(place), pa.array(lists, chunk.schema.types[place]))
 
     with monkeypatch.context() as patch:
-        patch.setattr(rewrite, "gather", shortened)
+        patch.setattr(rewrite, "completed", shortened)
         assert upgrade(table).outcome is Outcome.MISMATCH
 
 

@@ -11,7 +11,8 @@ from tests.formats.paimon.made_bucket import MadeBucket, Row
 from tests.support.examples import examples
 
 from nightkeep.formats.paimon.data.columns import PaimonFileReader
-from nightkeep.formats.paimon.rewrite.gather import ForwardFile, ForwardFiles, even_chunks, gather
+from nightkeep.formats.paimon.rewrite.candidates import placed
+from nightkeep.formats.paimon.rewrite.gather import ForwardFile, ForwardFiles, completed, even_chunks, gather
 
 
 @settings(max_examples=examples(40))
@@ -33,6 +34,31 @@ def test_rows_come_from_their_sources_in_order(of_row: list[int], cuts: set[int]
     expected = [f"{number}.{next(nexts[number])}" for number in of_row]
     assert [value for chunk in chunks for value in chunk.column("v").to_pylist()] == expected
     assert [chunk.num_rows for chunk in chunks] == [stop - start for start, stop in pairwise([*starts, len(of_row)])]
+
+
+@settings(max_examples=examples(40))
+@given(st.sets(st.integers(0, 35)), st.sampled_from([(), ("_KEY_k",), ("_KEY_k", "_VALUE_KIND")]), st.integers(1, 9))
+def test_known_columns_come_with_the_rows_and_the_others_from_the_files(
+    chosen: set[int], known: tuple[str, ...], step: int
+) -> None:
+    made = MadeBucket()
+    # Keys of the files alternate.
+    for number in range(3):
+        made.add(0, [Row(3 * at + number, f"{number}.{at}", sequence=at) for at in range(12)], group_rows=5)
+    bucket = made.bucket()
+    readers = [PaimonFileReader(made.storage, bucket, file) for file in bucket.files]
+    columns = ["_KEY_k", "_SEQUENCE_NUMBER", "_VALUE_KIND", "k", "v"]
+    whole = [reader.read(columns) for reader in readers]
+    rows = pa.concat_tables(
+        placed(table.select(columns[:3]), np.arange(12), source=number, level=0) for number, table in enumerate(whole)
+    ).combine_chunks()
+    order = np.argsort(rows.column("_KEY_k").to_numpy(), kind="stable")[sorted(chosen)]
+    files = ForwardFiles(made.storage, bucket, bucket.files, columns=columns, slots="abc", known=known)
+    starts = range(0, len(order), step)
+    tables = list(completed(files, rows, order, starts=starts))
+    twin = pa.concat_tables(whole).to_pylist()
+    assert [row for table in tables for row in table.to_pylist()] == [twin[at] for at in order]
+    assert [table.num_rows for table in tables] == [min(step, len(order) - start) for start in starts]
 
 
 def test_a_file_is_read_forward_and_again_where_rows_come_back() -> None:

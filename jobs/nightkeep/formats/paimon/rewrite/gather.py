@@ -6,7 +6,7 @@ each sorted run are in memory, beside what a file's format reads as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from nightkeep.formats.paimon.data.columns import PaimonFileReader
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
+from nightkeep.formats.paimon.rewrite.candidates import file_places
 from nightkeep.kernels.arrow_buffers import Rows
 from nightkeep.storage import Storage
 
@@ -74,14 +75,14 @@ class ForwardFile:
 
 
 class ForwardFiles:
-    """Files of a bucket by number, of which one of each slot is open at a time."""
+    """Files of a bucket by number, of which one of each slot is open at a time. `known` columns are not read."""
 
     def __init__(
         self, storage: Storage, bucket: Bucket, files: Sequence[PaimonDataFile], *,
-        columns: Sequence[str], slots: Sequence[Hashable],
+        columns: Sequence[str], slots: Sequence[Hashable], known: Collection[str] = (),
     ) -> None:  # fmt: skip
-        self._storage, self._bucket, self._files = storage, bucket, files
-        self._columns, self._slots = columns, slots
+        self._storage, self._bucket, self._files, self._slots = storage, bucket, files, slots
+        self.columns, self.known = columns, known
         self._open: dict[Hashable, tuple[int, ForwardFile]] = {}
 
     def rows(self, number: int, positions: Rows) -> Iterator[Held]:
@@ -91,7 +92,7 @@ class ForwardFiles:
         if file is None or opened != number:
             self._open.pop(slot, None)
             reader = PaimonFileReader(self._storage, self._bucket, self._files[number])
-            file = ForwardFile(reader, self._columns)
+            file = ForwardFile(reader, [name for name in self.columns if name not in self.known])
             self._open[slot] = (number, file)
         return file.rows(positions)
 
@@ -123,6 +124,18 @@ def gather(
         rows = pa.concat_tables(pieces)
         in_order = count == len(place) and bool((np.diff(place) > 0).all())
         yield rows if in_order else rows.combine_chunks().take(place)
+
+
+def completed(files: ForwardFiles, rows: pa.Table, chosen: Rows, *, starts: Sequence[int]) -> Iterator[pa.Table]:
+    """The `chosen` of `rows`, in that order, with all columns: the `known` ones are taken from `rows`.
+
+    `rows` have their places, and no chunks. Tables begin at `starts`, as those of `gather`.
+    """
+    has = rows.select([name for name in files.columns if name in files.known])
+    pieces = gather(files, *file_places(rows, chosen), starts=starts)
+    for start, read in zip(starts, pieces, strict=True):
+        own = has.take(chosen[start : start + read.num_rows])
+        yield pa.table({name: (own if name in has.column_names else read).column(name) for name in files.columns})
 
 
 def even_chunks(pieces: Iterable[pa.Table], rows: int, *, pairs: tuple[str, int] | None = None) -> Iterator[pa.Table]:

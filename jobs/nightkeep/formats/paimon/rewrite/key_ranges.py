@@ -58,6 +58,12 @@ def key_ranges(
             return
 
 
+def read_columns(bucket: Bucket) -> tuple[str, ...]:
+    """The columns of a merge's candidates, beside their places."""
+    order = [by.column for by in sequence_order(bucket.schemas.current)]
+    return (*key_columns(bucket), *order, KIND)
+
+
 Run = Sequence[tuple[int, PaimonDataFile]]
 """Files whose keys ascend from one to the next, each with its source number."""
 
@@ -124,8 +130,7 @@ def _live(
 ) -> Iterator[pa.Table]:  # fmt: skip
     """The live rows of one file in batches, of which the first may be without rows. A reader checks their number."""
     number, one = file
-    order = [by.column for by in sequence_order(bucket.schemas.current)]
-    names = [*key_columns(bucket), *order, KIND]
+    names = read_columns(bucket)
     reader, marked, start = PaimonFileReader(storage, bucket, one), vectors.get(one.name), 0
     yield placed(reader.read(names, []), np.arange(0), source=number, level=one.level)
     for rows in reader.batches(names, range(len(reader.starts) - 1), batch_rows=batch_rows):

@@ -32,7 +32,6 @@ from nightkeep.formats.paimon.rewrite.candidates import (
     LEVEL,
     POSITION,
     SOURCE,
-    file_places,
     level0_only,
     lowest_level_only,
     old_rows,
@@ -41,8 +40,8 @@ from nightkeep.formats.paimon.rewrite.changelog import changelog_writer
 from nightkeep.formats.paimon.rewrite.expired_rows import expired_positions, without_expired
 from nightkeep.formats.paimon.rewrite.first_rows import without_known
 from nightkeep.formats.paimon.rewrite.fold import fold
-from nightkeep.formats.paimon.rewrite.gather import GATHERED_ROWS, ForwardFiles, even_chunks, gather, run_slots
-from nightkeep.formats.paimon.rewrite.key_ranges import key_ranges
+from nightkeep.formats.paimon.rewrite.gather import GATHERED_ROWS, ForwardFiles, completed, even_chunks, run_slots
+from nightkeep.formats.paimon.rewrite.key_ranges import key_ranges, read_columns
 from nightkeep.formats.paimon.rewrite.lookup import Hits, find_replaced
 from nightkeep.formats.paimon.rewrite.overlaps import NewerRows, newer_below
 from nightkeep.formats.paimon.rewrite.sorted_merge import merge_sorted
@@ -232,18 +231,20 @@ class _Work:
     ) -> list[WrittenPaimonFile]:
         """New files of what the merge makes of rows, a range of keys after the other: of each key its newest row, or
         all of them folded. `keeps_kinds`: no file is of level 0."""
-        writer = PaimonFileWriter(
-            self.storage, self.task.bucket, self.naming, level=self.task.output_level, now_ms=self.now_ms
-        )
-        files = ForwardFiles(self.storage, self.task.bucket, sources, columns=writer.columns, slots=run_slots(sources))
+        bucket, level = self.task.bucket, self.task.output_level
+        writer = PaimonFileWriter(self.storage, bucket, self.naming, level=level, now_ms=self.now_ms)
         count = writer.chunk_rows(self.task.target_bytes)
+        size = min(count, GATHERED_ROWS)
+        files = ForwardFiles(
+            self.storage, bucket, sources, columns=writer.columns, slots=run_slots(sources), known=read_columns(bucket)
+        )
         pieces = (
             piece
-            for rows in ranges
+            for rows in (some.combine_chunks() for some in ranges)
             for piece in (
-                self._newest(rows, files, chunk_rows=count)
+                self._newest(rows, files, size)
                 if self.rules is None
-                else self._folded(rows, files, self.rules, chunk_rows=count, keeps_kinds=keeps_kinds)
+                else self._folded(rows, files, self.rules, size, keeps_kinds=keeps_kinds)
             )
         )
         written = writer.write(even_chunks(self._unexpired(pieces), count), target_bytes=self.task.target_bytes)
@@ -252,9 +253,9 @@ class _Work:
         self.rows_written += sum(file.record["_ROW_COUNT"] for file in written)
         return written
 
-    def _newest(self, rows: pa.Table, files: ForwardFiles, *, chunk_rows: int) -> Iterator[pa.Table]:
+    def _newest(self, rows: pa.Table, files: ForwardFiles, size: int) -> Iterator[pa.Table]:
         wanted = winners(rows, self.task.bucket, drops_retracts=self.task.drops_retracts)
-        return gather(files, *file_places(rows, wanted), starts=range(0, len(wanted), min(chunk_rows, GATHERED_ROWS)))
+        return completed(files, rows, wanted, starts=range(0, len(wanted), size))
 
     def _unexpired(self, chunks: Iterable[pa.Table]) -> Iterator[pa.Table]:
         schema, clock_ms = self.task.bucket.schemas.current, self.task.clock_ms
@@ -276,14 +277,14 @@ class _Work:
             self.rows_expired += len(positions)
 
     def _folded(
-        self, rows: pa.Table, files: ForwardFiles, rules: MergeRules, *, chunk_rows: int, keeps_kinds: bool
+        self, rows: pa.Table, files: ForwardFiles, rules: MergeRules, size: int, *, keeps_kinds: bool
     ) -> Iterator[pa.Table]:
         bucket = self.task.bucket
         ordered, starts = in_order(rows, keys=key_columns(bucket), order=sequence_order(bucket.schemas.current))
         # A chunk ends where a key ends.
-        edges = np.unique(np.searchsorted(starts, np.arange(0, len(ordered), min(chunk_rows, GATHERED_ROWS))))
+        edges = np.unique(np.searchsorted(starts, np.arange(0, len(ordered), size)))
         edges = edges[edges < len(starts)]
-        chunks = gather(files, *file_places(rows, ordered), starts=starts[edges].tolist())
+        chunks = completed(files, rows, ordered, starts=starts[edges].tolist())
         for chunk, (first, stop) in zip(chunks, pairwise([*edges, len(starts)]), strict=True):
             own = starts[first:stop] - starts[first]
             if self.task.looks_up and (self.task.marks or not keeps_kinds):
