@@ -12,6 +12,7 @@ import platform
 import shutil
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -55,31 +56,55 @@ ENGINES = {
 }
 """Options of a table by its merge engine, deduplicate by default; columns without a function keep the last value that
 is not null."""
+HARD_COLUMNS = (
+    ("order_id", "VARCHAR(36) NOT NULL"),
+    ("line", "INT NOT NULL"),
+    ("updated_at", "TIMESTAMP(6)"),
+    *((f"amount{number}", "DECIMAL(12, 2)") for number in range(32)),
+    *((f"count{number}", "BIGINT") for number in range(32)),
+    *((f"note{number}", "STRING") for number in range(33)),
+)
+"""100 columns, the first a UUID."""
 MERGED = Scan(options={"deletion-vectors.merge-on-read": "true"})
 TIMEOUT = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Rows of the base (already on the top level), rows of level 0 over all commits, buckets, commits."""
+    """Rows of the base (already on the top level), rows of level 0 over all commits, buckets, commits.
+
+    `hard`: two key columns, a UUID the first; 100 columns; a sequence field; a level between the top and level 0; 20
+    files of level 0 in each bucket.
+    """
 
     base: int
     level0: int
     engine: str = "deduplicate"
     vectors: bool = True
     file_format: str = "parquet"
-    buckets: int = 8
+    hard: bool = False
     delete_every: int = 10
 
-    @staticmethod
-    def parse(text: str, engine: str, *, vectors: bool, file_format: str) -> Size:
-        base, level0 = (int(float(part) * 1_000_000) for part in text.split("+"))
-        return Size(base, level0, engine, vectors, file_format)
+    @property
+    def buckets(self) -> int:
+        return 2 if self.hard else 8
 
     @property
     def commits(self) -> int:
         """Of level 0. A table without vectors has four sorted runs with its base."""
-        return 2 if self.vectors else 3
+        return 20 if self.hard else 2 if self.vectors else 3
+
+    @property
+    def layout(self) -> Layout:
+        options = {"bucket": str(self.buckets), "write-only": "true", "file.format": self.file_format}
+        options |= {"deletion-vectors.enabled": "true"} if self.vectors else {}
+        options |= {"sequence.field": "updated_at"} if self.hard else {}
+        keys = ("order_id", "line") if self.hard else ("order_id",)
+        return Layout(columns=self.columns, primary_keys=keys, options={**options, **ENGINES[self.engine]})
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        return HARD_COLUMNS if self.hard else COLUMNS
 
     @property
     def operation(self) -> Operation:
@@ -92,23 +117,28 @@ class Size:
 
     def __str__(self) -> str:
         rows = f"{self.base / 1e6:g} M base + {self.level0 / 1e6:g} M level-0 rows"
-        kind = "" if self.vectors else ", no vectors, full compaction"
+        kind = ", hard" if self.hard else ""
+        kind += "" if self.vectors else ", no vectors, full compaction"
         return f"{self.engine}, {self.file_format}{kind}, {rows}, {self.buckets} buckets"
 
 
 def build(java: PaimonJava, table: Path, size: Size) -> None:
     """Even keys below 2 x base on the top level, then level-0 commits of random keys, some of them deletes."""
-    plain = {"bucket": str(size.buckets), "write-only": "true"}
-    plain |= {"deletion-vectors.enabled": "true"} if size.vectors else {}
-    options = {**plain, **ENGINES[size.engine], "file.format": size.file_format}
-    java.create(table, Layout(columns=COLUMNS, primary_keys=("order_id",), options=options))
+    java.create(table, size.layout)
     java.write_random(table, RandomRows(rows=size.base, seed=1, sequential=True, step=2), timeout=TIMEOUT)
     java.compact(table, Compaction(full=True, threads=2), timeout=TIMEOUT)
+    if size.hard:
+        java.write_random(table, level0_rows(size, seed=100), timeout=TIMEOUT)
+        java.compact(table, Compaction(threads=2), timeout=TIMEOUT)
     for commit in range(size.commits):
-        rows = RandomRows(
-            rows=size.level0 // size.commits, seed=2 + commit, keyspace=2 * size.base, delete_every=size.delete_every
-        )
-        java.write_random(table, rows, timeout=TIMEOUT)
+        java.write_random(table, level0_rows(size, seed=2 + commit), timeout=TIMEOUT)
+
+
+def level0_rows(size: Size, *, seed: int) -> RandomRows:
+    """The rows of one commit."""
+    return RandomRows(
+        rows=size.level0 // size.commits, seed=seed, keyspace=2 * size.base, delete_every=size.delete_every
+    )
 
 
 def nightkeep(table: Path, engine: Engine, size: Size, verify: str) -> RunDocument:
@@ -141,7 +171,7 @@ def measure(size: Size, folder: Path, *, verify: str) -> None:
         found = shown(java, folder / "ours")
     show(size, (theirs, warm), (ours, again), session=session, same=wanted == found)
     if size.file_format == "parquet":
-        show_limit(folder, ours)
+        show_limit(folder, ours, [name for name, _ in size.columns])
 
 
 def shown(java: PaimonJava, table: Path) -> tuple[int, str, int | None]:
@@ -172,8 +202,7 @@ def show(
     print(f"  Java reads the same rows of both: {same}")
 
 
-def show_limit(folder: Path, document: RunDocument) -> None:
-    columns = [name for name, _ in COLUMNS]
+def show_limit(folder: Path, document: RunDocument, columns: Sequence[str]) -> None:
     before = plain_cost(files_with(folder / "made", columns), columns=columns)
     after = plain_cost(live_files(folder / "ours"), columns=columns)
     spent, cpu = document.metrics.seconds, dict(document.metrics.extra["cpu_seconds"])  # type: ignore[call-overload]
@@ -193,6 +222,7 @@ def main() -> None:
     parser.add_argument("--verify", default="full")
     parser.add_argument("--engine", default="deduplicate", choices=ENGINES)
     parser.add_argument("--no-vectors", action="store_true", help="a full compaction of a table without vectors")
+    parser.add_argument("--hard", action="store_true", help="keys with a UUID, 100 columns, 20 files of level 0")
     parser.add_argument("--format", default="parquet", choices=FORMATS)
     arguments = parser.parse_args()
     names = ("pyspark", "pyarrow", "polars")
@@ -201,7 +231,8 @@ def main() -> None:
     vectors = not arguments.no_vectors
     for text in arguments.sizes or (["4+0.4", "20+2"] if vectors else ["20+4"]):
         with tempfile.TemporaryDirectory(prefix="nightkeep-bench-") as folder:
-            size = Size.parse(text, arguments.engine, vectors=vectors, file_format=arguments.format)
+            base, level0 = (int(float(part) * 1_000_000) for part in text.split("+"))
+            size = Size(base, level0, arguments.engine, vectors, arguments.format, arguments.hard)
             measure(size, Path(folder), verify=arguments.verify)
 
 

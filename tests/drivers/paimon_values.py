@@ -38,7 +38,8 @@ class RandomRows:
 
     The keyspace is `rows` by default. Every `delete_every`-th row is a -D. Partition columns take
     `partitions` values derived from the key. `version` (default: the seed) is in every string and leads the
-    sequence.field, of which some values are late.
+    sequence.field, of which some values are late. A text key of 36 characters is a UUID, in another order than its
+    numbers.
     """
 
     rows: int

@@ -5,6 +5,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.SplittableRandom;
+import java.util.UUID;
 import org.apache.paimon.data.BinaryString;
 import org.apache.paimon.data.Decimal;
 import org.apache.paimon.data.GenericRow;
@@ -13,6 +14,7 @@ import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.types.DataField;
 import org.apache.paimon.types.DataType;
+import org.apache.paimon.types.DataTypeChecks;
 import org.apache.paimon.types.DecimalType;
 import org.apache.paimon.types.RowKind;
 import org.apache.paimon.types.RowType;
@@ -22,6 +24,9 @@ final class RandomWrites {
     private static final long EPOCH_MICROS = 1_700_000_000_000_000L;
     private static final int EPOCH_DAY = 19_675;
     private static final int LATENESS = 3_000_000;
+    private static final int UUID_LENGTH = 36;
+    /** Odd, so that distinct numbers stay distinct: the golden ratio's digits. */
+    private static final long SCATTER = 0x9E3779B97F4A7C15L;
 
     private final List<DataField> fields;
     private final Set<String> partitionKeys;
@@ -145,7 +150,9 @@ final class RandomWrites {
                 return Decimal.fromBigDecimal(value, decimal.getPrecision(), decimal.getScale());
             case CHAR:
             case VARCHAR:
-                return BinaryString.fromString(prefix + number);
+                boolean isUuid = DataTypeChecks.getLength(type) == UUID_LENGTH;
+                return BinaryString.fromString(
+                        isUuid ? new UUID(number * SCATTER, number).toString() : prefix + number);
             case BINARY:
             case VARBINARY:
                 return Long.toHexString(number).getBytes(StandardCharsets.US_ASCII);
