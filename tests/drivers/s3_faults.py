@@ -56,7 +56,7 @@ class S3Faults(FaultProxy):
             changed, denied = self._without_locked(changed)
             if not _OBJECT.search(changed.body):
                 return _with_denied(self.failure(200), denied)
-        answer = super().forward(changed if changed is request else _signed(changed))
+        answer = super().forward(changed if changed is request else signed(changed))
         if self._spelling is not None and "list-type=2" in request.query:
             answer = replace(answer, body=answer.body.replace(*self._spelling))
         return _with_denied(answer, denied)
@@ -89,7 +89,7 @@ class S3Faults(FaultProxy):
 def put_folder(endpoint: str, bucket: str, key: str) -> None:
     """An empty object whose name ends in `/`, as consoles and Hadoop make them for folders."""
     headers = {"Host": urlsplit(endpoint).netloc, "Content-Length": "0"}
-    answer = asked_of(endpoint, _signed(Request("PUT", f"/{bucket}/{quote(key)}/", "", headers, b"")))
+    answer = asked_of(endpoint, signed(Request("PUT", f"/{bucket}/{quote(key)}/", "", headers, b"")))
     if answer.status != 200:
         raise RuntimeError(f"{key}/: expected status 200, found {answer.status}: {answer.body!r}")
 
@@ -106,7 +106,7 @@ def _with_denied(answer: Answer, keys: list[str]) -> Answer:
     return replace(answer, body=answer.body.replace(b"</DeleteResult>", errors.encode() + b"</DeleteResult>"))
 
 
-def _signed(request: Request) -> Request:
+def signed(request: Request) -> Request:
     """With a signature of version 4 for what the request has become (AWS: create a signed AWS API request)."""
     now = datetime.now(UTC)
     day, stamp = now.strftime("%Y%m%d"), now.strftime("%Y%m%dT%H%M%SZ")

@@ -87,7 +87,9 @@ _ADVICE: Final = {
     ),
 }
 # Some denials are generic errors with the whole answer. It may repeat secrets of the request, so it is not shown.
-_DENIED: Final = re.compile(r"status code: (40[13])\b")
+_DENIED: Final = re.compile(
+    r"status code: (40[13]\b|400(?=.*<Code>(?:ExpiredToken|InvalidToken|TokenRefreshRequired)<))", re.DOTALL
+)
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
 # The addresses at which cloud machines request the keys of their role.
 _ASKED_FOR_A_ROLE: Final = re.compile(r"Error performing \w+ \S+/latest/(?:api/token|meta-data/)")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 from obstore.store import AzureStore, GCSStore, S3Store, from_url
 
 from nightkeep.errors import AddressError
+from nightkeep.storage.renewed import ENDS, Options, Renewal, current
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig, S3Config, S3Credential
 
 Client: TypeAlias = S3Store | GCSStore | AzureStore
-Options: TypeAlias = tuple[tuple[str, str], ...]
 
 SCHEMES: Final = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "abfss": "abfss", "abfs": "abfss"}
 """Schemes of object stores, each with its common name."""
@@ -32,6 +32,7 @@ RETRY_SECONDS = 60
 RETRIES = 8
 FIRST_WAIT_MS = 100
 LONGEST_WAIT_SECONDS = 10
+_ASKED_AGAIN_SECONDS: Final = 60
 # For one request with its body. Parts and ranges are a few MiB.
 _REQUEST_SECONDS: Final = 120
 
@@ -46,7 +47,12 @@ _NAMES: Final = {
     "s3.secret-access-key": "secret_access_key",
     "s3.session-token": "token",
     "s3.endpoint": "endpoint",
+    ENDS: "expires_at_ms",
 }
+KEYS: Final = ("s3.access-key-id", "client.access-key-id")
+"""Properties that name keys to a store."""
+SECRETS: Final = tuple(name for name, ours in _NAMES.items() if ours not in ("region", "endpoint"))
+"""Properties that belong to such keys, and to no others."""
 # Characters that the client refuses in a key.
 _UNREADABLE: Final = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 # The limit of S3 and GCS, in bytes. Azure allows as many characters.
@@ -96,27 +102,30 @@ def s3_settings(options: Options) -> Mapping[str, str]:
 
     Only those that the options or the environment set. Keys of options are never mixed with a token of the environment.
     """
-    given = {_NAMES[name]: value for name, value in _by_strength(options)}
+    given = _given(options)
+    given.pop("expires_at_ms", None)
     settings = {ours: os.environ[name] for ours, names in _VARIABLES.items() for name in names if os.environ.get(name)}
     if "access_key_id" in given:
         settings = {ours: value for ours, value in settings.items() if ours in ("endpoint", "region")}
     return {**settings, **given}
 
 
-def client(scheme: str, authority: str, options: Options) -> Client:
+def client(scheme: str, authority: str, options: Options, renewal: Renewal | None = None) -> Client:
     """The client of a bucket. It is made anew if the environment has changed.
+
+    With a `renewal`, credentials are renewed before they end.
 
     S3: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL, web identities and
     instance roles, but no profiles. Options take precedence. Requests are path-style; plain HTTP if the endpoint is.
     """
     environment = tuple(sorted((k, v) for k, v in os.environ.items() if k.startswith(("AWS_", "GOOGLE_", "AZURE_"))))
-    return _client(scheme, authority, options, environment)
+    return _client(scheme, authority, options, renewal, environment)
 
 
 @lru_cache(maxsize=64)
-def _client(scheme: str, authority: str, options: Options, environment: Options) -> Client:
+def _client(scheme: str, authority: str, options: Options, renewal: Renewal | None, environment: Options) -> Client:
     if scheme == "s3":
-        return _s3(authority, {_NAMES[name]: value for name, value in _by_strength(options)}, dict(environment))
+        return _s3(authority, options, renewal, dict(environment))
     client = from_url(f"{scheme}://{authority}", client_options=_client_options(""), retry_config=_retries())
     if not isinstance(client, GCSStore | AzureStore):
         raise AddressError(f"{scheme}://{authority}: expected a bucket of an object store")
@@ -128,7 +137,8 @@ def _by_strength(options: Options) -> Options:
     return tuple(sorted(options, key=lambda option: places.index(option[0])))
 
 
-def _s3(bucket: str, given: Mapping[str, str], environment: Mapping[str, str]) -> S3Store:
+def _s3(bucket: str, options: Options, renewal: Renewal | None, environment: Mapping[str, str]) -> S3Store:
+    given = _given(options)
     endpoint = given.get("endpoint") or next((environment[name] for name in _ENDPOINTS if environment.get(name)), "")
     config: S3Config = {}
     if endpoint:
@@ -141,7 +151,7 @@ def _s3(bucket: str, given: Mapping[str, str], environment: Mapping[str, str]) -
         config=config,
         client_options=_client_options(endpoint),
         retry_config=_retries(),
-        credential_provider=_credentials(given),
+        credential_provider=_credentials(options, renewal),
     )
 
 
@@ -155,17 +165,26 @@ def _require_address(endpoint: str) -> None:
         )
 
 
-def _credentials(given: Mapping[str, str]) -> Callable[[], S3Credential] | None:
+def _credentials(options: Options, renewal: Renewal | None) -> Callable[[], S3Credential] | None:
     """The keys of the options, never mixed with a session token of the environment; None if options have none."""
-    if "access_key_id" not in given:
+    if "access_key_id" not in _given(options):
         return None
-    credential: S3Credential = {
-        "access_key_id": given["access_key_id"],
-        "secret_access_key": given.get("secret_access_key", ""),
-        "token": given.get("token"),
-        "expires_at": None,
-    }
-    return lambda: credential
+
+    def provide() -> S3Credential:
+        given = _given(current(options, renewal))
+        return {
+            "access_key_id": given["access_key_id"],
+            "secret_access_key": given.get("secret_access_key", ""),
+            "token": given.get("token"),
+            # The client asks again at this time, and before each request in the minutes before.
+            "expires_at": None if renewal is None else datetime.now(UTC) + timedelta(seconds=_ASKED_AGAIN_SECONDS),
+        }
+
+    return provide
+
+
+def _given(options: Options) -> dict[str, str]:
+    return {_NAMES[name]: value for name, value in _by_strength(options)}
 
 
 def _client_options(endpoint: str) -> ClientConfig:

@@ -11,6 +11,7 @@ from typing import Final
 
 from nightkeep.storage.clients import s3_settings, split_location
 from nightkeep.storage.objects import ObjectStorage
+from nightkeep.storage.renewed import current
 from nightkeep.storage.verbs import Storage
 
 
@@ -54,7 +55,7 @@ def hadoop_settings(storage: Storage) -> Mapping[str, str]:
     scheme, bucket, _ = split_location(storage.root)
     if scheme != "s3":
         return {}
-    settings = s3_settings(storage.options)
+    settings = s3_settings(current(storage.options, storage.renewal))
     properties = {f"fs.s3a.bucket.{bucket}.{name}": settings[ours] for ours, name in _S3A.items() if settings.get(ours)}
     if settings.get("endpoint"):
         properties[f"fs.s3a.bucket.{bucket}.path.style.access"] = "true"

@@ -20,8 +20,9 @@ from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.limits import FILE
 from nightkeep.storage.bounds import Bounds, require_bound
 from nightkeep.storage.client_failures import asking
-from nightkeep.storage.clients import Client, Options, client, is_key, split_location
+from nightkeep.storage.clients import Client, client, is_key, split_location
 from nightkeep.storage.object_files import create_object, open_object
+from nightkeep.storage.renewed import Options, Renewal
 from nightkeep.storage.verbs import ListedFile, always
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _COPIED_BYTES: Final = 5 << 30
 @dataclass(frozen=True, slots=True)
 class ObjectStorage:
     """A prefix of a bucket. `root` is like `s3://bucket/prefix`; `options` are the properties needed to reach it.
+    Credentials among them that end after a while have a `renewal`.
 
     Objects are created, moved and deleted only below one of `bounds`, folders below the root. S3 gives times in whole
     seconds in some answers and in milliseconds in others, so all verbs return whole seconds. Objects whose names end in
@@ -50,6 +52,7 @@ class ObjectStorage:
     root: str
     options: Options = field(default=(), repr=False)
     bounds: Bounds = field(default=("",), kw_only=True)
+    renewal: Renewal | None = field(default=None, repr=False, kw_only=True)
 
     def read(self, name: str) -> bytes:
         with asking(self._subject(name)):
@@ -264,7 +267,7 @@ class ObjectStorage:
 
     def _client(self) -> Client:
         scheme, authority, _ = split_location(self.root)
-        return client(scheme, authority, self.options)
+        return client(scheme, authority, self.options, self.renewal)
 
     def _subject(self, name: str) -> str:
         return f"{self.root}/{name}"

@@ -31,7 +31,7 @@ def breaking(fuse: Fuse) -> Iterator[None]:
         return done
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(iceberg_catalog, "store_of", lambda location, told: FaultyStorage("/", fuse))
+        patch.setattr(iceberg_catalog, "store_of", lambda location, *told: FaultyStorage("/", fuse))
         patch.setattr(SqlPointers, "swap", swap)
         yield
 

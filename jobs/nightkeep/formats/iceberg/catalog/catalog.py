@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.utils.config import Config
 
-from nightkeep.errors import AddressError, EvidenceError
+from nightkeep.errors import AddressError, EvidenceError, RefusedTable
 from nightkeep.formats.iceberg.catalog import metadata_swap, update_commit
 from nightkeep.formats.iceberg.catalog.claims import Claim, bounds, claims, located
 from nightkeep.formats.iceberg.catalog.failures import asking
@@ -29,6 +30,8 @@ from nightkeep.formats.iceberg.metadata.table_metadata import Raw, content, deco
 from nightkeep.model.dotted import join_name, split_name
 from nightkeep.redaction import learn
 from nightkeep.storage import LocalStorage, Storage, within
+from nightkeep.storage.clients import KEYS, SECRETS, relevant
+from nightkeep.storage.renewed import Options
 
 _OPENED: Final[dict[tuple[int, str, str], Catalog]] = {}
 """Catalogs of this process, by its id (a fork shares no connections), name and settings."""
@@ -80,7 +83,8 @@ class TableHandle:
         opened = open_catalog(self.catalog)
         with asking(str(self), self.catalog):
             if isinstance(opened, RestCatalog):
-                return served(opened, self.identifier)
+                found = served(opened, self.identifier)
+                return found.raw, found.location
             pointers = pointers_of(opened)
             if pointers is not None:
                 location = pointers.metadata_location(self.identifier)
@@ -159,11 +163,53 @@ def open_handle(location: str) -> TableHandle:
     Raises AddressError, Unreachable, RefusedTable, and as `load`.
     """
     handle = parse_location(location, LocalStorage(MACHINE))
-    raw, where = handle.answer()
-    place = where or str((raw or {}).get("location", ""))
-    handle = replace(handle, storage=store_of(place, open_catalog(handle.catalog).properties))
+    handle = replace(handle, storage=_store(handle))
     folders = bounds(handle.storage, handle.load(), lambda: claims_of(handle))
     return replace(handle, storage=within(handle.storage, *folders))
+
+
+@dataclass(frozen=True, slots=True)
+class Vended:
+    """Asks the catalog for credentials of a table's store, as those that it gave before end.
+
+    A task on another machine carries it: it needs the settings of the catalog there.
+    """
+
+    catalog: str
+    identifier: tuple[str, ...]
+
+    def __call__(self) -> Options:
+        opened = open_catalog(self.catalog)
+        subject = f"credentials of {self.catalog}.{join_name(self.identifier)}"
+        if not isinstance(opened, RestCatalog):
+            raise AddressError(f"{subject}: expected a REST catalog that gives them, found another kind")
+        with asking(subject, self.catalog):
+            return _way(opened, served(opened, self.identifier).access)
+
+
+def _store(handle: TableHandle) -> Storage:
+    """The store of the table, opened by what the catalog says and gives."""
+    opened = open_catalog(handle.catalog)
+    if not isinstance(opened, RestCatalog):
+        _, where = handle.answer()
+        return store_of(where, relevant(opened.properties))
+    with asking(str(handle), handle.catalog):
+        found = served(opened, handle.identifier)
+    place = found.location or str(found.raw.get("location", ""))
+    given = any(name in found.access for name in KEYS)
+    if not given and found.access.get("s3.remote-signing-enabled", "").lower() == "true":
+        feature = "its catalog wants to sign each request to the store (s3.remote-signing-enabled)"
+        raise RefusedTable(str(handle), feature, "let the catalog give credentials (vended-credentials)")
+    vended = Vended(handle.catalog, handle.identifier) if given else None
+    return store_of(place, _way(opened, found.access), vended)
+
+
+def _way(catalog: Catalog, access: Mapping[str, str]) -> Options:
+    """How to reach a store. Keys that come with a table replace all of the catalog's, and not each its own."""
+    own = catalog.properties
+    if any(name in access for name in KEYS):
+        own = {name: value for name, value in own.items() if name not in SECRETS}
+    return relevant({**own, **access})
 
 
 def claims_of(handle: TableHandle) -> tuple[Claim, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, decode
+from nightkeep.redaction import learn
 
 if TYPE_CHECKING:
     from requests import Response, Session
@@ -43,11 +45,20 @@ def open_rest(name: str, settings: dict[str, str]) -> RestCatalog:
     return catalog
 
 
-def served(catalog: RestCatalog, identifier: tuple[str, ...]) -> tuple[Raw, str]:
-    """The table's metadata as the server sent it, including fields that pyiceberg does not know; and its location.
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A table as the server sent it, including fields that pyiceberg does not know.
 
-    Raises what RestCatalog.load_table raises, and CorruptMetadata.
+    `access` are the settings for the table's store that came with it. They are stronger than the catalog's own.
     """
+
+    raw: Raw
+    location: str
+    access: Mapping[str, str] = field(repr=False)
+
+
+def served(catalog: RestCatalog, identifier: tuple[str, ...]) -> Served:
+    """What the server says of the table. Raises what RestCatalog.load_table raises, and CorruptMetadata."""
     subject = ".".join((catalog.name, *identifier))
     with _listening(catalog) as answers:
         try:
@@ -60,7 +71,22 @@ def served(catalog: RestCatalog, identifier: tuple[str, ...]) -> tuple[Raw, str]
     raw = answer.get("metadata")
     if not isinstance(raw, dict):
         raise CorruptMetadata(f"{subject}: the catalog's answer", "table metadata", "none")
-    return raw, str(answer.get("metadata-location") or "")
+    location = str(answer.get("metadata-location") or "")
+    return Served(raw, location, _access(answer, location or str(raw.get("location", ""))))
+
+
+def _access(answer: Raw, location: str) -> Mapping[str, str]:
+    """Credentials of the longest prefix count, and more than the table's `config` (specification, LoadTableResult)."""
+    offered = answer.get("storage-credentials")
+    stated = [each for each in offered if isinstance(each, dict)] if isinstance(offered, list) else []
+    fitting = [each for each in stated if location.startswith(str(each.get("prefix", "")))]
+    best = max(fitting, key=lambda each: len(str(each.get("prefix", ""))), default={})
+    settings: dict[str, str] = {}
+    for config in (answer.get("config"), best.get("config")):
+        if isinstance(config, dict):
+            settings |= {str(name): str(value) for name, value in config.items() if value is not None}
+    learn(settings)
+    return settings
 
 
 @contextmanager

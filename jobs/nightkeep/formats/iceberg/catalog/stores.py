@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from nightkeep.formats.iceberg.metadata.locations import MACHINE, require_in, root_of
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, properties, text
 from nightkeep.storage import LocalStorage, ObjectStorage, Storage
-from nightkeep.storage.clients import relevant
+from nightkeep.storage.renewed import Options, Renewal
 
 _FOLDERS: Final = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 
 
-def store_of(location: str, catalog: Mapping[str, str]) -> Storage:
+def store_of(location: str, options: Options, vended: Renewal | None = None) -> Storage:
     """The storage of a location: this machine, or the whole bucket. Opens no connection.
 
-    The `catalog`'s properties for the bucket's endpoint and credentials take precedence over the environment.
+    The `options` for the bucket's endpoint and credentials take precedence over the environment.
     """
     root = root_of(location)
-    return LocalStorage(MACHINE) if root == MACHINE else ObjectStorage(root, relevant(catalog))
+    return LocalStorage(MACHINE) if root == MACHINE else ObjectStorage(root, options, renewal=vended)
 
 
 def require_one_store(storage: Storage, raw: Raw, location: str) -> None:
