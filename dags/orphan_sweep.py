@@ -38,7 +38,7 @@ SETTINGS = from_environment(os.environ, Path(__file__).parent)
     tags=["nightkeep"],
 )
 def orphan_sweep() -> None:
-    sweep_for(scheduled_groups(SETTINGS), SETTINGS)
+    sweep_for(scheduled_groups(SETTINGS, within_budget=False), SETTINGS)
 
 
 orphan_sweep()

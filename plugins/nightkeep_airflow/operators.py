@@ -23,7 +23,7 @@ from nightkeep.redaction import redact
 from nightkeep.spark.settings import driver_memory, said_by_file
 from nightkeep_airflow.links import ReportLink
 from nightkeep_airflow.results import JobResult, as_json, awaits_check, parse, refresh_result, reported
-from nightkeep_airflow.run_tables import found_option, run_policy
+from nightkeep_airflow.run_tables import found_option, night_option, run_policy
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.submitted import MARK, end
 
@@ -175,6 +175,7 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         return [
             *("--policy", self.policy, "--reports", self.reports, *_named(tables)),
             *("--run-id-prefix", prefix, *found_option(self.reports, prefix)),
+            *night_option(self.reports, prefix),
             *(option for option in self.options if option.strip()),
         ]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nightkeep.discovery import completed, find_tables, keep_found, kept_found, places_for
 from nightkeep.policy import Discovery, PolicyFile, load_usable
-from nightkeep.reports import found_path
+from nightkeep.reports import found_path, night_path
 
 
 def find_all(policy: str, reports: str, prefix: str) -> PolicyFile:
@@ -25,6 +25,19 @@ def run_policy(policy: str, reports: str, prefix: str) -> PolicyFile:
     """The policy with the tables that the run found."""
     kept, loaded = found_path(reports, prefix), load_usable(policy)
     return completed(loaded, kept_found(kept)) if kept.exists() else loaded
+
+
+def order_all(policy: PolicyFile, reports: str, prefix: str) -> PolicyFile:
+    """The policy with its tables in the order of a night, where it has a budget. Opens every table then."""
+    from nightkeep.api.night import order_night  # noqa: PLC0415 -- no DAG file needs what opens tables
+
+    return order_night(policy, reports, prefix)
+
+
+def night_option(reports: str, prefix: str) -> list[str]:
+    """The option of a job that names the order of its night, if it has one."""
+    kept = night_path(reports, prefix)
+    return ["--night", str(kept)] if kept.exists() else []
 
 
 def found_option(reports: str, prefix: str) -> list[str]:

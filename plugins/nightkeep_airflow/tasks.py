@@ -59,7 +59,7 @@ from nightkeep_airflow.results import (
     settled_result,
 )
 from nightkeep_airflow.run_pages import RunPage, write_run
-from nightkeep_airflow.run_tables import find_all, run_policy
+from nightkeep_airflow.run_tables import find_all, order_all, run_policy
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import PluginSettings
 
@@ -151,9 +151,9 @@ def _submit(settings: PluginSettings) -> dict[str, Any]:
     }
 
 
-def scheduled_groups(settings: PluginSettings) -> XComArg:
-    """Groups of all tables, for a run that starts in time."""
-    groups = policy_groups(settings.policy, settings.reports)
+def scheduled_groups(settings: PluginSettings, *, within_budget: bool = True) -> XComArg:
+    """Groups of all tables, for a run that starts in time; in the order of a night, where the policy has a budget."""
+    groups = policy_groups(settings.policy, settings.reports, within_budget=within_budget)
     in_time(settings.start_within.total_seconds()) >> groups
     return groups
 
@@ -171,10 +171,13 @@ def in_time(within_seconds: float, *, dag_run: Any = None, dag: Any = None) -> b
 
 
 @task(retries=0)
-def policy_groups(policy: str, reports: str, *, dag_run: Any = None) -> list[list[str]]:
+def policy_groups(policy: str, reports: str, *, within_budget: bool = False, dag_run: Any = None) -> list[list[str]]:
     """Tables that share a Spark session, from the policy and what it discovers when the run starts; larger where they
-    are many."""
-    loaded = find_all(policy, reports, run_prefix(dag_run.dag_id, dag_run.run_id))
+    are many. `within_budget`: the worst first, and kept for the jobs what the policy's budget does not hold."""
+    prefix = run_prefix(dag_run.dag_id, dag_run.run_id)
+    loaded = find_all(policy, reports, prefix)
+    if within_budget:
+        loaded = order_all(loaded, reports, prefix)
     groups, tables = groups_of(loaded), len(loaded.tables)
     size = max(map(len, groups), default=0)
     while len(groups) > _most_mapped() and size < tables:

@@ -44,7 +44,7 @@ def test_the_worst_comes_first_and_what_cannot_be_told_last(policy: Path) -> Non
     assert printed.exit_code == 0
     (only,) = json.loads(printed.stdout)
     assert only["would"]["operation"] == "optimize" and only["metrics"]["small_files"] == 43
-    assert list(only) == ["name", "table", "format", "score", "metrics", "would", "why"]
+    assert list(only) == ["name", "table", "format", "score", "metrics", "would", "why", "night"]
 
 
 def test_a_format_without_health_has_no_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

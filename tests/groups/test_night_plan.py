@@ -22,7 +22,7 @@ from nightkeep.running.past_metrics import BUDGET
 from nightkeep.running.table_status import TableStatus
 from nightkeep.spark.engine import Engine
 
-HOUR = NightBudget(None, Budget(time="1h"))  # type: ignore[arg-type]
+HOUR = NightBudget("the night", Budget(time="1h"))  # type: ignore[arg-type]
 
 
 def status(name: str, score: float | None, seconds: float = 60, size: int = 0, waited: int = 0) -> TableStatus:
@@ -51,11 +51,11 @@ def test_the_worst_come_first_until_the_budget_is_used() -> None:
 
 def test_every_limit_counts_and_those_of_patterns_too() -> None:
     tables = [status("lake.a", 3, 10, 600 << 20), status("lake.b", 2, 10, 600 << 20), status("shop.c", 1, 10, 1 << 20)]
-    lake = NightBudget("lake.*", Budget(bytes="1GB"))  # type: ignore[arg-type]
+    lake = NightBudget("pattern lake.*", Budget(bytes="1GB"), frozenset({"lake.a", "lake.b"}))  # type: ignore[arg-type]
     places = night_order(tables, [HOUR, lake])
     assert taken(places) == ["lake.a", "shop.c"]
     assert places[1].reason.endswith("600MB of bytes, and 424MB are left of pattern lake.*")
-    tasks = NightBudget(None, Budget(task_time="1m"))  # type: ignore[arg-type]
+    tasks = NightBudget("the night", Budget(task_time="1m"))  # type: ignore[arg-type]
     assert taken(night_order(tables, [tasks])) == ["lake.a", "shop.c"]
 
 
@@ -87,7 +87,7 @@ def test_what_is_held_back_takes_no_place() -> None:
     st.lists(st.tuples(st.floats(0, 100), st.floats(1, 4_000)), min_size=1, max_size=8), st.integers(1, 9),
 )  # fmt: skip
 def test_no_table_with_work_waits_longer_than_is_stated(work: list[tuple[float, float]], longest: int) -> None:
-    budget = NightBudget(None, Budget(time="30m", longest_wait=longest))  # type: ignore[arg-type]
+    budget = NightBudget("the night", Budget(time="30m", longest_wait=longest))  # type: ignore[arg-type]
     waited = {f"t{n}": 0 for n in range(len(work))}
     for _ in range(3 * longest + len(work)):
         tables = [status(f"t{n}", gain, cost, waited=waited[f"t{n}"]) for n, (gain, cost) in enumerate(work)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from nightkeep.api.place import find_place
+from nightkeep.groups.night_plan import budgets_of, night_order
 from nightkeep.groups.status_group import statuses
 from nightkeep.policy import PolicyFile
 from nightkeep.reports.bars import show_bytes
@@ -55,6 +56,8 @@ def status(
     policies = [place.chosen(table)] if table is not None else [whole.of_table(each) for each in whole.tables]
     told = list(statuses(policies, place.reports, now=datetime.now(UTC)))
     if table is None:
+        places = {each.table: each for each in night_order(told, budgets_of(whole))} if budgets_of(whole) else {}
+        told = [replace(each, night=places.get(each.name)) for each in told]
         told += _unusable(whole)
     return Statuses(tuple(sorted(told, key=_urgency)))
 
@@ -81,7 +84,7 @@ def _row(each: TableStatus) -> tuple[str, ...]:
         _count(found.get("delete_files")),
         _count(found.get("level0_rows")),
         "-" if would is None else f"{would.operation}, {would.seconds:.0f} s",
-        each.why,
+        each.why if each.night is None else f"{each.why}; {each.night.reason}",
     )
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Final
 
 from nightkeep.model.night import NightPlace
+from nightkeep.policy import PolicyFile
 from nightkeep.policy.budget import Budget
 from nightkeep.policy.units import format_size
 from nightkeep.running.past_metrics import BUDGET
@@ -23,18 +23,26 @@ TASK_BYTES_PER_SECOND: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class NightBudget:
-    """What the tables whose names `glob` matches may cost together; all tables if it is None."""
+    """What `tables` may cost together; all tables if it is None. `name` is that of the night, or of a pattern."""
 
-    glob: str | None
+    name: str
     budget: Budget
-
-    @property
-    def name(self) -> str:
-        return "the night" if self.glob is None else f"pattern {self.glob}"
+    tables: frozenset[str] | None = None
 
     def holds(self, table: str) -> bool:
         """Whether the table is one of those."""
-        return self.glob is None or fnmatchcase(table, self.glob)
+        return self.tables is None or table in self.tables
+
+
+def budgets_of(policy: PolicyFile) -> tuple[NightBudget, ...]:
+    """The budgets of a policy file: that of the night, and those of patterns."""
+    night = [] if policy.budget is None else [NightBudget("the night", policy.budget)]
+    return (*night, *(
+        NightBudget(f"pattern {each.glob}", each.budget, frozenset(
+            table.name for table in policy.tables if each.matches((table.name,), table.origin.file)
+        ))
+        for each in policy.patterns if each.budget is not None
+    ))  # fmt: skip
 
 
 @dataclass
@@ -90,7 +98,7 @@ def _placed(status: TableStatus, place: int, of: int, budgets: Sequence[_Left], 
     mine = [each for each in budgets if each.budget.holds(status.name)]
     why = f"place {place} of {of} by gain per cost, score {status.score or 0:.2f}"
     if status.nights_waited:
-        why += f", left out for {status.nights_waited} nights"
+        why += f", left out for {status.nights_waited} night{'s' if status.nights_waited > 1 else ''}"
     lacks = next((lack for each in mine if (lack := each.lacks(costs))), None)
     overdue = status.nights_waited >= wait > 0
     if lacks and not overdue:

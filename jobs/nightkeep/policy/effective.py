@@ -18,6 +18,7 @@ from nightkeep.errors import AddressError, PolicyError
 from nightkeep.model import Address, Operation
 from nightkeep.model.own_expectations import OwnRequest
 from nightkeep.policy.address import is_address, names_of, parse_address, same_place
+from nightkeep.policy.budget import Budget
 from nightkeep.policy.discover_entry import Discovery
 from nightkeep.policy.layers import BUILT_IN, Layer
 from nightkeep.policy.origin import Origin
@@ -33,7 +34,7 @@ _GRANTS: Final = frozenset({"sweep.mode", "sweep.outside", "expire.enabled"})
 class Pattern:
     """A layer for every name that `glob` matches (case counts; `*` also spans dots), or the `fault` that it has.
 
-    `only` is the file whose tables it is for; None for all tables.
+    `only` is the file whose tables it is for; None for all tables. `budget`: what these may cost together.
     """
 
     glob: str
@@ -41,6 +42,7 @@ class Pattern:
     origin: Origin
     only: str | None = None
     fault: str = ""
+    budget: Budget | None = None
 
     @property
     def specificity(self) -> tuple[int, int]:
@@ -137,6 +139,8 @@ class PolicyFile:
     unusable: tuple[UnusableTable, ...] = ()
     discoveries: tuple[Discovery, ...] = ()
     warnings: tuple[str, ...] = ()
+    budget: Budget | None = None
+    """What a night may cost."""
 
     def effective(self, table: str) -> EffectivePolicy:
         """The policy for a name of this file, or for an address relative to the working folder.

@@ -65,6 +65,7 @@ def load_usable(path: str | Path, *, text: str | None = None, environ: Mapping[s
         patterns=tuple(sorted(patterns, key=lambda pattern: pattern.specificity)),
         discoveries=tuple(place for place in places if isinstance(place, Discovery)),
         warnings=warnings,
+        budget=main.document.budget,
     )
     unknown = [place for place in places if isinstance(place, UnusableTable)]
     return policy.with_tables(tables, [*unusable, *unknown, *unreadable])
@@ -139,7 +140,7 @@ class _Reader:
             origin = Origin(f"pattern {entry.match}", source.file, source.line(("patterns", i)))
             try:
                 layer = layer_of(origin.layer, entry, ("patterns", i), source)
-                found.append(Pattern(entry.match, layer, origin, only))
+                found.append(Pattern(entry.match, layer, origin, only, budget=entry.budget))
             except PolicyError as error:
                 found.append(Pattern(entry.match, None, origin, only, str(error)))
         return found

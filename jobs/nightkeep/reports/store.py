@@ -117,6 +117,11 @@ def found_path(reports_dir: str | Path, prefix: str) -> Path:
     return Path(reports_dir) / _FOUND / f"{slug(prefix)}.json"
 
 
+def night_path(reports_dir: str | Path, prefix: str) -> Path:
+    """The file of the order of the night with this prefix, whether it exists or not."""
+    return Path(reports_dir) / _FOUND / f"{slug(prefix)}~night.json"
+
+
 def read_history(reports_dir: str | Path, table: str | None = None) -> History:
     """Every document, or those of one table, and the files that could not be read. Raises OSError if the reports folder
     itself cannot be listed."""

@@ -10,6 +10,7 @@ from nightkeep.errors import NightkeepError, UsageError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation
 from nightkeep.model.health import Health
+from nightkeep.model.night import NightPlace
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.reports import failure_outcome, read_history
@@ -41,6 +42,7 @@ class TableStatus:
     seconds: float = 0.0
     moved_bytes: int = 0
     held_back: str | None = None
+    night: NightPlace | None = None
 
     @property
     def nights_waited(self) -> int:
@@ -52,6 +54,7 @@ class TableStatus:
         return {
             "name": self.name, "table": self.table, "format": self.format, "score": self.score,
             "metrics": dict(self.metrics), "would": would, "why": self.why,
+            "night": None if self.night is None else self.night.to_json(),
         }  # fmt: skip
 
 

@@ -1,0 +1,29 @@
+"""A policy with budgets -> the order of a night, as a file that the night's jobs read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from nightkeep.groups.night_plan import budgets_of, night_order
+from nightkeep.groups.status_group import statuses
+from nightkeep.policy import PolicyFile
+from nightkeep.reports import night_path, replace_file
+
+
+def order_night(policy: PolicyFile, reports: str, prefix: str) -> PolicyFile:
+    """The policy with its tables in the order of the night, which is kept for the jobs of the run with this prefix.
+
+    Opens every table once, in child processes, without Spark. Without a budget it opens none, and changes nothing.
+    """
+    budgets = budgets_of(policy)
+    if not budgets:
+        return policy
+    places = night_order(
+        statuses([policy.of_table(each) for each in policy.tables], reports, now=datetime.now(UTC)), budgets
+    )
+    replace_file(night_path(reports, prefix), json.dumps([each.to_json() for each in places], indent=2) + "\n")
+    ranks = {each.table: each.place for each in places}
+    # Tables without work cost next to nothing, wherever they are.
+    return replace(policy, tables=tuple(sorted(policy.tables, key=lambda each: ranks.get(each.name, len(ranks) + 1))))
