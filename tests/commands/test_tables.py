@@ -74,6 +74,19 @@ def test_commands_know_discovered_tables_by_name(folder: Path, capsys: pytest.Ca
     assert unknown.status == 2 and "did you mean lake.clicks?" in unknown.err
 
 
+def test_history_and_release_look_for_no_table_that_has_documents(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said(capsys, "run", "lake.accounts", "--no-check").status == 0
+    shutil.rmtree(folder / "warehouse")
+    assert [each["table"] for each in said(capsys, "history", "lake.accounts", "--json").json] == ["lake.accounts"]
+    assert said(capsys, "release", "lake.accounts").out == "lake.accounts: no hold\n"
+    unknown = said(capsys, "history", "lake.clicks")
+    assert (
+        unknown.status == 2 and "lake.clicks: expected a name of" in unknown.err and "cannot be listed" in unknown.err
+    )
+
+
 @pytest.mark.slow
 def test_the_status_of_discovered_tables_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policy(folder, "version: 1\ndiscover:\n  - {delta: warehouse/delta}\n  - {delta: gone}\n")

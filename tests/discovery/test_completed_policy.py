@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from tests.discovery.warehouses import SAMPLES, delta_table, policy
+from tests.discovery.warehouses import DELTA, ICEBERG, PAIMON, SAMPLES, delta_table, place_samples, policy
 from tests.groups.test_run_group import Checking
 
 from nightkeep.commands.job import run_job
@@ -20,8 +20,8 @@ from nightkeep.discovery.found import FoundTable, Unlistable
 from nightkeep.errors import AddressError, CorruptMetadata, PolicyError
 from nightkeep.groups.run_group import run_group, sweep_group
 from nightkeep.groups.table_group import TableGroup
-from nightkeep.model import Outcome
-from nightkeep.policy import PolicyFile, groups
+from nightkeep.model import Operation, Outcome
+from nightkeep.policy import PolicyFile, groups, load
 from nightkeep.reports import load_history
 from nightkeep.spark.engine import Engine
 
@@ -189,3 +189,21 @@ def test_what_a_run_found_is_kept_for_its_jobs_and_not_for_ever(tmp_path: Path) 
 def test_a_place_that_left_the_policy_since_the_run_began_has_no_tables(tmp_path: Path) -> None:
     found = Found((FoundTable("a", "delta", "/d/a", "discover delta:removed"),))
     assert not completed(policy(tmp_path, WAREHOUSE), found).tables
+
+
+def test_the_nightly_policy_covers_every_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NIGHTKEEP_WAREHOUSE", str(place_samples(tmp_path, monkeypatch) / "warehouse"))
+    loaded = load(SAMPLES.parent / "dags/tables.yaml")
+    loaded = completed(loaded, find_tables(loaded.discoveries))
+    expected = [f"shop.{name}" for name in PAIMON] + [f"lake.{name}" for name in DELTA]
+    assert names(loaded) == ([*expected, *(f"stream.{name}" for name in ICEBERG)], [])
+    chosen = {table.name: loaded.of_table(table) for table in loaded.tables}
+    assert not any(each.uncovered for each in chosen.values())
+    assert {each.settings.sweep.mode for each in chosen.values()} == {"quarantine"}
+    assert chosen["shop.orders"].settings.operations is None
+    assert chosen["shop.orders"].operations == (Operation.UPGRADE, Operation.OPTIMIZE)
+    assert chosen["lake.clicks"].settings.operations == (Operation.OPTIMIZE,)
+    assert chosen["stream.orders"].settings.operations == (Operation.PERSIST_DELETES, Operation.OPTIMIZE)
+    clustering = chosen["lake.readings"].settings.clustering
+    assert clustering is not None and clustering.columns == ("device_id", "ts")
+    assert chosen["lake.readings"].operations == (Operation.OPTIMIZE,)

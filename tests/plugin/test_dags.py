@@ -10,8 +10,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.discovery.warehouses import place_samples
 from tests.support.airflow_home import ROOT, Airflow, DagRun, airflow_home, finished, with_database, without_jvm
 
+from nightkeep.discovery import completed, find_tables
 from nightkeep.policy import groups, load
 
 # What care says of each table, try by try, as `airflow_home` has it; three tables are a group.
@@ -166,10 +168,13 @@ def test_only_what_care_left_unchecked_is_checked(night: DagRun) -> None:
     ]  # fmt: skip
 
 
-def test_a_night_over_the_samples_is_one_session() -> None:
-    policy = load(ROOT / "dags/tables.yaml")
+def test_a_night_over_the_samples_is_one_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NIGHTKEEP_WAREHOUSE", str(place_samples(tmp_path, monkeypatch) / "warehouse"))
+    loaded = load(ROOT / "dags/tables.yaml")
+    policy = completed(loaded, find_tables(loaded.discoveries))
     formats = [{policy.effective(name).address.format for name in group} for group in groups(policy)]
-    assert formats == [{"paimon", "delta", "iceberg"}]
+    assert formats == [{"paimon", "delta", "iceberg"}] and len(policy.tables) == 17
+    assert not any(policy.of_table(table).uncovered for table in policy.tables)
 
 
 def test_the_page_has_every_table_and_its_settled_outcome(airflow: Airflow, night: DagRun) -> None:

@@ -809,25 +809,14 @@ def test_explain_says_columns_curve_and_options() -> None:
     )
 
 
-def test_the_nightly_policy_names_the_sample_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_nightly_policy_says_where_the_samples_are() -> None:
     loaded = load(ROOT / "dags/tables.yaml", environ={})
-    paimon = (
-        "orders", "customers", "positions", "stock", "events_input", "untouched", "ledger",
-        "baskets", "visits", "parcels", "prices", "events_raw",
-    )  # fmt: skip
-    delta = ("clicks", "readings", "accounts")
-    assert [(t.name, t.address.location) for t in loaded.tables] == [
-        *((f"shop.{name}", f"{ROOT}/.work/warehouse/paimon/shop.db/{name}") for name in paimon),
-        *((f"lake.{name}", f"{ROOT}/.work/warehouse/delta/shop.db/{name}") for name in delta),
-        *((f"stream.{name}", f"lake/shop.{name}") for name in ("orders", "customers")),
-    ]
-    assert loaded.effective("shop.orders").settings.operations is None
-    assert loaded.effective("shop.orders").operations == (Operation.UPGRADE, Operation.OPTIMIZE)
-    assert loaded.effective("lake.clicks").settings.operations == (Operation.OPTIMIZE,)
-    both = (Operation.PERSIST_DELETES, Operation.OPTIMIZE)
-    assert loaded.effective("stream.orders").settings.operations == both
+    warehouse = f"{ROOT}/.work/warehouse"
+    assert [(place.kind, place.location) for place in loaded.discoveries] == [
+        ("paimon", f"{warehouse}/paimon"), ("delta", f"{warehouse}/delta/shop.db"), ("iceberg", "lake"),
+    ]  # fmt: skip
     moved = load(ROOT / "dags/tables.yaml", environ={"NIGHTKEEP_WAREHOUSE": "/mnt/w"})
-    assert moved.tables[0].address.location == "/mnt/w/paimon/shop.db/orders"
+    assert moved.discoveries[0].location == "/mnt/w/paimon"
 
 
 def test_the_editor_schema_is_current_and_agrees_with_the_loader() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from nightkeep import reports as reporting
 from nightkeep.api.data_docs import build_data_docs, docs_pages
-from nightkeep.api.place import find_place
+from nightkeep.api.place import Place, find_place
 from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
-from nightkeep.reports import RunDocument, read_history, render_index, render_run, write_page
+from nightkeep.reports import RunDocument, document_folder, read_history, render_index, render_run, write_page
 from nightkeep.running.handled_operations import handled_operations
 
 
@@ -25,7 +25,7 @@ def history(
 ) -> RunHistory:
     """The documents of a table, or of all tables, oldest first."""
     place = find_place(policy, reports)
-    name = None if table is None else place.chosen(table).address.name
+    name = None if table is None else _reported_name(place, table)
     stored = read_history(place.reports, name)
     return RunHistory(stored.documents, stored.unreadable)
 
@@ -33,7 +33,7 @@ def history(
 def release(table: str, *, policy: str | Path | None = None, reports: str | Path | None = None) -> Release:
     """Release a table from the hold that a failed check put on it."""
     place = find_place(policy, reports)
-    name = place.chosen(table).address.name
+    name = _reported_name(place, table)
     return Release(name, reporting.release(place.reports, name))
 
 
@@ -60,6 +60,14 @@ def report(
         unreadable=stored.unreadable,
     )  # fmt: skip
     return Pages(write_page(folder, "index", index), tuple(pages.values()), stored.unreadable, docs)
+
+
+def _reported_name(place: Place, table: str) -> str:
+    """The table's name in reports. A table that has documents need not be there any more, nor be looked for."""
+    try:
+        return place.policy.effective(table).address.name
+    except UsageError:
+        return table if document_folder(place.reports, table).is_dir() else place.chosen(table).address.name
 
 
 def _run_name(document: RunDocument) -> str:

@@ -24,6 +24,7 @@ from nightkeep.reports.retention_section import AGES, leftovers
 from nightkeep.reports.store import (
     HistoryMark,
     Hold,
+    document_folder,
     document_path,
     found_path,
     held,
@@ -64,6 +65,7 @@ __all__ = [
     "UnitResult",
     "Unreadable",
     "Verification",
+    "document_folder",
     "document_path",
     "failure_outcome",
     "found_path",
