@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -85,6 +86,28 @@ def test_history_and_release_look_for_no_table_that_has_documents(
     assert (
         unknown.status == 2 and "lake.clicks: expected a name of" in unknown.err and "cannot be listed" in unknown.err
     )
+
+
+def test_history_keeps_its_thread_when_a_table_is_renamed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def ran(name: str) -> None:
+        assert said(capsys, "run", name, "--no-check", "--run-id", f"as-{name}").status == 0
+
+    ran("lake.accounts")
+    warehouse = folder / "warehouse/delta/shop.db"
+    (warehouse / "accounts").rename(warehouse / "members")
+    # Another table takes the old name.
+    shutil.copytree(SAMPLES / "delta/shop.db/accounts", warehouse / "other")
+    for commit in (warehouse / "other/_delta_log").glob("*.json"):
+        commit.write_text(re.sub(r'("metaData":\{"id":")[^"]*', r"\1another", commit.read_text()))
+    ran("lake.members")
+    ran("lake.other")
+    past = [(each["table"], each["run_id"]) for each in said(capsys, "history", "lake.members", "--json").json]
+    assert past == [("lake.accounts", "as-lake.accounts"), ("lake.members", "as-lake.members")]
+    (warehouse / "other").rename(warehouse / "accounts")
+    assert said(capsys, "run", "lake.accounts", "--no-check", "--run-id", "again").status == 0
+    past = [(each["table"], each["run_id"]) for each in said(capsys, "history", "lake.other", "--json").json]
+    assert past == [("lake.other", "as-lake.other"), ("lake.accounts", "again")]
+    assert len(said(capsys, "history", "lake.members", "--json").json) == 2
 
 
 @pytest.mark.slow

@@ -10,7 +10,15 @@ from nightkeep.api.data_docs import build_data_docs, docs_pages
 from nightkeep.api.place import Place, find_place
 from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
-from nightkeep.reports import RunDocument, document_folder, read_history, render_index, render_run, write_page
+from nightkeep.reports import (
+    RunDocument,
+    document_folder,
+    read_history,
+    read_thread,
+    render_index,
+    render_run,
+    write_page,
+)
 from nightkeep.running.handled_operations import handled_operations
 
 
@@ -23,10 +31,10 @@ def explain(table: str, *, policy: str | Path | None = None) -> Explanation:
 def history(
     table: str | None = None, *, policy: str | Path | None = None, reports: str | Path | None = None
 ) -> RunHistory:
-    """The documents of a table, or of all tables, oldest first."""
+    """The documents of a table, also under its earlier names, or of all tables, oldest first."""
     place = find_place(policy, reports)
     name = None if table is None else _reported_name(place, table)
-    stored = read_history(place.reports, name)
+    stored = read_history(place.reports) if name is None else read_thread(place.reports, name)
     return RunHistory(stored.documents, stored.unreadable)
 
 

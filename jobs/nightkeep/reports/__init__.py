@@ -17,7 +17,7 @@ from nightkeep.reports.document import (
 from nightkeep.reports.failure_outcomes import failure_outcome
 from nightkeep.reports.file_names import slug
 from nightkeep.reports.json_files import History, Unreadable, load_document, read_json
-from nightkeep.reports.last_run import LastRun, last_run
+from nightkeep.reports.last_run import LastRun, last_run, read_thread
 from nightkeep.reports.ledger import Measured, measured_of_format, measured_of_table
 from nightkeep.reports.pages import render_index, render_run
 from nightkeep.reports.retention_section import AGES, leftovers
@@ -85,6 +85,7 @@ __all__ = [
     "plans_text",
     "read_history",
     "read_json",
+    "read_thread",
     "release",
     "render_index",
     "render_run",

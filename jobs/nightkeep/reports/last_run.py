@@ -1,4 +1,4 @@
-"""A table's folder of documents -> how its last run ended. Only the documents of that run are read."""
+"""A table's folder of documents -> how its last run ended, and what was done under names that it had before."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
+from typing import Final
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Outcome
 from nightkeep.reports.document import RunDocument
-from nightkeep.reports.json_files import load_document
-from nightkeep.reports.store import document_folder
+from nightkeep.reports.json_files import History, load_document, read_folders
+from nightkeep.reports.store import document_folder, document_folders, read_history
+
+_LOOKED_AT: Final = 10
+"""How many of a name's newest documents are read for ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,26 @@ def last_run(reports_dir: str | Path, table: str) -> LastRun | None:
         return None
     worst = Outcome.worst(document.outcome for document in documents)
     return LastRun(documents[0].run_id, worst, max(document.finished_at for document in documents))
+
+
+def read_thread(reports_dir: str | Path, table: str) -> History:
+    """The documents of the table, oldest start first, with those of its earlier names: they have the same id.
+
+    Of every other name only the newest documents are read, to learn its ids.
+    """
+    own = read_history(reports_dir, table)
+    ids = {document.table_id for document in own.documents} - {None}
+    folder = document_folder(reports_dir, table)
+    others = [each for each in document_folders(Path(reports_dir)) if each != folder] if ids else []
+    earlier = read_folders([each for each in others if ids & _newest_ids(each)])
+    documents = [*own.documents, *(each for each in earlier.documents if each.table_id in ids)]
+    documents.sort(key=lambda each: each.started_at)
+    return History(tuple(documents), (*own.unreadable, *earlier.unreadable))
+
+
+def _newest_ids(folder: Path) -> set[str | None]:
+    """The ids in the newest documents: another table may have taken the name, and some runs open no table."""
+    return {each.table_id for each in islice(_newest_first(folder), _LOOKED_AT)}
 
 
 def _newest_first(folder: Path) -> Iterator[RunDocument]:

@@ -126,7 +126,7 @@ def read_history(reports_dir: str | Path, table: str | None = None) -> History:
     """Every document, or those of one table, and the files that could not be read. Raises OSError if the reports folder
     itself cannot be listed."""
     root = Path(reports_dir)
-    return read_folders([root / _folder(table)] if table is not None else _document_folders(root))
+    return read_folders([root / _folder(table)] if table is not None else document_folders(root))
 
 
 def load_history(reports_dir: str | Path, table: str | None = None) -> tuple[RunDocument, ...]:
@@ -251,7 +251,8 @@ def _folder(table: str) -> str:
     return f"~{ord(name[0]):02x}{name[1:]}" if name in (_HOLDS, _PAGES) else name
 
 
-def _document_folders(root: Path) -> list[Path]:
+def document_folders(root: Path) -> list[Path]:
+    """The folders of all tables. Raises OSError if the reports folder cannot be listed; it may be missing."""
     try:
         names = sorted(os.listdir(root))
     except FileNotFoundError:
