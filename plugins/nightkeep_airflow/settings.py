@@ -44,7 +44,7 @@ def from_environment(environ: Mapping[str, str], dags: Path) -> PluginSettings:
     deadline, cores = environ.get("NIGHTKEEP_DEADLINE_MINUTES"), environ.get("NIGHTKEEP_SPARK_CORES")
     return PluginSettings(
         policy=str(policy),
-        reports=str(Path(environ.get("NIGHTKEEP_REPORTS") or policy.parent / "reports").absolute()),
+        reports=_reports(environ.get("NIGHTKEEP_REPORTS") or str(policy.parent / "reports")),
         jobs=str(Path(environ.get("NIGHTKEEP_JOBS") or dags.parent / "jobs").absolute()),
         retry_delay=timedelta(seconds=float(environ.get("NIGHTKEEP_RETRY_DELAY_SECONDS") or 300)),
         deadlines=(timedelta(minutes=float(deadline)),) if deadline else (),
@@ -53,3 +53,8 @@ def from_environment(environ: Mapping[str, str], dags: Path) -> PluginSettings:
         start_within=minutes("START_WITHIN", 180),
         cores=int(cores) if cores else None,
     )
+
+
+def _reports(place: str) -> str:
+    """An address of a store stays one: the job refuses it by name, and does not make a folder that is called so."""
+    return place if "://" in place else str(Path(place).absolute())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from nightkeep.discovery import completed, find_tables, knowing
 from nightkeep.errors import UsageError
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, load_usable
+from nightkeep.reports import reports_folder
 from nightkeep.spark.engine import Engine
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def find_place(policy: str | Path | None, reports: str | Path | None) -> Place:
     file = find_policy(policy)
     loaded = load_usable(file) if file else load_usable("tables.yaml", text="version: 1")
     beside = (file.parent if file else Path.cwd()) / "reports"
-    return Place(loaded, str(reports or os.environ.get("NIGHTKEEP_REPORTS") or beside))
+    return Place(loaded, reports_folder(reports or os.environ.get("NIGHTKEEP_REPORTS") or beside))
 
 
 def start_engine(

@@ -24,6 +24,7 @@ from nightkeep.model import Operation
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import Overrides, load_usable
 from nightkeep.redaction import redacted, redacted_output
+from nightkeep.reports import reports_folder
 
 
 @redacted_output()
@@ -97,7 +98,7 @@ def _tables(arguments: argparse.Namespace, said: Overrides) -> TableGroup:
     loaded = load_usable(arguments.policy)
     policy = completed(loaded, kept_found(arguments.found)) if arguments.found else knowing(loaded, tables)
     return TableGroup(
-        policy, tables, arguments.run_id_prefix, arguments.reports, said, dry_run=arguments.dry_run,
+        policy, tables, arguments.run_id_prefix, reports_folder(arguments.reports), said, dry_run=arguments.dry_run,
         night=places_of(arguments.night), hand=_hand(arguments.result), died=tuple(arguments.died),
     )  # fmt: skip
 

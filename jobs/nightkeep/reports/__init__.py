@@ -15,7 +15,7 @@ from nightkeep.reports.document import (
     Verification,
 )
 from nightkeep.reports.failure_outcomes import failure_outcome
-from nightkeep.reports.file_names import slug
+from nightkeep.reports.file_names import reports_folder, slug
 from nightkeep.reports.json_files import History, Unreadable, load_document, read_json
 from nightkeep.reports.last_run import LastRun, last_run, read_thread
 from nightkeep.reports.ledger import Measured, measured_of_format, measured_of_table
@@ -90,6 +90,7 @@ __all__ = [
     "render_index",
     "render_run",
     "replace_file",
+    "reports_folder",
     "require_writable",
     "secure",
     "slug",
