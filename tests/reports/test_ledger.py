@@ -35,7 +35,7 @@ DONE = RunDocument(
     metrics=Metrics(files_before=9, files_after=7, bytes_before=900, bytes_after=800, seconds={"plan": 1, "check": 2}),
 )  # fmt: skip
 FOUND = Measured(
-    table="Shop.orders", operation=Operation.OPTIMIZE, run_id="monday", reads=300, new_files=1, new_bytes=250,
+    table="Shop.orders", operation=Operation.OPTIMIZE, run_id="monday", units=1, reads=300, new_files=1, new_bytes=250,
     more_files=-2, more_bytes=-50, files=-2, bytes=-100, seconds=3.0,
 )  # fmt: skip
 

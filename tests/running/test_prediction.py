@@ -29,7 +29,7 @@ def planned(operation: Operation, files_after: int = 1, written: int = 250) -> O
 def test_files_and_bytes_are_those_of_the_whole_table() -> None:
     found = predict(planned(Operation.OPTIMIZE), SIZES)
     assert (found.files, found.bytes, found.reads, found.writes) == (2, 5_250, 300, 250)
-    assert found.seconds == seconds_of(Operation.OPTIMIZE, reads=300, writes=250)
+    assert found.seconds == seconds_of(Operation.OPTIMIZE, units=1, reads=300, writes=250)
     assert found.to_json()["operation"] == "optimize"
 
 

@@ -31,7 +31,7 @@ _MOST_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A run with what its plan expected and what it came to. Figures are of all its units together.
+    """A run with what its plan expected and what it came to. Figures are of all its `units` together.
 
     `reads`, `new_files`, `new_bytes`, `more_files` and `more_bytes` are of model.Estimate. `files` and `bytes`: by what
     the data files of the table grew. `seconds`: of all stages; None as long as the version waits for its check.
@@ -40,6 +40,7 @@ class Measured:
     table: str
     operation: Operation
     run_id: str
+    units: int
     reads: int
     new_files: int
     new_bytes: int
@@ -109,6 +110,7 @@ def _sums(units: Sequence[PlanUnit]) -> dict[str, int] | None:
     if not (0 < len(units) == len(more) == len(size)):
         return None
     return {
+        "units": len(units),
         "reads": sum(each.read_bytes for each in estimates),
         "new_files": sum(each.files_after for each in estimates),
         "new_bytes": sum(each.written_bytes for each in estimates),

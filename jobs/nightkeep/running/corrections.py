@@ -73,7 +73,8 @@ def _of_bytes(run: Measured) -> float | None:
 def _of_seconds(run: Measured) -> float | None:
     if run.seconds is None:
         return None
-    return run.seconds / seconds_of(run.operation, reads=max(0, run.reads), writes=max(0, run.new_bytes))
+    units, reads, writes = (max(0, figure) for figure in (run.units, run.reads, run.new_bytes))
+    return run.seconds / seconds_of(run.operation, units=units, reads=reads, writes=writes)
 
 
 def _multiple(beyond: int, expected: int) -> float | None:

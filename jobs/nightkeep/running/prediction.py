@@ -57,7 +57,7 @@ def predict(planned: OpenPlan, sizes: FileSizes, corrections: Corrections = UNCO
         bytes=max(0, sum(sizes.bytes) + sum(each.more_bytes for each in estimates) + more_bytes),
         reads=reads,
         writes=max(0, writes + more_bytes),
-        seconds=corrections.seconds * seconds_of(planned.operation, reads=reads, writes=writes),
+        seconds=corrections.seconds * seconds_of(planned.operation, units=len(estimates), reads=reads, writes=writes),
         learned_from=corrections.learned_from,
     )
 
