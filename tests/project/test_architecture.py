@@ -76,7 +76,7 @@ STAGES = {"plan", "execute", "verify", "publish"}
 OUTSIDE = {
     "jobs": {"commands", "model"},
     "dags": {"model", "policy"},
-    "plugins": {"discovery", "errors", "model", "policy", "redaction", "reports", "spark"},
+    "plugins": {"api", "discovery", "errors", "model", "policy", "redaction", "reports", "spark"},
 }
 """What job scripts, DAGs and the plugin may import of the package."""
 

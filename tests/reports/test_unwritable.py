@@ -71,6 +71,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> Full:
 @pytest.fixture
 def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, MemoryEngine]:
     monkeypatch.setattr("nightkeep.policy.address.FORMATS", ("paimon", "delta", "iceberg", "memory"))
+    monkeypatch.setattr("nightkeep.groups.run_group.beside", lambda engine: engine)
     monkeypatch.setattr(Engine, "mapper", lambda engine: inline)
     monkeypatch.setattr(Engine, "exchange", lambda engine: inline_exchange)
     made = {name: MemoryEngine(f"{tmp_path}/{name}") for name in ("one", "two")}
