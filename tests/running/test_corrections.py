@@ -53,10 +53,15 @@ def test_the_median_of_the_last_ten_counts() -> None:
 
 
 def test_a_table_without_runs_learns_from_others_of_its_format() -> None:
-    found = correction([], lambda: [replace(RUN, bytes=75, seconds=None)])
-    assert (found.files, found.bytes, found.seconds) == (1, 1.5, 1)
-    assert found.learned_from == "1 run of tables of its format"
+    found = correction([], lambda: [replace(RUN, bytes=75, seconds=3 * EXPECTED)] * 5)
+    assert (found.files, found.bytes, found.seconds) == (1, 1.5, pytest.approx(3))
+    assert found.learned_from == "5 runs of tables of its format"
     assert correction([], list) == UNCORRECTED
+
+
+def test_a_few_other_tables_say_how_fast_the_machine_is_and_nothing_of_bytes() -> None:
+    found = correction([], lambda: [replace(RUN, files=9, bytes=75, seconds=3 * EXPECTED)] * 4)
+    assert (found.files, found.bytes, found.seconds) == (1, 1, pytest.approx(3))
 
 
 def test_seconds_come_from_others_where_no_run_of_the_table_was_checked() -> None:
