@@ -1,9 +1,11 @@
 """A catalog that does not answer, or denies access, is one sentence: the address, what came back, and what to set."""
 
+import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -13,7 +15,7 @@ from nightkeep.errors import AddressError, Unreachable
 from nightkeep.formats.iceberg.catalog import rest_catalog
 from nightkeep.formats.iceberg.catalog.catalog import parse_location
 from nightkeep.formats.iceberg.catalog.failures import reason
-from nightkeep.storage import LocalStorage
+from nightkeep.storage import LocalStorage, clients
 
 URI = "uri of shut in .pyiceberg.yaml, or PYICEBERG_CATALOG__SHUT__URI"
 
@@ -79,6 +81,39 @@ def test_a_catalog_that_is_down_is_told_once_per_table(uri: str, found: str, shu
     planned = str(nightkeep.plan("iceberg:shut/db.t"))
     assert "\n" not in planned and planned.startswith("iceberg:shut/db.t: persist-deletes, optimize failed")
     assert planned.endswith(said)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [nightkeep.plan, nightkeep.run, nightkeep.sweep, pytest.param(nightkeep.status, marks=pytest.mark.slow)],
+)
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        (
+            "iceberg:shut/db.t",
+            f"expected an answer of http://127.0.0.1:1, found connection refused; start it, or set {URI}",
+        ),
+        ("delta:s3://bucket/t", "no credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where"),
+    ],
+)
+def test_each_command_says_it_once(
+    command: Callable[..., object],
+    table: str,
+    told: str,
+    shut: Callable[[str], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shut("http://127.0.0.1:1")
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    # Nothing listens there: no credentials are asked of a cloud.
+    monkeypatch.setenv("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setattr(clients, "RETRIES", 0)
+    said = str(command(table, reports=tmp_path / "reports"))
+    assert said.count(told) == 1, said
+    assert "urllib3" not in said and "meta-data" not in said
 
 
 @pytest.mark.parametrize("token", [{}, TOKEN])
