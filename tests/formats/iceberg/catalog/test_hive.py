@@ -21,6 +21,7 @@ from tests.formats.iceberg.pyiceberg_tables import (
     upgrade,
 )
 
+import nightkeep
 from nightkeep.errors import AddressError, Unreachable
 from nightkeep.formats.iceberg.catalog import hive_pointers, metastore_connections
 from nightkeep.formats.iceberg.catalog.catalog import open_catalog
@@ -84,6 +85,19 @@ def test_a_table_is_cared_for(lake: str, tmp_path: Path, version: int) -> None:
     after = parameters()
     assert after["previous_metadata_location"] == before["metadata_location"] != after["metadata_location"]
     assert (after["numRows"], after["numFiles"], after["owner_of_it"]) == (str(len(shown)), "1", "team")
+
+
+def test_tables_claim_the_folders_of_their_metadata(lake: str, tmp_path: Path) -> None:
+    made(lake)
+    pointers = pointers_of(open_catalog(lake))
+    assert pointers is not None
+    assert [(claim.table, claim.metadata) for claim in pointers.claims()] == [
+        (("db", "events"), parameters()["metadata_location"])
+    ]
+    document = care_for(lake, tmp_path / "reports")
+    assert document.outcome is Outcome.UNCHANGED, document.reason
+    swept = nightkeep.sweep(f"iceberg:{lake}/{NAME}", reports=tmp_path / "reports")
+    assert "failed" not in str(swept), str(swept)
 
 
 def test_of_commits_at_once_one_wins(lake: str) -> None:
