@@ -202,8 +202,8 @@ def test_the_nightly_policy_covers_every_sample(tmp_path: Path, monkeypatch: pyt
     assert {each.settings.sweep.mode for each in chosen.values()} == {"quarantine"}
     assert chosen["shop.orders"].settings.operations is None
     assert chosen["shop.orders"].operations == (Operation.UPGRADE, Operation.OPTIMIZE)
-    assert chosen["lake.clicks"].settings.operations == (Operation.OPTIMIZE,)
-    assert chosen["stream.orders"].settings.operations == (Operation.PERSIST_DELETES, Operation.OPTIMIZE)
+    assert chosen["lake.clicks"].operations == (Operation.OPTIMIZE,)
+    assert chosen["stream.orders"].operations == (Operation.PERSIST_DELETES, Operation.OPTIMIZE)
     clustering = chosen["lake.readings"].settings.clustering
     assert clustering is not None and clustering.columns == ("device_id", "ts")
     assert chosen["lake.readings"].operations == (Operation.OPTIMIZE,)
