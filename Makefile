@@ -125,7 +125,7 @@ mutants: environment  ## changed lines of rewrites and commits that fast tests l
 bench-paimon: environment  ## upgrade and compaction against Paimon Java (BENCH="--engine partial-update", "--no-vectors")
 	PYTHONPATH=. $(BIN)/python benches/bench_paimon.py $(BENCH)
 
-bench-memory: environment  ## peak memory of a task on a Paimon bucket, and on one of ten times its size (BENCH="--rows 4")
+bench-memory: environment  ## peak memory of a task, and on ten times the rows, for the three formats (BENCH="'delta z-order' --rows 4")
 	PYTHONPATH=. ARROW_DEFAULT_MEMORY_POOL=system $(BIN)/python benches/bench_memory.py $(BENCH)
 
 bench-delta: environment  ## the Z-order against delta-spark and delta-rs, side by side

@@ -1,4 +1,6 @@
-"""Peak memory of one task on a bucket of a Paimon table with keys, at one size and at ten times that size.
+"""Peak memory of one task, at one size and at ten times that size.
+
+On a bucket of a Paimon table with keys, and on a unit of a Delta and of an Iceberg table.
 
 Run by `make bench-memory`. Every measurement is a process of its own, without Spark: the rewrite, and the gate at both
 levels. Fails if a peak is above `--task-memory` and the constant that docs/policy.md states.
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from benches import memory_of_plans
 
 from nightkeep.formats.paimon.data.write import PaimonFileWriter
 from nightkeep.formats.paimon.gate.gate import gate_of
@@ -150,7 +153,9 @@ def measure(case: Case) -> tuple[int, ...]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kinds", nargs="*", default=[*KINDS], help=", ".join(KINDS))
+    parser.add_argument(
+        "kinds", nargs="*", default=[*KINDS, *memory_of_plans.KINDS], help=", ".join((*KINDS, *memory_of_plans.KINDS))
+    )
     parser.add_argument("--rows", type=float, default=2, help="millions of rows on the top level at one size")
     parser.add_argument("--task-memory", default="512MB")
     parser.add_argument("--one-region", action="store_true", help="all keys have the same first column")
@@ -163,7 +168,10 @@ def main() -> None:
         for times in (1, 10):
             rows = int(arguments.rows * 1_000_000) * times
             with tempfile.TemporaryDirectory(prefix="nightkeep-bench-") as folder:
-                peaks = measure(Case(kind, rows, budget, arguments.one_region, folder))
+                if kind in KINDS:
+                    peaks = measure(Case(kind, rows, budget, arguments.one_region, folder))
+                else:
+                    peaks = memory_of_plans.peaks(memory_of_plans.PlannedCase(kind, rows, budget, folder))
             worst = max(worst, *peaks)
             print(f"  {kind:16} {times:3} x  {', '.join(f'{peak >> 20:6,}' for peak in peaks)}", flush=True)
     if worst > limit:
