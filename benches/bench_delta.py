@@ -234,7 +234,8 @@ def _costs(result: Result) -> None:
 def _limit(result: Result, made: Path) -> None:
     document = result.document
     if document is not None:
-        files = sorted(made.rglob("*.parquet"))
+        # delta-spark may have left a checkpoint in the log.
+        files = sorted(path for path in made.rglob("*.parquet") if "_delta_log" not in path.parts)
         columns = pq.read_schema(files[0]).names
         before, after = (plain_cost(some, columns=columns) for some in (files, _live(result)))
         cpu = dict(document.metrics.extra["cpu_seconds"])  # type: ignore[call-overload]
