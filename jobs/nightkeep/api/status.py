@@ -12,6 +12,7 @@ from nightkeep.groups.night_plan import budgets_of, night_order
 from nightkeep.groups.status_group import statuses
 from nightkeep.policy import PolicyFile
 from nightkeep.reports.bars import show_bytes
+from nightkeep.reports.text_table import aligned_lines
 from nightkeep.running.table_status import TableStatus
 
 _HEAD = ("table", "score", "files", "small", "bytes", "deleted", "delete files", "level-0 rows", "would", "why")
@@ -36,12 +37,7 @@ class Statuses:
         return [each.to_json() for each in self.tables]
 
     def __str__(self) -> str:
-        rows = [_HEAD, *map(_row, self.tables)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD) - 1)]
-        return "\n".join(
-            "  ".join([row[0].ljust(widths[0]), *_aligned(row[1:-2], widths[1:]), row[-2].ljust(widths[-1]), row[-1]])
-            for row in rows
-        )
+        return "\n".join(aligned_lines([_HEAD, *map(_row, self.tables)], numbers=range(1, len(_HEAD) - 2)))
 
 
 def status(
@@ -56,7 +52,8 @@ def status(
     policies = [place.chosen(table)] if table is not None else [whole.of_table(each) for each in whole.tables]
     told = list(statuses(policies, place.reports, now=datetime.now(UTC)))
     if table is None:
-        places = {each.table: each for each in night_order(told, budgets_of(whole))} if budgets_of(whole) else {}
+        budgets = budgets_of(whole)
+        places = {each.table: each for each in night_order(told, budgets)} if budgets else {}
         told = [replace(each, night=places.get(each.name)) for each in told]
         told += _unusable(whole)
     return Statuses(tuple(sorted(told, key=_urgency)))
@@ -90,7 +87,3 @@ def _row(each: TableStatus) -> tuple[str, ...]:
 
 def _count(value: float | None) -> str:
     return "-" if value is None else f"{value:,}"
-
-
-def _aligned(cells: tuple[str, ...], widths: list[int]) -> Iterator[str]:
-    return (cell.rjust(width) for cell, width in zip(cells, widths, strict=False))

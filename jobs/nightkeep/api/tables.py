@@ -15,6 +15,7 @@ from nightkeep.policy import Pattern, PolicyFile, TablePolicy, UnusableTable, fa
 from nightkeep.redaction import redact
 from nightkeep.reports import last_run
 from nightkeep.reports.card import render_card
+from nightkeep.reports.text_table import aligned_lines
 
 _HEAD = ("table", "covered by", "last outcome", "found in", "address")
 
@@ -62,9 +63,7 @@ class ListedPolicies:
         return [each.to_json() for each in self.tables]
 
     def __str__(self) -> str:
-        rows = [_HEAD, *map(_row, self.tables)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD) - 1)]
-        lines = ["  ".join([*(c.ljust(w) for c, w in zip(row, widths, strict=False)), row[-1]]) for row in rows]
+        lines = aligned_lines([_HEAD, *map(_row, self.tables)])
         uncovered = sum(not each.covered_by and each.refused is None for each in self.tables)
         refused = [f"{each.name}: refused: {redact(each.refused)}" for each in self.tables if each.refused is not None]
         count = f"{len(self.tables) - len(refused)} tables, {uncovered} of them only looked at, {len(refused)} refused"
