@@ -157,6 +157,10 @@ samples: environment  ## write samples/ again with Paimon Java, delta-spark and 
 	$(BIN)/python -m samples.make_delta_samples
 	$(BIN)/python -m samples.make_iceberg_samples
 
+policy-reference: environment  ## docs/policy-reference.md and dags/tables.schema.json, from the policy's model
+	@$(BIN)/python -m nightkeep.policy.reference > docs/policy-reference.md
+	@$(BIN)/python -c "import json, nightkeep.policy as p; print(json.dumps(p.json_schema(), indent=2))" > dags/tables.schema.json
+
 wheel: $(UV)  ## the package as a wheel, in dist/
 	$(UV) build -q --wheel --out-dir dist
 

@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 from tests.support.pages import PAGES, ROOT, anchors, blocks, links, matches, run_blocks, variables
 
-from nightkeep.policy import Settings
-
 COMMAND = Path(sys.executable).with_name("nightkeep")
 SLOW = "slow" in os.environ.get("NIGHTKEEP_DOCS", "")
 RUN = ("run", "slow") if SLOW else ("run",)
@@ -110,17 +108,6 @@ def test_every_command_is_listed() -> None:
     shown = subprocess.run([COMMAND, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
 
     assert listed == set(re.findall(r"^\W*(\w+)  +\S", shown.split("Commands")[1], re.MULTILINE))
-
-
-def test_every_setting_of_the_policy_is_listed() -> None:
-    listed = set(re.findall(r"^\| `([a-z_.]+)` \|", TEXTS["docs/policy.md"], re.MULTILINE))
-
-    settings = set[str]()
-    for name, field in Settings.model_fields.items():
-        keys = getattr(field.annotation, "model_fields", None)
-        settings |= {f"{name}.{key}" for key in keys} if keys else {name}
-
-    assert listed == settings
 
 
 @each_page

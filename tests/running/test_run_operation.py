@@ -30,7 +30,7 @@ from nightkeep.model import (
     VerifyLevel,
     run_token,
 )  # fmt: skip
-from nightkeep.policy import EffectivePolicy, Settings, Window
+from nightkeep.policy import EffectivePolicy, Settings, Window, Windows
 from nightkeep.protocol import OpenTable, OperationRules, Snapshot
 from nightkeep.reports import RunDocument, hold, release, store
 from nightkeep.running import run_operation as care_module
@@ -142,11 +142,13 @@ class TestNotNow:
     def test_outside_its_window(self, night: Night) -> None:
         later = datetime.now(UTC) + timedelta(hours=2)
         window = Window(later.time(), (later + timedelta(hours=1)).time(), "UTC")
-        document = night.care(window=window)
+        document = night.care(window=Windows(window))
         assert (document.outcome, document.reason) == (Outcome.SKIPPED, f"outside its window {window}")
-        planned = night.care(window=window, dry_run=True).plan
+        planned = night.care(window=Windows(window), dry_run=True).plan
         assert planned.units
         assert planned.notes[-1] == f"a run would be skipped now: outside its window {window}"
+        of_another = Windows(None, ((Operation.UPGRADE, window),))
+        assert night.care(window=of_another, dry_run=True).plan.notes == ()
 
     def test_nothing_is_opened(self, night: Night, opening: Opening) -> None:
         opening(lambda table: pytest.fail("opened"))

@@ -28,17 +28,17 @@ def document(table: EffectivePolicy) -> RunDocument:
 
 
 def test_a_table_without_hold_and_window_is_not_left(table: EffectivePolicy, tmp_path: Path) -> None:
-    assert skip_reason(table, str(tmp_path / "reports"), NOON) is None
+    assert skip_reason(table, Operation.OPTIMIZE, str(tmp_path / "reports"), NOON) is None
 
 
 def test_a_hold_says_whose_it_is_and_how_it_is_lifted(table: EffectivePolicy, tmp_path: Path) -> None:
     reports = str(tmp_path / "reports")
     hold(reports, table.address.name, document(table))
-    said = skip_reason(table, reports, NOON)
+    said = skip_reason(table, Operation.OPTIMIZE, reports, NOON)
     assert said is not None and said.startswith("on hold since run run/1: rows differ; nightkeep release ")
     assert said.endswith("lifts it") and f"'{table.address.name}'" in said
     release(reports, table.address.name)
-    assert skip_reason(table, reports, NOON) is None
+    assert skip_reason(table, Operation.OPTIMIZE, reports, NOON) is None
 
 
 def test_a_hold_that_cannot_be_read_holds(table: EffectivePolicy, tmp_path: Path) -> None:
@@ -46,12 +46,21 @@ def test_a_hold_that_cannot_be_read_holds(table: EffectivePolicy, tmp_path: Path
     hold(str(reports), table.address.name, document(table))
     (marker,) = (path for path in reports.rglob("*") if path.is_file())
     marker.write_text("{")
-    assert str(skip_reason(table, str(reports), NOON)).startswith("on hold, why cannot be read: ")
+    assert str(skip_reason(table, Operation.OPTIMIZE, str(reports), NOON)).startswith("on hold, why cannot be read: ")
 
 
 def test_outside_its_window_a_table_is_left(table: EffectivePolicy, tmp_path: Path) -> None:
     nightly = policy(tmp_path / "a table", window="22:00-06:00 UTC")
-    assert skip_reason(nightly, str(tmp_path / "reports"), NIGHT) is None
-    assert str(skip_reason(nightly, str(tmp_path / "reports"), NOON)).startswith("outside its window ")
+    assert skip_reason(nightly, Operation.OPTIMIZE, str(tmp_path / "reports"), NIGHT) is None
+    assert str(skip_reason(nightly, Operation.OPTIMIZE, str(tmp_path / "reports"), NOON)).startswith(
+        "outside its window "
+    )
     hold(str(tmp_path / "reports"), nightly.address.name, replace(document(nightly)))
-    assert str(skip_reason(nightly, str(tmp_path / "reports"), NOON)).startswith("on hold since ")
+    assert str(skip_reason(nightly, Operation.OPTIMIZE, str(tmp_path / "reports"), NOON)).startswith("on hold since ")
+
+
+def test_an_operation_may_have_a_window_of_its_own(tmp_path: Path) -> None:
+    mine, reports = policy(tmp_path / "a table", window={"sweep": "22:00-06:00 UTC"}), str(tmp_path / "reports")
+    assert skip_reason(mine, Operation.OPTIMIZE, reports, NOON) is None
+    assert skip_reason(mine, Operation.SWEEP, reports, NOON) == "outside its window 22:00-06:00 UTC"
+    assert skip_reason(mine, Operation.SWEEP, reports, NIGHT) is None

@@ -10,7 +10,7 @@ import pytest
 from samples.working_copy import copy_tables, variables
 
 from nightkeep.model import Operation, Outcome
-from nightkeep.policy import PolicyFile, load
+from nightkeep.policy import PolicyFile, Settings, load
 from nightkeep.reports import RunDocument, store
 from nightkeep.running.table_status import TableStatus, past_metrics, read_status
 
@@ -129,3 +129,14 @@ def test_what_keeps_a_run_from_starting_is_said(policy: PolicyFile) -> None:
     found = read_status(paused, str(Path(policy.file).parent / "reports"), now=NOW)
     assert found.why == "optimize: 43 files would become 5; a run would be skipped now: paused: a move"
     assert found.score is not None
+
+
+def test_an_operation_outside_its_window_gives_way_to_the_others(policy: PolicyFile) -> None:
+    chosen, reports = policy.effective("stream.orders"), str(Path(policy.file).parent / "reports")
+    of_day = {"persist-deletes": "10:00-16:00 UTC"}
+    windowed = type(chosen)(chosen.address, Settings(window=of_day), chosen.origins)
+    found, free = (read_status(each, reports, now=NOW) for each in (windowed, chosen))
+    assert found.would is not None and found.would.operation is Operation.OPTIMIZE
+    assert found.held_back is None and 0 < found.seconds < free.seconds
+    both = type(chosen)(chosen.address, Settings(window={**of_day, "optimize": "10:00-16:00 UTC"}), chosen.origins)
+    assert read_status(both, reports, now=NOW).held_back == "outside its window 10:00-16:00 UTC"

@@ -95,7 +95,7 @@ def test_a_run_that_would_end_outside_its_window_does_not_start(
     window: str, hour: int, seconds: float, fits: bool
 ) -> None:
     chosen = load("t.yaml", text=f"version: 1\ndefaults: {{window: '{window}'}}").effective("delta:/t")
-    why = too_long(chosen.settings.window, seconds, datetime(2026, 10, 25, hour, tzinfo=UTC))
+    why = too_long(chosen.window(Operation.OPTIMIZE), seconds, datetime(2026, 10, 25, hour, tzinfo=UTC))
     assert (why is None) is fits
     if why is not None:
         assert why.startswith(f"would end outside its window {window}: about {seconds:,} s to do, and ")

@@ -17,6 +17,7 @@ from nightkeep.policy.origin import Origin
 from nightkeep.policy.overrides import Overrides
 from nightkeep.policy.settings import Check, Expire, Preset, Settings, Sweep, depends_on_table, suited
 from nightkeep.policy.units import Window, format_duration, format_size, parse_duration, parse_size, parse_window
+from nightkeep.policy.windows import Windows
 
 __all__ = [
     "Check",
@@ -33,6 +34,7 @@ __all__ = [
     "TablePolicy",
     "UnusableTable",
     "Window",
+    "Windows",
     "depends_on_table",
     "explain_text",
     "faults_of",

@@ -11,6 +11,10 @@ from nightkeep.policy.discover_entry import DiscoverEntry
 from nightkeep.policy.setting_types import Text
 from nightkeep.policy.settings import Defaults, PatternEntry, TableEntry
 
+_PATTERNS = Field(default=(), description="Layers for tables whose names match; the most specific one wins.")
+_DISCOVER = Field(default=(), description="Where tables are looked for.")
+_TABLES = Field(default=(), description="Tables with layers of their own.")
+
 
 class TeamDocument(BaseModel):
     """A file that another one imports: its own tables, and patterns for them alone."""
@@ -18,9 +22,9 @@ class TeamDocument(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: Literal[1] = Field(default=1, description="Version of this file's format.")
-    patterns: tuple[PatternEntry, ...] = ()
-    discover: tuple[DiscoverEntry, ...] = ()
-    tables: tuple[TableEntry, ...] = ()
+    patterns: tuple[PatternEntry, ...] = _PATTERNS
+    discover: tuple[DiscoverEntry, ...] = _DISCOVER
+    tables: tuple[TableEntry, ...] = _TABLES
 
 
 class Document(BaseModel):
@@ -30,15 +34,15 @@ class Document(BaseModel):
 
     version: Literal[1] = Field(description="Version of this file's format.")
     budget: Budget | None = Field(default=None, description="What a night may cost. null: no limit.")
-    defaults: Defaults = Field(default_factory=Defaults)
+    defaults: Defaults = Field(default_factory=Defaults, description="The layer below all patterns and tables.")
     imports: tuple[Text, ...] = Field(
         default=(),
         description="Files of teams, relative to this one; globs may be used. Each has patterns for its own "
         "tables, tables, and discover.",
     )
-    patterns: tuple[PatternEntry, ...] = ()
-    discover: tuple[DiscoverEntry, ...] = Field(default=(), description="Where tables are looked for.")
-    tables: tuple[TableEntry, ...] = ()
+    patterns: tuple[PatternEntry, ...] = _PATTERNS
+    discover: tuple[DiscoverEntry, ...] = _DISCOVER
+    tables: tuple[TableEntry, ...] = _TABLES
 
 
 def json_schema() -> dict[str, object]:

@@ -23,7 +23,7 @@ from nightkeep.policy.discover_entry import Discovery
 from nightkeep.policy.layers import BUILT_IN, Layer
 from nightkeep.policy.origin import Origin
 from nightkeep.policy.settings import PRESETS, Preset, Settings, floor_ms, suited
-from nightkeep.policy.units import format_duration
+from nightkeep.policy.units import Window, format_duration
 from nightkeep.policy.when import Condition
 
 _GRANTS: Final = frozenset({"sweep.mode", "sweep.outside", "expire.enabled"})
@@ -108,6 +108,10 @@ class EffectivePolicy:
     def condition(self, operation: Operation) -> Condition | None:
         """On which health of the table a night does this operation; None for on any."""
         return None if self.settings.when is None else self.settings.when.of(operation)
+
+    def window(self, operation: Operation) -> Window | None:
+        """When a run of this operation may start; None for at any time."""
+        return None if self.settings.window is None else self.settings.window.of(operation)
 
     def own_request(self, commits: Sequence[tuple[int, int | None]]) -> OwnRequest | None:
         """What to ask of versions with their parents; None if the policy expects nothing."""

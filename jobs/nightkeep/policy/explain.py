@@ -33,7 +33,9 @@ class Setting:
 def settings_of(policy: EffectivePolicy) -> tuple[Setting, ...]:
     """Every setting in force. `place` is file and line, or empty."""
     return tuple(
-        Setting(key, _shown(key, value), "" if origin.file is None else f"{origin.file}:{origin.line}", origin.layer)
+        Setting(
+            key, shown_value(key, value), "" if origin.file is None else f"{origin.file}:{origin.line}", origin.layer
+        )
         for key, value in flat(policy.settings).items()
         for origin in (policy.origins[key],)
     )
@@ -48,7 +50,8 @@ def explain_text(policy: EffectivePolicy) -> str:
     return "\n".join([f"{policy.address.name}  {policy.address}", "", *lines])
 
 
-def _shown(key: str, value: object) -> str:
+def shown_value(key: str, value: object) -> str:
+    """A setting's value as people read it."""
     match value:
         case None:
             return "-"

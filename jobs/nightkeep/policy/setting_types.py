@@ -15,14 +15,12 @@ from nightkeep.policy.own_expectations import EXPECTATIONS_SCHEMA, SuiteFile, pa
 from nightkeep.policy.units import (
     DURATION_PATTERN,
     SIZE_PATTERN,
-    WINDOW_PATTERN,
-    Window,
     format_duration,
     parse_duration,
     parse_size,
-    parse_window,
 )
 from nightkeep.policy.when import WHEN_SCHEMA, When, parse_when
+from nightkeep.policy.windows import WINDOWS_SCHEMA, Windows, parse_windows
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -51,9 +49,9 @@ Duration = Annotated[
 ]
 Age = Annotated[Duration, AfterValidator(_a_day_or_longer)]
 Hours = Annotated[
-    Window,
-    BeforeValidator(parse_window),
-    WithJsonSchema({"type": "string", "pattern": WINDOW_PATTERN}),
+    Windows,
+    BeforeValidator(parse_windows),
+    WithJsonSchema(WINDOWS_SCHEMA),
 ]
 ClusterBy = Annotated[
     Clustering,

@@ -143,7 +143,8 @@ class Settings(_Block):
     pause: Text | None = Field(default=None, description="Why the table is left alone for now. null: it is not paused.")
     window: Hours | None = Field(
         default=None,
-        description="When a run may start: HH:MM-HH:MM and an IANA time zone. null: at any time.",
+        description="When a run may start: HH:MM-HH:MM and an IANA time zone, or a mapping of operations to such "
+        "windows; one that would end later does not start. null: at any time.",
     )
     when: Conditions | None = Field(
         default=None,

@@ -32,7 +32,18 @@ _NIGHTLY: Final = (Operation.UPGRADE, Operation.PERSIST_DELETES, Operation.OPTIM
 _EXPECTED: Final = 'a comparison such as "small_files > 20", or a list of them below any or all'
 
 WHEN_SCHEMA: Final[dict[str, object]] = {
-    "anyOf": [{"type": "string"}, {"type": "object", "minProperties": 1}],
+    "anyOf": [
+        {"type": "string"},
+        {
+            "type": "object",
+            "properties": {
+                **{joint: {"type": "array", "minItems": 1, "maxItems": _MOST_PARTS} for joint in ("any", "all")},
+                **{each.value: {"type": ["string", "object"]} for each in _NIGHTLY},
+            },
+            "minProperties": 1,
+            "additionalProperties": False,
+        },
+    ],
 }
 
 Metrics = Mapping[str, int | float | None]

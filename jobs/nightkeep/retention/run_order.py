@@ -74,7 +74,7 @@ def _waiting(policy: EffectivePolicy, order: RetentionOrder, log: Log) -> str | 
     alone = left_alone(policy, looks=False)
     if alone is not None or order.mode_for(policy) is SweepMode.DRY_RUN:
         return alone
-    return skip_reason(policy, order.reports, log.started)
+    return skip_reason(policy, order.operation, order.reports, log.started)
 
 
 def _work(log: Log, engine: Engine) -> RunDocument:

@@ -114,7 +114,7 @@ def published_earlier(policy: EffectivePolicy, order: RunOrder) -> RunDocument |
 
 def _care(log: RunLog, reader: Reader, workers: Callable[[], _Workers]) -> RunDocument:
     order, run = log.order, run_of(log.order)
-    waiting = skip_reason(log.policy, order.reports, log.started) or order.left_out
+    waiting = skip_reason(log.policy, order.operation, order.reports, log.started) or order.left_out
     reading = reader(log.policy, order, run, plans=order.dry_run or not waiting)
     require_same(order, log.policy.address.name, published=bool(reading.published))
     if reading.published:

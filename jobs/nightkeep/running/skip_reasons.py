@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata
+from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import held
 
@@ -21,9 +22,9 @@ def left_alone(policy: EffectivePolicy, *, looks: bool) -> str | None:
     return UNCOVERED if policy.uncovered and not looks else None
 
 
-def skip_reason(policy: EffectivePolicy, reports: str, now: datetime) -> str | None:
+def skip_reason(policy: EffectivePolicy, operation: Operation, reports: str, now: datetime) -> str | None:
     """Why the policy, or that there is none, or a hold says to leave the table alone, or None."""
-    settings, name = policy.settings, policy.address.name
+    window, name = policy.window(operation), policy.address.name
     if policy.uncovered:
         return UNCOVERED
     try:
@@ -33,6 +34,4 @@ def skip_reason(policy: EffectivePolicy, reports: str, now: datetime) -> str | N
         return f"on hold, why cannot be read: {failure}; nightkeep release {shlex.quote(name)} lifts it"
     if hold is not None:
         return f"on hold since run {hold.run_id}: {hold.reason}; nightkeep release {shlex.quote(name)} lifts it"
-    if settings.window is not None and not settings.window.contains(now):
-        return f"outside its window {settings.window}"
-    return None
+    return None if window is None or window.contains(now) else f"outside its window {window}"

@@ -12,6 +12,7 @@ from nightkeep.model import Operation
 from nightkeep.model.health import Health
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import EffectivePolicy
+from nightkeep.policy.when import Metrics
 from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.reports import failure_outcome, read_history
 from nightkeep.running.past_metrics import past_metrics
@@ -19,7 +20,7 @@ from nightkeep.running.planned_work import request_of, run_of
 from nightkeep.running.planning import predicted_of
 from nightkeep.running.prediction import Prediction, score, shown
 from nightkeep.running.run_log import RunOrder
-from nightkeep.running.skip_reasons import skip_reason
+from nightkeep.running.skip_reasons import left_alone, skip_reason
 from nightkeep.running.unmet_conditions import owner_holds_back, too_long, unmet_by
 from nightkeep.stages.plan import plan
 
@@ -29,8 +30,8 @@ class TableStatus:
     """How one table is. `score`: what care would save readers for what it costs, higher is more urgent; None if there
     is nothing to do, or if the table cannot be told: then `why` says so. `metrics`: facts by name, None where the
     format has no such thing. `would`: the operation that is worth most. `seconds` and `moved_bytes`: what all
-    operations of its night would take, and read and write. `held_back`: why a run would be skipped now, whatever it
-    costs."""
+    operations of its night would take, and read and write; those that wait count only if all do. `held_back`: why a run
+    would be skipped now, whatever it costs."""
 
     name: str
     table: str
@@ -81,21 +82,37 @@ def _status(policy: EffectivePolicy, reports: str, table: OpenTable, now: dateti
     health = _health(policy, table, base)
     metrics = {} if health is None else shown(health.metrics)
     ranked, refused = _ranked(policy, reports, table, base, health)
-    pause = policy.settings.pause
-    waiting = skip_reason(policy, reports, now) if pause is None else f"paused: {pause}"
-    waiting = owner_holds_back(policy, table, base, now) or waiting
-    best = max(ranked, key=lambda each: each[0], default=None)
-    if waiting is None and best is not None:
-        unmet = unmet_by(policy, best[1].operation, {**metrics, **past})
-        waiting = unmet or too_long(policy.settings.window, sum(each.seconds for _, each in ranked), now)
+    alone = owner_holds_back(policy, table, base, now) or left_alone(policy, looks=True)
+    waiting = _waiting(policy, reports, ranked, {**metrics, **past}, now, alone=alone)
+    due = [each for each, reason in zip(ranked, waiting, strict=True) if reason is None]
+    best = max(due or ranked, key=lambda each: each[0], default=None)
+    if best is None:
+        held_back = alone or skip_reason(policy, policy.operations[0], reports, now)
+    else:
+        held_back = None if due else waiting[ranked.index(best)]
     why = _why(base, best, refused)
     return TableStatus(
         name=address.name, table=str(address), format=address.format,
-        why=why if waiting is None else f"{why}; a run would be skipped now: {waiting}",
+        why=why if held_back is None else f"{why}; a run would be skipped now: {held_back}",
         score=None if best is None else best[0], metrics={**metrics, **past},
-        would=None if best is None else best[1], held_back=waiting,
-        seconds=sum(each.seconds for _, each in ranked), moved_bytes=sum(e.reads + e.writes for _, e in ranked),
+        would=None if best is None else best[1], held_back=held_back,
+        seconds=sum(each.seconds for _, each in due or ranked),
+        moved_bytes=sum(each.reads + each.writes for _, each in due or ranked),
     )  # fmt: skip
+
+
+def _waiting(
+    policy: EffectivePolicy, reports: str, ranked: Sequence[tuple[float, Prediction]], metrics: Metrics, now: datetime,
+    *, alone: str | None,
+) -> list[str | None]:  # fmt: skip
+    """Why each operation would be skipped now; None where it would not. One follows on the other."""
+    reasons, seconds = list[str | None](), 0.0
+    for _, would in ranked:
+        operation, window = would.operation, policy.window(would.operation)
+        reason = alone or skip_reason(policy, operation, reports, now) or unmet_by(policy, operation, metrics)
+        reasons.append(reason or too_long(window, seconds + would.seconds, now))
+        seconds += would.seconds if reasons[-1] is None else 0.0
+    return reasons
 
 
 def _health(policy: EffectivePolicy, table: OpenTable, base: Snapshot) -> Health | None:

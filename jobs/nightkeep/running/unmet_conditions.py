@@ -28,8 +28,9 @@ def held_back(
     if predicted is None:
         return None
     unmet = owner.left_alone(now) or _unmet(policy, order, table, base, request)
-    late = too_long(policy.settings.window, predicted.seconds, now) or too_long(owner.window, predicted.seconds, now)
-    return unmet or late
+    windows = (policy.window(order.operation), owner.window)
+    late = (too_long(window, predicted.seconds, now) for window in windows)
+    return unmet or next(filter(None, late), None)
 
 
 def owner_holds_back(policy: EffectivePolicy, table: OpenTable, base: Snapshot, now: datetime) -> str | None:
