@@ -18,6 +18,7 @@ from tests.drivers.iceberg_tables import Warehouse
 from tests.drivers.memory_engine import MemoryEngine
 from tests.formats.delta.hand_made import HandMade
 from tests.formats.iceberg import runs
+from tests.support.proofs import unit_faults
 from tests.support.unlucky_tables import (
     counting_reads,
     faulty,
@@ -269,7 +270,7 @@ class FormatContract:
         for before, after in pairs(base, staged, candidate.units):
             truth = total(world.table, [before], View.MERGED)
             assert total(world.table, [after], View.RAW) == truth == total(world.table, [after], View.MERGED)
-            assert not world.table.gate.unit_faults(before, after)
+            assert not unit_faults(world.table.gate, before, after)
         assert not world.table.gate.faults(base, staged, candidate.units)
 
     def test_a_change_outside_the_touched_units_is_a_fault(self, world: World) -> None:
@@ -656,7 +657,7 @@ class TestMemory(FormatContract):
     ) -> None:
         unit = world.table.snapshot().units[0]
         broken = replace(unit, files=(replace(unit.files[0], **change),))  # type: ignore[arg-type]
-        assert fault in "; ".join(world.table.gate.unit_faults(unit, broken))
+        assert fault in "; ".join(unit_faults(world.table.gate, unit, broken))
 
     def test_a_table_that_this_process_does_not_have_is_no_address(self) -> None:
         with pytest.raises(AddressError, match="expected a table of this process"):

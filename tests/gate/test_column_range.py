@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightkeep.gate.column_range import ColumnRange, field_id, leaf_values
+from nightkeep.gate.column_range import ColumnRange, field_id, leaf_values, watched
 from nightkeep.gate.listing import listing_faults
 from nightkeep.gate.untouched import stray_changes
 from nightkeep.model import UnitKey
@@ -35,6 +35,13 @@ def test_a_range_of_chunks_is_that_of_all_values(chunks: list[list[float | None]
 def test_nulls_are_counted_of_a_type_without_an_order() -> None:
     values = pa.chunked_array([pa.array([[1], None], pa.list_(pa.int8()))])
     assert ColumnRange().with_nulls(values).with_nulls(values) == ColumnRange(nulls=2)
+
+
+def test_pieces_are_added_to_ranges_as_they_come() -> None:
+    pieces = [(0, pa.table({"a": [3, None], "b": ["x", "y"]})), (2, pa.table({"a": [1], "b": ["z"]}))]
+    seen = {("a",): ColumnRange()}
+    assert list(watched(pieces, seen)) == pieces
+    assert (seen["a",].nulls, str(seen["a",].least), str(seen["a",].greatest)) == (1, "1", "3")
 
 
 def test_a_leaf_below_a_null_struct_is_null() -> None:

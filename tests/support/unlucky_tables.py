@@ -11,7 +11,7 @@ import pyarrow as pa
 from nightkeep.formats.memory.metadata.snapshot import from_ipc, to_ipc
 from nightkeep.formats.memory.metadata.versions import store_of
 from nightkeep.model import Candidate, Rewrite, Run, UnitKey
-from nightkeep.protocol import OpenTable, Positions, SomeTask
+from nightkeep.protocol import OpenTable, Positions, Show, SomeTask
 
 
 def committing(table: OpenTable, commit: Callable[[Candidate], bool]) -> OpenTable:
@@ -76,8 +76,9 @@ def faulty(table: OpenTable) -> OpenTable:
 def faulty_unit(table: OpenTable, key: UnitKey) -> OpenTable:
     """One unit's files break a promise."""
 
-    def unit_faults(base: Any, candidate: Any) -> tuple[str, ...]:
-        return ("keys do not ascend",) if base.key == key else ()
+    def unit_faults(base: Any, candidate: Any, positions: Positions, show: Show) -> tuple[str, ...]:
+        found = table.gate.unit_faults(base, candidate, positions, show)
+        return ("keys do not ascend",) if base.key == key else found
 
     return replace(table, gate=replace(table.gate, unit_faults=unit_faults))
 
@@ -90,7 +91,11 @@ def counting_reads(table: OpenTable) -> tuple[OpenTable, list[int]]:
         asked.append(sum(map(len, positions.values())))
         return table.gate.rows(unit, positions)
 
-    return replace(table, gate=replace(table.gate, rows=rows)), asked
+    def unit_faults(base: Any, candidate: Any, positions: Positions, show: Show) -> tuple[str, ...]:
+        asked.append(sum(map(len, positions.values())))
+        return table.gate.unit_faults(base, candidate, positions, show)
+
+    return replace(table, gate=replace(table.gate, rows=rows, unit_faults=unit_faults)), asked
 
 
 def lossy(table: OpenTable, key: UnitKey | None = None) -> OpenTable:

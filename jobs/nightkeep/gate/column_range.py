@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,8 +11,6 @@ import pyarrow.compute as pc
 
 from nightkeep.model.arrow_types import Array, ArrowField, ChunkedArray, Scalar
 
-BATCH_ROWS: Final = 65_536
-"""Rows per batch of a data file under audit. One batch is in memory at a time."""
 _FIELD_ID: Final = b"PARQUET:field_id"
 
 
@@ -36,6 +34,21 @@ class ColumnRange:
 
     def _ends(self, kind: pa.DataType) -> list[Array]:
         return [pa.array([end], kind) for end in (self.least, self.greatest) if end is not None]
+
+
+Path = tuple[str, ...]
+"""A column, or a field within structs."""
+Add = Callable[[ColumnRange, ChunkedArray], ColumnRange]
+
+
+def watched(
+    pieces: Iterable[tuple[int, pa.Table]], seen: dict[Path, ColumnRange], add: Add = ColumnRange.with_chunk
+) -> Iterator[tuple[int, pa.Table]]:
+    """The pieces of a file as they come; each is added to the ranges of the columns in `seen`."""
+    for start, piece in pieces:
+        for path, held in seen.items():
+            seen[path] = add(held, leaf_values(piece, path))
+        yield start, piece
 
 
 def leaf_values(batch: pa.Table, path: Sequence[str]) -> ChunkedArray:

@@ -2,7 +2,7 @@
 
 from nightkeep.protocol.bound import Bound
 from nightkeep.protocol.commits import Commits
-from nightkeep.protocol.gate import Gate, Positions
+from nightkeep.protocol.gate import Gate, Positions, Show
 from nightkeep.protocol.history import Seen, Undone, Watch
 from nightkeep.protocol.layout import LayoutReading, TableLayout
 from nightkeep.protocol.row_changes import RowChanges
@@ -25,6 +25,7 @@ __all__ = [
     "RowChanges",
     "S",
     "Seen",
+    "Show",
     "Snapshot",
     "SomeEdit",
     "SomeTask",

@@ -14,6 +14,8 @@ from nightkeep.protocol.work import S, T, U
 
 Positions = Mapping[str, BitMap64]
 """Row ordinals (0-based, physical) by data file name."""
+Show = Callable[[pa.RecordBatch], None]
+"""Gets rows as they are decoded."""
 
 
 def no_rows(unit: object, view: View) -> Iterator[pa.RecordBatch]:
@@ -65,9 +67,10 @@ class Gate(Generic[S, U]):
 
     Files that both sides share are in the same pair. Each row of a side is in exactly one part. A unit that must be
     read as a whole is the only pair."""
-    unit_faults: Callable[[U, U], tuple[str, ...]]
+    unit_faults: Callable[[U, U, Positions, Show], tuple[str, ...]]
     """Faults in the files of the second unit, the candidate's: statistics, ranges, levels, vectors. Reads the staged
-    bytes."""
+    bytes, and shows the candidate's rows at these positions, as `rows` returns them: so that a new file need be decoded
+    only once."""
     faults: Callable[[S, S, Sequence[UnitKey]], tuple[str, ...]]
     """Faults of the second version as a whole, whose parent is the first: counts that disagree, and changes outside of
     the touched units."""

@@ -7,7 +7,7 @@ both share, with the reason: the hash of rows, bitmaps, and the parser of condit
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import chain
 from operator import add
@@ -166,13 +166,25 @@ def prove(
         common = _intersection(truth, shown)
         counts_only = level is VerifyLevel.TOUCHED and not change
         kept = _counted(common) if counts_only else _kept(gate, base, gate.rows(candidate, common), change)
-        added = _total(_seen(gate, candidate, _without(shown, common), view))
-        faults = (*gate.unit_faults(base, candidate), *_untold(gate, base, candidate))
+        new = _Sum(_total(gate.merged(candidate, view)))
+        of_files = gate.unit_faults(base, candidate, _without(shown, common), new.add)
+        faults = (*of_files, *_untold(gate, base, candidate))
     except EvidenceError as damage:
         # The base is readable, so the damage is in our own candidate.
-        common, kept, added, faults = {}, (Fingerprint(), Fingerprint()), Fingerprint(), (str(damage),)
-    moved = _total(_changed(gate, base, _seen(gate, base, _without(truth, common), View.MERGED), change))
-    return UnitProof(base.key, kept[0] + moved, kept[1] + added, faults, meter.cost())
+        common, kept, new, faults = {}, (Fingerprint(), Fingerprint()), _Sum(), (str(damage),)
+    old = chain(gate.rows(base, _without(truth, common)), gate.merged(base, View.MERGED))
+    moved = _total(_changed(gate, base, old, change))
+    return UnitProof(base.key, kept[0] + moved, kept[1] + new.total, faults, meter.cost())
+
+
+@dataclass(slots=True)
+class _Sum:
+    """The fingerprint of the rows that were added."""
+
+    total: Fingerprint = field(default_factory=Fingerprint)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.total += fingerprint(batch)
 
 
 def _counted(common: Positions) -> tuple[Fingerprint, Fingerprint]:
@@ -197,11 +209,6 @@ def _untold(gate: Gate[S, U], base: U, candidate: U) -> Iterator[str]:
     expected, found = _total(gate.changes(base, candidate)), _total(gate.changelog(candidate))
     if expected != found:
         yield f"changes for streaming readers differ: expected {expected}, found {found}"
-
-
-def _seen(gate: Gate[S, U], unit: U, positions: Positions, view: View) -> Iterator[pa.RecordBatch]:
-    """The stored rows at these positions, and all rows that are merged of several."""
-    return chain(gate.rows(unit, positions), gate.merged(unit, view))
 
 
 def _changed(

@@ -11,6 +11,7 @@ from tests.drivers.iceberg_java import IcebergJava
 from tests.drivers.iceberg_tables import Table, Warehouse
 from tests.formats.iceberg.laid_anew import laid_anew
 from tests.formats.iceberg.runs import DAYS, Kept, changed, configured, opened
+from tests.support.proofs import unit_faults
 
 from nightkeep.formats.iceberg.format import IcebergTable
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
@@ -49,7 +50,7 @@ class Lake:
         staged = table.staged(candidate)
         faults = table.gate.faults(head, staged, candidate.units)
         for unit in (head.by_key[key] for key in candidate.units):
-            faults += table.gate.unit_faults(unit, staged.by_key[unit.key])
+            faults += unit_faults(table.gate, unit, staged.by_key[unit.key])
         assert not faults
         assert table.commits.commit(candidate)
         return candidate

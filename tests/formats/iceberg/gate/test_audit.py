@@ -10,10 +10,12 @@ from tests.drivers.iceberg_java import IcebergJava
 from tests.formats.iceberg.laid_anew import a_run
 from tests.formats.iceberg.lake import Lake, kept_table
 from tests.formats.iceberg.runs import DAYS, Kept
+from tests.support.proofs import NO_ROWS, in_batches, unit_faults
 from tests.support.table_storage import storage_of
 
+from nightkeep.formats.iceberg.data.columns import IcebergFileReader
 from nightkeep.formats.iceberg.deletes.position_deletes import write_positions
-from nightkeep.formats.iceberg.gate import file_audit, manifest_audit
+from nightkeep.formats.iceberg.gate import manifest_audit
 from nightkeep.formats.iceberg.gate.file_audit import file_faults
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, Entry, Status
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
@@ -80,12 +82,14 @@ def test_data_files_of_java_are_what_their_manifests_say(
     lake: Lake, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But for row ids, which files of new rows inherit."""
-    monkeypatch.setattr(file_audit, "BATCH_ROWS", rows)
+    in_batches(monkeypatch, IcebergFileReader, rows)
     judged = 0
     for unit in lake.ours.snapshot().units:
         for file in unit.files:
             found = [
-                fault for fault in file_faults(storage_of(lake.ours), unit, file) if "no ids of its rows" not in fault
+                fault
+                for fault in file_faults(storage_of(lake.ours), unit, file, **NO_ROWS)
+                if "no ids of its rows" not in fault
             ]
             assert not found
             judged += 1
@@ -292,10 +296,10 @@ def test_what_new_manifests_say_of_files_that_were_there(
 # Bytes of a unit
 
 
-def unit_faults(made: Staged, change: Callable[[IcebergUnit], IcebergUnit]) -> str:
+def faults_of_unit(made: Staged, change: Callable[[IcebergUnit], IcebergUnit]) -> str:
     base, unit = (side.by_key[FIRST] for side in (made.parent, made.snapshot))
-    assert not made.lake.ours.gate.unit_faults(base, unit)
-    return "; ".join(made.lake.ours.gate.unit_faults(base, change(unit)))
+    assert not unit_faults(made.lake.ours.gate, base, unit)
+    return "; ".join(unit_faults(made.lake.ours.gate, base, change(unit)))
 
 
 def of_first(change: Callable[[ContentFile], ContentFile]) -> Callable[[IcebergUnit], IcebergUnit]:
@@ -325,7 +329,7 @@ FILES: dict[str, tuple[Callable[[ContentFile], ContentFile], str]] = {
 @pytest.mark.parametrize("name", FILES)
 def test_what_a_manifest_says_of_a_new_data_file(rewritten: Staged, name: str) -> None:
     change, fault = FILES[name]
-    assert fault in unit_faults(rewritten, of_first(change))
+    assert fault in faults_of_unit(rewritten, of_first(change))
 
 
 def test_positions_of_a_new_delete_file(converted: Staged) -> None:
@@ -340,10 +344,10 @@ def test_positions_of_a_new_delete_file(converted: Staged) -> None:
         return lambda unit: replace(unit, positional=(found, *unit.positional[1:]))
 
     wrong = replace(delete, referenced=other.path)
-    assert f"expected of {other.path} alone" in unit_faults(converted, instead(wrong))
+    assert f"expected of {other.path} alone" in faults_of_unit(converted, instead(wrong))
     storage, place = storage_of(converted.lake.ours), f"{delete.path}.new.parquet"
     new = write_positions(storage, place, replace(target, rows=1000), BitMap64([3, 900]))
     beyond = replace(
         delete, path=place, name=place.removeprefix("file://")[1:], rows=2, bytes=new.raw["file_size_in_bytes"]  # type: ignore[arg-type]
     )  # fmt: skip
-    assert f"position 900, expected below {target.rows}" in unit_faults(converted, instead(beyond))
+    assert f"position 900, expected below {target.rows}" in faults_of_unit(converted, instead(beyond))

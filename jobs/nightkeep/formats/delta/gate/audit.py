@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Final
+
+from pyroaring import BitMap64
 
 from nightkeep.errors import naming
 from nightkeep.formats.delta.deletes.vectors import read_vector
 from nightkeep.formats.delta.gate.file_audit import file_faults
+from nightkeep.formats.delta.gate.scan import rows
 from nightkeep.formats.delta.metadata.actions import Raw, parse_object, vector_id
 from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit
 from nightkeep.gate.listing import listing_faults
 from nightkeep.gate.untouched import stray_changes
 from nightkeep.model import UnitKey
+from nightkeep.protocol import Positions, Show
 from nightkeep.storage import Storage
 
+_NONE: Final = BitMap64()
 _IDS = ("baseRowId", "defaultRowCommitVersion")
 _OF_A_CHECKPOINT = frozenset({"stats", "dataChange"})
 """Fields of an add that a checkpoint may change or drop."""
@@ -150,11 +156,17 @@ def _span_faults(spans: Sequence[tuple[int, int, str]], mark: int, high_water: i
             yield f"{left[2]} and {right[2]}: row ids overlap at {right[0]}"
 
 
-def unit_faults(storage: Storage, base: DeltaUnit, candidate: DeltaUnit) -> tuple[str, ...]:
-    """Faults of one touched partition of the candidate. Data files of the base are not read again."""
+def unit_faults(
+    storage: Storage, base: DeltaUnit, candidate: DeltaUnit, positions: Positions, show: Show
+) -> tuple[str, ...]:
+    """Faults of one touched partition of the candidate, whose rows at `positions` are shown. Data files of the base are
+    read for these alone."""
     base_files = {file.path: file for file in base.files}
     fresh = [file for file in candidate.files if file.path not in base_files]
     kept = [(base_files[file.path], file) for file in candidate.files if file.path in base_files]
+    new_names = {file.name for file in fresh}
+    for batch in rows(storage, candidate, {name: at for name, at in positions.items() if name not in new_names}):
+        show(batch)
     with naming(candidate.key, "rows as their schema promises"):
         return (
             *listing_faults(storage, {file.name: file.bytes for file in candidate.files}, source="the log"),
@@ -162,7 +174,11 @@ def unit_faults(storage: Storage, base: DeltaUnit, candidate: DeltaUnit) -> tupl
             *_vector_faults(storage, (after for before, after in kept if before.identity != after.identity)),
             *_vector_faults(storage, fresh),
             *(fault for before, after in kept for fault in _kept_faults(before, after)),
-            *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
+            *(
+                fault
+                for file in fresh
+                for fault in file_faults(storage, candidate, file, live=positions.get(file.name, _NONE), show=show)
+            ),
         )
 
 

@@ -1,6 +1,7 @@
 """One new data file and its add action -> faults. Every number is computed again from the file's bytes.
 
-No number of the rewrite is trusted. One batch is in memory at a time.
+No number of the rewrite is trusted. The file is decoded once, for this and for the fingerprint of its rows. One batch
+is in memory at a time.
 """
 
 from __future__ import annotations
@@ -10,33 +11,35 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from pyroaring import BitMap64
 
+from nightkeep.encodings.parquet_rows import only
 from nightkeep.formats.delta.data.bounds import ColumnBounds, every_bounds
-from nightkeep.formats.delta.data.columns import DeltaFileReader
+from nightkeep.formats.delta.data.columns import DeltaFileReader, every_column
 from nightkeep.formats.delta.metadata.leaf_columns import leaves
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
-from nightkeep.gate.column_range import BATCH_ROWS, ColumnRange, field_id, leaf_values
+from nightkeep.gate.column_range import ColumnRange, field_id, watched
 from nightkeep.model.arrow_types import ChunkedArray, Scalar
+from nightkeep.protocol import Show
 from nightkeep.storage import Storage
 
 
-def file_faults(storage: Storage, unit: DeltaUnit, file: DeltaDataFile) -> Iterator[str]:
-    """Faults of `file`: its rows, its columns, its statistics."""
+def file_faults(storage: Storage, unit: DeltaUnit, file: DeltaDataFile, *, live: BitMap64, show: Show) -> Iterator[str]:
+    """Faults of `file`: its rows, its columns, its statistics. Shows its `live` rows, with every column."""
     reader = DeltaFileReader(storage, unit, file)
     if file.rows == 0 or reader.rows != file.rows:
         yield f"{file.name}: {reader.rows} rows, expected some and as many as its statistics say, {file.rows}"
-    with storage.open(file.name) as source:
-        stored = pq.read_schema(source)
+    stored = reader.footer.schema.to_arrow_schema()
     yield from (f"{file.name}: {fault}" for fault in _column_faults(stored, unit.schema))
-    seen = {leaf: ColumnRange() for leaf in leaves(unit.schema)}
-    tops = tuple(dict.fromkeys(leaf.path[0] for leaf in seen))
-    for batch in reader.batches(tops, batch_rows=BATCH_ROWS):
-        seen = {leaf: _seen(held, leaf_values(batch, leaf.path)) for leaf, held in seen.items()}
+    seen = {leaf.path: ColumnRange() for leaf in leaves(unit.schema)}
+    pieces = reader.pieces(every_column(unit.schema), range(reader.footer.num_row_groups))
+    for piece in only(watched(pieces, seen, _seen), live):
+        for batch in piece.combine_chunks().to_batches():
+            show(batch)
     claims = every_bounds(unit.schema, [file])
-    for leaf, held in seen.items():
-        yield from (f"{file.name}: {'.'.join(leaf.path)} {fault}" for fault in _claim_faults(held, claims[leaf.path]))
+    for path, held in seen.items():
+        yield from (f"{file.name}: {'.'.join(path)} {fault}" for fault in _claim_faults(held, claims[path]))
 
 
 def _column_faults(stored: pa.Schema, schema: DeltaSchema) -> Iterator[str]:

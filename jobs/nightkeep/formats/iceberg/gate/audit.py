@@ -8,20 +8,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from pyroaring import BitMap64
 
 from nightkeep.errors import naming
 from nightkeep.formats.iceberg.gate.delete_audit import delete_faults, new_delete_faults
 from nightkeep.formats.iceberg.gate.file_audit import file_faults
 from nightkeep.formats.iceberg.gate.lineage_audit import row_id_faults
 from nightkeep.formats.iceberg.gate.manifest_audit import manifest_faults
+from nightkeep.formats.iceberg.gate.scan import rows
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnapshot, IcebergUnit
 from nightkeep.gate.listing import listing_faults
 from nightkeep.gate.untouched import stray_changes
 from nightkeep.model import UnitKey
+from nightkeep.protocol import Positions, Show
 from nightkeep.storage import Storage
 
+_NONE: Final = BitMap64()
 _TOTALS = ("data-files", "delete-files", "records", "files-size", "position-deletes", "equality-deletes")
 
 
@@ -147,16 +153,26 @@ def _counts(files: Iterable[ContentFile]) -> Mapping[str, int]:
     return counts
 
 
-def unit_faults(storage: Storage, base: IcebergUnit, candidate: IcebergUnit) -> tuple[str, ...]:
-    """Faults of the new files of one touched partition. Files of the base are not read again."""
+def unit_faults(
+    storage: Storage, base: IcebergUnit, candidate: IcebergUnit, positions: Positions, show: Show
+) -> tuple[str, ...]:
+    """Faults of the new files of one touched partition, whose rows at `positions` are shown. Data files of the base are
+    read for these alone."""
     before = {file.identity for file in (*base.files, *base.positional)}
     fresh = [file for file in candidate.files if file.identity not in before]
     deletes = [file for file in candidate.positional if file.identity not in before]
+    new_names = {file.name for file in fresh}
+    for batch in rows(storage, candidate, {name: at for name, at in positions.items() if name not in new_names}):
+        show(batch)
     with naming(candidate.key, "rows as their schema promises"):
         return (
             *listing_faults(
                 storage, {file.name: file.bytes for file in (*candidate.files, *deletes)}, source="the manifest"
             ),
             *new_delete_faults(storage, candidate, deletes),
-            *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
+            *(
+                fault
+                for file in fresh
+                for fault in file_faults(storage, candidate, file, live=positions.get(file.name, _NONE), show=show)
+            ),
         )

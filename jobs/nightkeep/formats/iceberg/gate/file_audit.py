@@ -1,6 +1,7 @@
 """New data file and its manifest entry -> faults. Every number is computed again from the file's bytes.
 
-Nothing that the rewrite reported is used. One batch is in memory at a time.
+Nothing that the rewrite reported is used. The file is decoded once, for this and for the fingerprint of its rows. One
+batch is in memory at a time.
 """
 
 from __future__ import annotations
@@ -10,48 +11,51 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.types import IcebergType, NestedField, StructType
+from pyroaring import BitMap64
 
-from nightkeep.formats.iceberg.data.columns import LINEAGE, IcebergFileReader
+from nightkeep.encodings.parquet_rows import only
+from nightkeep.formats.iceberg.data.columns import LINEAGE, IcebergFileReader, every_column
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.conversions import from_bytes
 from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.formats.iceberg.metadata.types import parquet_field
-from nightkeep.gate.column_range import BATCH_ROWS, ColumnRange, field_id, leaf_values
+from nightkeep.gate.column_range import ColumnRange, field_id, watched
 from nightkeep.model.arrow_types import ArrowField, Scalar
+from nightkeep.protocol import Show
 from nightkeep.storage import Storage
 
 _LINEAGE = frozenset(field.field_id for field in LINEAGE.values())
 
 
-def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile) -> Iterator[str]:
-    """Faults in the partition, the row count, the columns and the statistics of `file`."""
-    yield from (f"{file.path}: {fault}" for fault in _file_faults(storage, unit, file))
+def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile, *, live: BitMap64, show: Show) -> Iterator[str]:
+    """Faults in the partition, the row count, the columns and the statistics of `file`. Shows its `live` rows, with
+    every column."""
+    reader = IcebergFileReader(storage, unit.schema, file)
+    yield from (f"{file.path}: {fault}" for fault in _stated_faults(reader, unit, file))
+    leaves = tuple(_leaves(unit.schema.current.as_struct(), ()))
+    seen = {leaf.path: ColumnRange() for leaf in leaves}
+    pieces = reader.pieces(every_column(unit.schema), range(reader.footer.num_row_groups))
+    for piece in only(watched(pieces, seen), live):
+        for batch in piece.combine_chunks().to_batches():
+            show(batch)
+    for leaf in leaves:
+        faults = _claim_faults(seen[leaf.path], _Claims.of(file, leaf), reader.rows)
+        yield from (f"{file.path}: {'.'.join(leaf.path)} {fault}" for fault in faults)
 
 
-def _file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile) -> Iterator[str]:
+def _stated_faults(reader: IcebergFileReader, unit: IcebergUnit, file: ContentFile) -> Iterator[str]:
+    footer = reader.footer
     if identity(file.spec_id, file.partition) != identity(unit.spec_id, unit.values):
         yield f"of partition {file.partition} of spec {file.spec_id}, expected {unit.values} of {unit.spec_id}"
-    with storage.open(file.name) as source:
-        footer = pq.read_metadata(source)
     if file.rows == 0 or footer.num_rows != file.rows:
         yield f"{footer.num_rows} rows, expected some and as many as its manifest says, {file.rows}"
     offsets = file.raw.get("split_offsets")
     if offsets is not None and (offsets != sorted(set(_list(offsets))) or len(_list(offsets)) != footer.num_row_groups):
         yield f"split offsets {offsets}, expected {footer.num_row_groups} ascending ones"
     yield from _column_faults(footer.schema.to_arrow_schema(), unit.schema)
-    leaves = tuple(_leaves(unit.schema.current.as_struct(), ()))
-    seen = {leaf: ColumnRange() for leaf in leaves}
-    reader = IcebergFileReader(storage, unit.schema, file)
-    tops = tuple(dict.fromkeys(leaf.path[0] for leaf in leaves))
-    for batch in reader.batches(tops, batch_rows=BATCH_ROWS):
-        seen = {leaf: held.with_chunk(leaf_values(batch, leaf.path)) for leaf, held in seen.items()}
-    for leaf, held in seen.items():
-        claims = _Claims.of(file, leaf)
-        yield from (f"{'.'.join(leaf.path)} {fault}" for fault in _claim_faults(held, claims, footer.num_rows))
 
 
 def _list(value: object) -> list[int]:
@@ -64,9 +68,6 @@ class _Leaf:
 
     path: tuple[str, ...]
     field: NestedField
-
-    def __hash__(self) -> int:
-        return self.field.field_id
 
 
 def _leaves(struct: StructType, path: tuple[str, ...]) -> Iterator[_Leaf]:

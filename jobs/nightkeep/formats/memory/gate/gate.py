@@ -18,7 +18,7 @@ from nightkeep.formats.memory.metadata.snapshot import (
 )
 from nightkeep.kernels.bitmap import positions as ascending
 from nightkeep.model import Address, UnitKey, View
-from nightkeep.protocol import Bound, Gate, Positions
+from nightkeep.protocol import Bound, Gate, Positions, Show
 
 
 def gate_of(table: Address) -> Gate[MemorySnapshot, MemoryUnit]:
@@ -51,8 +51,12 @@ def pieces(base: MemoryUnit, candidate: MemoryUnit) -> Sequence[tuple[MemoryUnit
     return ((base, candidate),)
 
 
-def unit_faults(table: Address, base: MemoryUnit, candidate: MemoryUnit) -> tuple[str, ...]:
+def unit_faults(
+    table: Address, base: MemoryUnit, candidate: MemoryUnit, positions: Positions, show: Show
+) -> tuple[str, ...]:
     """Faults of a unit. Reads every file, which is cheap in memory. Other formats read only new files."""
+    for batch in rows(table, candidate, positions):
+        show(batch)
     return tuple(fault for file in candidate.files for fault in _file_faults(STORES[table.location], file))
 
 

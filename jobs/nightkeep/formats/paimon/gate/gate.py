@@ -15,7 +15,7 @@ from nightkeep.formats.paimon.gate.unordered import alike
 from nightkeep.formats.paimon.metadata.schema import keeps_order, skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.model import UnitKey, View
-from nightkeep.protocol import Bound, Gate, Positions
+from nightkeep.protocol import Bound, Gate, Positions, Show
 from nightkeep.storage import Storage
 
 
@@ -63,7 +63,9 @@ def within(unit: Bucket, task_bytes: int) -> Bucket:
     return replace(unit, task_bytes=task_bytes)
 
 
-def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str, ...]:
+def unit_faults(storage: Storage, base: Bucket, candidate: Bucket, positions: Positions, show: Show) -> tuple[str, ...]:
+    for batch in rows(storage, candidate, positions):
+        show(batch)
     if _has_keys(candidate):
         return audit.unit_faults(storage, base, candidate)
     return append_audit.unit_faults(storage, base, candidate)
