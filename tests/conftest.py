@@ -4,6 +4,8 @@ import os
 
 from hypothesis import settings
 from tests.drivers.fixtures import (
+    azure_container,
+    azure_server,
     delta_spark,
     glue,
     hive_metastore,
@@ -29,6 +31,8 @@ from tests.support.workers import pytest_collection_modifyitems, pytest_xdist_ma
 
 __all__ = [
     "airflow_database",
+    "azure_container",
+    "azure_server",
     "delta_spark",
     "glue",
     "golden",

@@ -12,7 +12,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 SECONDS = 60.0
-_OWN = ("connection", "transfer-encoding", "accept-encoding", "keep-alive", "date", "server")
+_OWN = ("connection", "transfer-encoding", "accept-encoding", "keep-alive", "server")
 
 
 class Way(Enum):
@@ -138,7 +138,8 @@ class FaultProxy:
     def forward(self, request: Request) -> Answer:
         """What the server says."""
         found = asked_of(self._target, request)
-        return replace(found, headers=_passed_on(found.headers))
+        # The proxy's own server says the time of its answer.
+        return replace(found, headers=_passed_on(found.headers, without="date"))
 
     def failure(self, status: int) -> Answer:
         """What a server of the kind says with that status."""
@@ -196,8 +197,8 @@ def _handler(proxy: FaultProxy) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _passed_on(headers: Mapping[str, str]) -> Mapping[str, str]:
-    return {name: value for name, value in headers.items() if name.lower() not in _OWN}
+def _passed_on(headers: Mapping[str, str], without: str = "") -> Mapping[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() not in (*_OWN, without)}
 
 
 def asked_of(endpoint: str, request: Request) -> Answer:

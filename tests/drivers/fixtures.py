@@ -5,6 +5,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from tests.drivers.azure_server import AzureContainer, AzureServer, serve_azure
 from tests.drivers.delta_spark import DeltaSpark
 from tests.drivers.glue_server import serve_glue
 from tests.drivers.hive_metastore import HiveMetastore, serve_metastore
@@ -18,6 +19,20 @@ from tests.drivers.postgres_server import PostgresServer, serve_postgres
 from tests.drivers.pypaimon_oracle import PyPaimon
 from tests.drivers.s3_server import Bucket, S3Server, serve_s3
 from tests.drivers.toolchain import FEW_ROWS
+
+
+@pytest.fixture(scope="session")
+def azure_server() -> Iterator[AzureServer]:
+    with serve_azure() as server:
+        yield server
+
+
+@pytest.fixture
+def azure_container(azure_server: AzureServer, monkeypatch: pytest.MonkeyPatch) -> AzureContainer:
+    """A new container, with what a client needs to reach it in the environment."""
+    for name, value in azure_server.environment().items():
+        monkeypatch.setenv(name, value)
+    return azure_server.container()
 
 
 @pytest.fixture(scope="session")

@@ -1,29 +1,20 @@
 """Buckets when many write and requests fail: one winner per name, each file listed once, failures named and bounded."""
 
 import os
-import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from datetime import UTC, datetime
-from multiprocessing.connection import Connection
-from threading import Barrier
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from tests.drivers.fault_proxy import Fault, Way
 from tests.drivers.s3_faults import S3Faults, put_folder
 from tests.drivers.s3_server import ACCESS_KEY, SECRET_KEY, Bucket, S3Server
-from tests.support.examples import examples
-from tests.support.processes import child
-from tests.support.store_twin import PLACES, STEP, Step, done, done_to
 
-from nightkeep.errors import AddressError, CorruptMetadata, MissingFile, RefusedTable
-from nightkeep.storage import ObjectStorage, clients, objects, open_storage, require_exclusive_create
+from nightkeep.errors import AddressError, CorruptMetadata, MissingFile
+from nightkeep.storage import ObjectStorage, clients, objects, open_storage
 
 PROCESSES, THREADS = 5, 20
 RETRIES = 3
@@ -47,41 +38,6 @@ def store(s3_bucket: Bucket, faults: S3Faults) -> ObjectStorage:
 
 def names(store: ObjectStorage, folder: str = "") -> list[str]:
     return sorted(stored.name for batch in store.walk(folder) for stored in batch)
-
-
-def test_one_of_a_hundred_creates_a_name_and_all_others_are_told(s3_server: S3Server, s3_bucket: Bucket) -> None:
-    with ExitStack() as stack:
-        racers = [
-            stack.enter_context(child(_race, s3_bucket.uri, s3_server.environment(), number))
-            for number in range(PROCESSES)
-        ]
-        assert [racer.hear() for racer in racers] == ["ready"] * PROCESSES
-        for racer in racers:
-            racer.say("go")
-        answers = [answer for racer in racers for answer in racer.hear()]
-    assert len(answers) == PROCESSES * THREADS
-    for name in ("log/1", "log/2", "log/3"):
-        (winner,) = [who for who, won in answers if name in won]
-        assert (s3_bucket.folder / name).read_text() == f"written by {winner}" * 1000
-    assert sorted(os.listdir(s3_bucket.folder / "log")) == ["1", "2", "3"]
-
-
-def _race(pipe: Connection, root: str, environment: Mapping[str, str], number: int) -> None:
-    os.environ.update(environment)
-    store = ObjectStorage(root)
-    store.exists("warm")
-    start = Barrier(THREADS)
-
-    def create(thread: int) -> tuple[str, list[str]]:
-        who = f"{number}/{thread}"
-        data = f"written by {who}".encode() * 1000
-        start.wait()
-        return who, [name for name in ("log/1", "log/2", "log/3") if store.put_if_absent(name, data, temporary="")]
-
-    pipe.send("ready")
-    pipe.recv()
-    with ThreadPoolExecutor(THREADS) as pool:
-        pipe.send(list(pool.map(create, range(THREADS))))
 
 
 def test_pages_of_a_listing_make_up_the_whole(store: ObjectStorage, faults: S3Faults, s3_bucket: Bucket) -> None:
@@ -133,81 +89,8 @@ def test_what_stands_for_a_folder_is_no_file(store: ObjectStorage, faults: S3Fau
     assert (s3_bucket.folder / "t/void/deep").is_dir()
 
 
-LOST = [
-    pytest.param(way, status, id=f"{way.name.lower()}-{status or 'drop'}")
-    for way in (Way.BEFORE, Way.AFTER)
-    for status in (500, 503, 0)
-]
-
-
 def once(faults: S3Faults, request: str, way: Way, status: int) -> Fault:
     return faults.fail(status, request=request, way=way) if status else faults.drop(request=request, way=way)
-
-
-@pytest.mark.parametrize(("way", "status"), LOST)
-def test_a_write_whose_answer_is_lost_is_done_once(
-    store: ObjectStorage, faults: S3Faults, way: Way, status: int
-) -> None:
-    fault = once(faults, "PUT .*/new", way, status)
-    store.put("new", b"whole")
-    hint = once(faults, "PUT .*/LATEST", way, status)
-    store.replace("LATEST", b"7", temporary="t")
-    assert (store.read("new"), store.read("LATEST")) == (b"whole", b"7")
-    assert len(fault.seen) == len(hint.seen) == 1
-
-
-@pytest.mark.parametrize(("way", "status"), LOST)
-def test_a_conditional_write_never_says_that_it_won_another_s_name(
-    store: ObjectStorage, faults: S3Faults, way: Way, status: int
-) -> None:
-    once(faults, "PUT .*/free", way, status)
-    is_won = store.put_if_absent("free", b"ours", temporary="t")
-    # Asked again after it was done, the client meets its own file: False, and the caller looks whose it is.
-    assert (is_won, store.read("free")) == (way is Way.BEFORE, b"ours")
-    store.put("taken", b"theirs")
-    once(faults, "PUT .*/taken", way, status)
-    assert not store.put_if_absent("taken", b"ours", temporary="t")
-    assert store.read("taken") == b"theirs"
-
-
-@pytest.mark.parametrize(("way", "status"), LOST)
-def test_a_move_whose_answers_are_lost_is_done_once(
-    store: ObjectStorage, faults: S3Faults, way: Way, status: int
-) -> None:
-    store.put("from", b"whole")
-    copied = once(faults, "PUT .*/to", way, status)
-    deleted = once(faults, "POST .*delete", way, status)
-    assert store.move("from", "to")
-    assert (names(store), store.read("to")) == (["to"], b"whole")
-    assert len(copied.seen) == len(deleted.seen) == 1
-
-
-@pytest.mark.parametrize(("way", "status"), LOST)
-def test_a_deletion_whose_answer_is_lost_is_done(store: ObjectStorage, faults: S3Faults, way: Way, status: int) -> None:
-    for name in ("a", "b", "c"):
-        store.put(name, b"")
-    once(faults, "POST .*delete", way, status)
-    assert store.delete("a")
-    once(faults, "POST .*delete", way, status)
-    assert store.delete_all(["a", "b"]) == ()
-    assert names(store) == ["c"]
-
-
-@pytest.mark.parametrize("status", [500, 503])
-def test_a_move_that_stays_without_an_answer_leaves_the_bytes(
-    store: ObjectStorage, faults: S3Faults, status: int
-) -> None:
-    store.put("from", b"whole")
-    copy = faults.fail(status, request="PUT .*/to", way=Way.AFTER, times=RETRIES + 1)
-    with pytest.raises(OSError, match=r"/from: .*injected"):
-        store.move("from", "to")
-    assert (len(copy.seen), names(store)) == (RETRIES + 1, ["from", "to"])
-    assert not store.move("from", "to")
-    store.delete("to")
-    faults.fail(status, request="POST .*delete", times=RETRIES + 1)
-    with pytest.raises(OSError, match="injected"):
-        store.move("from", "to")
-    assert {store.read(name) for name in names(store)} == {b"whole"}
 
 
 def test_a_copy_in_one_piece_of_many_is_compared_by_its_bytes(
@@ -258,35 +141,6 @@ def test_a_copy_that_is_none_costs_no_file(store: ObjectStorage, faults: S3Fault
     assert store.read("from") == b"whole"
 
 
-ASKED: Sequence[object] = [
-    pytest.param(lambda store: store.read("f"), "GET .*/f", id="read"),
-    pytest.param(lambda store: store.open("f"), "(GET|HEAD) .*/f", id="open"),
-    pytest.param(lambda store: store.stat("f"), "HEAD .*/f", id="stat"),
-    pytest.param(lambda store: store.list(""), "GET .*list-type", id="list"),
-    pytest.param(lambda store: store.folders(""), "GET .*list-type", id="folders"),
-    pytest.param(lambda store: list(store.walk("")), "GET .*list-type", id="walk"),
-    pytest.param(lambda store: store.put("g", b""), "PUT .*/g", id="put"),
-    pytest.param(lambda store: store.put_if_absent("g", b"", temporary="t"), "PUT .*/g", id="put_if_absent"),
-    pytest.param(lambda store: store.replace("g", b"", temporary="t"), "PUT .*/g", id="replace"),
-    pytest.param(lambda store: store.delete("f"), "POST .*delete", id="delete"),
-]
-
-
-@pytest.mark.parametrize(("act", "request_"), ASKED)
-def test_throttling_is_waited_for_and_its_end_is_not_for_ever(
-    store: ObjectStorage, faults: S3Faults, act: Callable[[ObjectStorage], object], request_: str
-) -> None:
-    store.put("f", b"1")
-    patience = faults.fail(503, request=request_, times=RETRIES)
-    act(store)
-    assert len(patience.seen) == RETRIES
-    store.replace("f", b"1", temporary="t")
-    outage = faults.fail(503, request=request_, times=1000)
-    with pytest.raises(OSError, match="503"):
-        act(store)
-    assert len(outage.seen) <= 2 * (RETRIES + 1)
-
-
 def test_no_permission_is_said_at_once_and_is_not_absence(
     store: ObjectStorage, faults: S3Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,35 +155,6 @@ def test_no_permission_is_said_at_once_and_is_not_absence(
     with pytest.raises(OSError, match="403"):
         store.list("")
     assert len(faults.requests) - before <= 7
-
-
-def test_an_answer_that_breaks_off_is_never_taken_for_the_whole(store: ObjectStorage, faults: S3Faults) -> None:
-    data = os.urandom(3_000_000)
-    store.put("big", data)
-    cut = faults.cut(request="GET .*/big")
-    assert store.read("big") == data
-    with store.open("big") as source:
-        again = faults.cut(request="GET .*/big")
-        assert source.read() == data
-    assert len(cut.seen) == len(again.seen) == 1
-    faults.cut(request="GET .*/big", times=1000)
-    with pytest.raises(OSError, match="t/big"):
-        store.read("big")
-    faults.cut(request="GET .*list-type", times=1000)
-    for act in (store.list, store.folders, lambda folder: list(store.walk(folder))):
-        with pytest.raises(OSError, match="/t"):
-            act("")
-
-
-def test_a_walk_that_breaks_in_the_middle_does_not_end_early(
-    store: ObjectStorage, faults: S3Faults, s3_bucket: Bucket
-) -> None:
-    for number in range(30):
-        store.put(f"{number}", b"")
-    faults.pages(10)
-    faults.fail(500, request="GET .*continuation-token", times=1000)
-    with pytest.raises(OSError, match="injected"):
-        list(store.walk(""))
 
 
 def test_keys_that_stay_are_named_and_asked_for_once_more(store: ObjectStorage, faults: S3Faults) -> None:
@@ -364,51 +189,6 @@ def test_more_names_than_a_request_takes_are_deleted(store: ObjectStorage, fault
         (folder / str(number)).touch()
     assert store.delete_all([str(number) for number in range(1_200)]) == ()
     assert (names(store), faults.asked("POST .*delete")) == ([], 2)
-
-
-@pytest.mark.parametrize("size", [10, 20_000_000])
-def test_a_file_whose_writer_failed_is_never_there(store: ObjectStorage, faults: S3Faults, size: int) -> None:
-    with pytest.raises(RuntimeError, match="the writer failed"), store.create("data") as sink:
-        sink.write(b"x" * size)
-        raise RuntimeError("the writer failed")
-    assert names(store) == []
-    assert bool(faults.asked("DELETE .*uploadId")) == (size > 10)
-    with store.create("data") as sink:
-        sink.write(b"whole")
-    assert store.read("data") == b"whole"
-
-
-def test_a_file_whose_writer_was_killed_is_never_there(s3_server: S3Server, s3_bucket: Bucket) -> None:
-    with child(_die_writing, s3_bucket.uri, s3_server.environment()) as writer:
-        assert writer.end() == -signal.SIGKILL
-    store = ObjectStorage(s3_bucket.uri)
-    assert names(store) == []
-    store.put("data", b"whole")
-    assert names(store) == ["data"]
-
-
-def _die_writing(pipe: Connection, root: str, environment: Mapping[str, str]) -> None:
-    os.environ.update(environment)
-    with ObjectStorage(root).create("data") as sink:
-        sink.write(b"x" * 20_000_000)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-@pytest.mark.parametrize("request_", ["PUT .*partNumber=2", "POST .*uploadId", "POST .*uploads"])
-def test_a_file_of_which_a_part_failed_is_never_there(store: ObjectStorage, faults: S3Faults, request_: str) -> None:
-    def write() -> None:
-        with store.create("data") as sink:
-            for _ in range(20):
-                sink.write(b"x" * 1_000_000)
-
-    faults.fail(500, request=request_, times=RETRIES)
-    write()
-    assert store.stat("data") is not None
-    store.delete("data")
-    faults.fail(500, request=request_, times=1000)
-    with pytest.raises(OSError, match="injected"):
-        write()
-    assert names(store) == []
 
 
 def test_a_parquet_file_opens_in_one_request_and_is_read_in_few(store: ObjectStorage, faults: S3Faults) -> None:
@@ -457,79 +237,6 @@ def test_a_small_file_is_read_with_its_opening(store: ObjectStorage, faults: S3F
     with store.open("small") as source:
         assert (source.size(), source.read(3), source.read_at(2, 8)) == (10, b"012", b"89")
     assert len(faults.requests) == 1
-
-
-def test_a_store_that_creates_again_is_refused_by_name(store: ObjectStorage, faults: S3Faults) -> None:
-    require_exclusive_create(store)
-    asked = len(faults.requests)
-    require_exclusive_create(store)
-    assert len(faults.requests) == asked
-    faults.forget_conditions()
-    forgetful = ObjectStorage(f"{store.root}/other")
-    with pytest.raises(RefusedTable, match=f"{forgetful.root}.*If-None-Match.*conditional writes"):
-        require_exclusive_create(forgetful)
-    assert names(store) == []
-
-
-def test_a_store_that_gives_no_answer_is_not_refused(store: ObjectStorage, faults: S3Faults) -> None:
-    faults.fail(500, request="PUT", times=1000)
-    with pytest.raises(OSError, match="injected"):
-        require_exclusive_create(store)
-
-
-def test_a_lost_answer_to_the_probe_refuses_nothing(store: ObjectStorage, faults: S3Faults) -> None:
-    faults.drop(request="PUT .*_nightkeep/probe")
-    require_exclusive_create(store)
-    assert names(store) == []
-
-
-TROUBLE = st.one_of(
-    st.none(),
-    st.tuples(
-        st.sampled_from((Way.BEFORE, Way.AFTER)),
-        st.sampled_from((500, 503, 0)),
-        st.sampled_from((1, RETRIES, RETRIES + 1, 1000)),
-        st.sampled_from(("PUT", "POST", "(PUT|POST)", "HEAD", ".*")),
-    ),
-)
-
-
-@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(STEP, TROUBLE), max_size=8))
-def test_whatever_fails_a_name_has_its_old_bytes_or_its_new_ones(
-    store: ObjectStorage, faults: S3Faults, steps: list[tuple[Step, tuple[Way, int, int, str] | None]]
-) -> None:
-    store.delete_all(names(store))
-    before: dict[str, bytes] = {}
-    for number, ((verb, name, other, content), trouble) in enumerate(steps):
-        data = content + str(number).encode()
-        after = dict(before)
-        expected = done_to(after, verb, name, other, data)
-        answer = _done_in_trouble(store, faults, (verb, name, other, data), trouble)
-        found = {each: store.read(each) for each in names(store)}
-        if answer == expected or (verb, answer) == ("put_if_absent", False):
-            assert found == after
-        else:
-            assert answer is OSError or verb == "delete_all"
-            assert all(found.get(each) in (before.get(each), after.get(each)) for each in PLACES)
-            assert verb != "move" or set(found.values()) == set(before.values())
-        before = found
-
-
-def _done_in_trouble(
-    store: ObjectStorage, faults: S3Faults, step: Step, trouble: tuple[Way, int, int, str] | None
-) -> object:
-    if trouble is None:
-        return done(store, *step)
-    way, status, times, request = trouble
-    fault = once(faults, request, way, status)
-    fault.times = times
-    try:
-        return done(store, *step)
-    except OSError:
-        return OSError
-    finally:
-        fault.times = 0
 
 
 def test_properties_of_a_catalog_are_stronger_than_the_environment(

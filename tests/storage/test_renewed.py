@@ -20,7 +20,7 @@ class Catalog:
     def __call__(self) -> Options:
         self.given.append(len(self.given))
         key = ("s3.access-key-id", f"key-{self.given[-1]}")
-        return (key,) if self.seconds is None else (key, (ENDS, str(int((time.time() + self.seconds) * 1000))))
+        return (key,) if self.seconds is None else (key, (ENDS[0], str(int((time.time() + self.seconds) * 1000))))
 
 
 @pytest.fixture

@@ -36,6 +36,7 @@ NEEDED: Mapping[str, Needs] = {
     "airflow_database": Needs.PROGRAMS,
     "cluster": Needs.PROGRAMS,
     "s3_server": Needs.S3,
+    "azure_server": Needs.S3,
     "glue": Needs.PROGRAMS,
     "hive_metastore": Needs.PROGRAMS,
     "postgres": Needs.PROGRAMS,

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.model import Address, UnitKey, VersionIdentity, View
 from nightkeep.storage import Storage
-from nightkeep.storage.hadoop import CONNECTORS, hadoop_root, hadoop_settings
+from nightkeep.storage.hadoop import CONNECTORS, HIDDEN, hadoop_root, hadoop_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +163,16 @@ def comparable(value: Column, kind: T.DataType) -> Column:
 
 
 _PATTERNS = re.compile(r"([{}\[\]*?\\])")
+_HIDDEN_NAMES = "spark.sql.redaction.options.regex"
 
 
 def connect(spark: SparkSession, storage: Storage) -> None:
     """Let Spark read files of this store. Raises UsageError if Spark's class path has no connector for it."""
-    for name, value in hadoop_settings(storage).items():
+    settings = hadoop_settings(storage)
+    hidden = spark.conf.get(_HIDDEN_NAMES) or HIDDEN
+    if HIDDEN not in hidden and any(re.search(HIDDEN, name) for name in settings):
+        spark.conf.set(_HIDDEN_NAMES, f"{hidden}|{HIDDEN}")
+    for name, value in settings.items():
         spark.conf.set(name, value)
     scheme = hadoop_root(storage.root).partition(":")[0]
     if scheme not in CONNECTORS:

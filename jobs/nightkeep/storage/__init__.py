@@ -14,12 +14,13 @@ from urllib.parse import unquote, urlsplit
 
 from nightkeep.errors import AddressError
 from nightkeep.storage.bounds import Bounds, is_within
-from nightkeep.storage.clients import SCHEMES, relevant, split_location
+from nightkeep.storage.clients import SCHEMES, split_location
 from nightkeep.storage.exclusive import require_exclusive_create
 from nightkeep.storage.listed_folders import NoAnswer, answers_of, location_of
 from nightkeep.storage.local import LocalStorage
 from nightkeep.storage.moved_folders import MovedFolders, whole_store
 from nightkeep.storage.objects import ObjectStorage
+from nightkeep.storage.properties import relevant
 from nightkeep.storage.verbs import ListedFile, Storage, delete_each, spelled
 
 __all__ = [

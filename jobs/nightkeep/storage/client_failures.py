@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
 
 from nightkeep.errors import MissingFile
+from nightkeep.storage.advice import ADVICE, StoreAdvice
 from nightkeep.storage.clients import SCHEMES
 
 
@@ -34,6 +34,8 @@ def _failure(subject: str, failure: BaseError) -> OSError:
     if _ASKED_FOR_A_ROLE.search(said):
         # The role of the machine is the last source of keys: no other source had any.
         return PermissionError(f"{subject}: no credentials found; {advice.denied}")
+    if match := _NO_TOKEN.search(said):
+        return PermissionError(f"{subject}: {match[1]} gives no token ({match[2]}); {advice.denied}")
     if _OTHER_REGION.search(said):
         told = _REGION.search(said)
         region = told[1] if told else "the bucket's own"
@@ -46,55 +48,39 @@ def _failure(subject: str, failure: BaseError) -> OSError:
         denied = f"access denied ({codes})" if codes else "access denied"
         return PermissionError(f"{subject}: {denied}; {advice.denied}")
     if match := _NO_ANSWER.search(said):
-        return OSError(f"{subject}: no answer from {match[1]}; {advice.silent}")
+        return OSError(f"{subject}: no answer from {match[1] or 'the store'}; {advice.silent}")
     return OSError(_said(subject, failure))
 
 
 def _no_bucket(subject: str, answered: re.Match[str]) -> OSError:
-    return OSError(f"{subject}: no such bucket at {answered[1]}; {_advice(subject).silent}, or name another bucket")
+    place, advice = answered[1] or "the store", _advice(subject)
+    return OSError(f"{subject}: no such {advice.bucket} at {place}; {advice.silent}, or name another {advice.bucket}")
 
 
 def _said(subject: str, failure: Exception) -> str:
     return f"{subject}: {str(failure).partition('Debug source:')[0].strip()}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Advice:
-    """What to set if a store denies access, if it does not answer, and if it names another region."""
-
-    denied: str
-    silent: str
-    elsewhere: str = "set the region to "
+def _advice(subject: str) -> StoreAdvice:
+    return ADVICE.get(SCHEMES.get(subject.partition("://")[0], ""), ADVICE["s3"])
 
 
-def _advice(subject: str) -> _Advice:
-    return _ADVICE.get(SCHEMES.get(subject.partition("://")[0], ""), _ADVICE["s3"])
-
-
-_ADVICE: Final = {
-    "s3": _Advice(
-        "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role gives access",
-        "set AWS_ENDPOINT_URL to the address of the store",
-        "set AWS_REGION to ",
-    ),
-    "gs": _Advice(
-        "set GOOGLE_APPLICATION_CREDENTIALS to the file of a key that has access",
-        "set GOOGLE_BASE_URL, or unset it for Google's own store",
-    ),
-    "abfss": _Advice(
-        "set AZURE_STORAGE_ACCOUNT_KEY, or another credential that has access",
-        "set AZURE_STORAGE_ENDPOINT, or unset it for Azure's own store",
-    ),
-}
 # Some denials are generic errors with the whole answer. It may repeat secrets of the request, so it is not shown.
 _DENIED: Final = re.compile(
     r"status code: (40[13]\b|400(?=.*<Code>(?:ExpiredToken|InvalidToken|TokenRefreshRequired)<))", re.DOTALL
 )
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
 # The addresses at which cloud machines request the keys of their role.
-_ASKED_FOR_A_ROLE: Final = re.compile(r"Error performing \w+ \S+/latest/(?:api/token|meta-data/)")
-_NO_ANSWER: Final = re.compile(r"Error performing \w+ (\w+://[^/?\s]+).*HTTP error: error sending request", re.DOTALL)
-_NO_BUCKET: Final = re.compile(r"Error performing \w+ (\w+://[^/?\s]+).*<Code>NoSuchBucket</Code>", re.DOTALL)
+_ASKED_FOR_A_ROLE: Final = re.compile(
+    r"Error performing \w+ \S+/(?:latest/(?:api/token|meta-data/)|computeMetadata/|metadata/identity/|msi/token)"
+)
+# The client does not show an address with a signature in it.
+_PLACE: Final = r"Error performing \w+ (?:(\w+://[^/?\s]+)|REDACTED)"
+_NO_TOKEN: Final = re.compile(
+    rf"Error performing token request: {_PLACE}.*?(status code: 4\d\d|error sending request)", re.DOTALL
+)
+_NO_ANSWER: Final = re.compile(rf"{_PLACE}.*HTTP error: error sending request", re.DOTALL)
+_NO_BUCKET: Final = re.compile(rf"{_PLACE}.*<Code>(?:NoSuchBucket|ContainerNotFound)</Code>", re.DOTALL)
 # Amazon answers with a redirect without an address where the endpoint is another region's.
 _OTHER_REGION: Final = re.compile(
     r"<Code>AuthorizationHeaderMalformed</Code>.*<Region>|<Code>(?:PermanentRedirect|IllegalLocationConstraintException)<"

@@ -7,19 +7,32 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
 
-from obstore.store import AzureStore, GCSStore, S3Store, from_url
+from obstore.exceptions import BaseError
+from obstore.store import AzureStore, GCSStore, S3Store
 
 from nightkeep.errors import AddressError
-from nightkeep.storage.renewed import ENDS, Options, Renewal, current
+from nightkeep.storage import azure_settings, google_settings
+from nightkeep.storage.advice import ADVICE
+from nightkeep.storage.machine_roles import has_role
+from nightkeep.storage.properties import given
+from nightkeep.storage.renewed import Options, Renewal, current
 
 if TYPE_CHECKING:
-    from obstore.store import ClientConfig, RetryConfig, S3Config, S3Credential
+    from obstore.store import (
+        AzureConfig,
+        AzureCredential,
+        ClientConfig,
+        GCSCredential,
+        RetryConfig,
+        S3Config,
+        S3Credential,
+    )
 
 Client: TypeAlias = S3Store | GCSStore | AzureStore
 
@@ -36,23 +49,6 @@ _ASKED_AGAIN_SECONDS: Final = 60
 # For one request with its body. Parts and ranges are a few MiB.
 _REQUEST_SECONDS: Final = 120
 
-# Properties of Iceberg catalogs (org.apache.iceberg.aws.s3.S3FileIOProperties, pyiceberg.io), the stronger one last.
-_NAMES: Final = {
-    "client.region": "region",
-    "client.access-key-id": "access_key_id",
-    "client.secret-access-key": "secret_access_key",
-    "client.session-token": "token",
-    "s3.region": "region",
-    "s3.access-key-id": "access_key_id",
-    "s3.secret-access-key": "secret_access_key",
-    "s3.session-token": "token",
-    "s3.endpoint": "endpoint",
-    ENDS: "expires_at_ms",
-}
-KEYS: Final = ("s3.access-key-id", "client.access-key-id")
-"""Properties that name keys to a store."""
-SECRETS: Final = tuple(name for name, ours in _NAMES.items() if ours not in ("region", "endpoint"))
-"""Properties that belong to such keys, and to no others."""
 # Characters that the client refuses in a key.
 _UNREADABLE: Final = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 # The limit of S3 and GCS, in bytes. Azure allows as many characters.
@@ -81,20 +77,18 @@ def split_location(location: str) -> tuple[str, str, str]:
         raise AddressError(f"{scheme}://: expected a bucket, found user info: credentials belong into the environment")
     if scheme not in SCHEMES or not authority:
         raise AddressError(f"{location}: expected one of {', '.join(SCHEMES)} and a bucket")
-    if prefix and not is_key(prefix):
+    if prefix and not is_key(prefix, SCHEMES[scheme]):
         raise AddressError(f"{location}: expected a folder without empty, '.' or '..' parts in its path")
     return SCHEMES[scheme], authority, prefix
 
 
-def is_key(name: str) -> bool:
-    """Whether the client uses `name` unchanged as a key."""
+def is_key(name: str, scheme: str = "") -> bool:
+    """Whether the client uses `name` unchanged as a key, and a store of the scheme keeps it so."""
     valid = len(name) <= _MAX_KEY and not _UNREADABLE.search(name)
+    # Azure makes a slash of it.
+    if scheme == "abfss" and "\\" in name:
+        return False
     return valid and not {"", ".", ".."} & set(name.split("/"))
-
-
-def relevant(properties: Mapping[str, str]) -> Options:
-    """Those of a catalog's properties that are needed to reach its store, such as `s3.endpoint`."""
-    return tuple(sorted((name, value) for name, value in properties.items() if name in _NAMES and value))
 
 
 def s3_settings(options: Options) -> Mapping[str, str]:
@@ -102,12 +96,12 @@ def s3_settings(options: Options) -> Mapping[str, str]:
 
     Only those that the options or the environment set. Keys of options are never mixed with a token of the environment.
     """
-    given = _given(options)
-    given.pop("expires_at_ms", None)
+    own = given("s3", options)
+    own.pop("expires_at_ms", None)
     settings = {ours: os.environ[name] for ours, names in _VARIABLES.items() for name in names if os.environ.get(name)}
-    if "access_key_id" in given:
+    if "access_key_id" in own:
         settings = {ours: value for ours, value in settings.items() if ours in ("endpoint", "region")}
-    return {**settings, **given}
+    return {**settings, **own}
 
 
 def client(scheme: str, authority: str, options: Options, renewal: Renewal | None = None) -> Client:
@@ -117,6 +111,8 @@ def client(scheme: str, authority: str, options: Options, renewal: Renewal | Non
 
     S3: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL, web identities and
     instance roles, but no profiles. Options take precedence. Requests are path-style; plain HTTP if the endpoint is.
+    Google and Azure: the variables of the client, which docs/storage.md lists. Raises AddressError for settings that it
+    does not take, and PermissionError if nothing gives credentials.
     """
     environment = tuple(sorted((k, v) for k, v in os.environ.items() if k.startswith(("AWS_", "GOOGLE_", "AZURE_"))))
     return _client(scheme, authority, options, renewal, environment)
@@ -124,67 +120,111 @@ def client(scheme: str, authority: str, options: Options, renewal: Renewal | Non
 
 @lru_cache(maxsize=64)
 def _client(scheme: str, authority: str, options: Options, renewal: Renewal | None, environment: Options) -> Client:
-    if scheme == "s3":
-        return _s3(authority, options, renewal, dict(environment))
-    client = from_url(f"{scheme}://{authority}", client_options=_client_options(""), retry_config=_retries())
-    if not isinstance(client, GCSStore | AzureStore):
-        raise AddressError(f"{scheme}://{authority}: expected a bucket of an object store")
-    return client
-
-
-def _by_strength(options: Options) -> Options:
-    places = list(_NAMES)
-    return tuple(sorted(options, key=lambda option: places.index(option[0])))
+    try:
+        if scheme == "s3":
+            return _s3(authority, options, renewal, dict(environment))
+        return _gs(authority, options, renewal) if scheme == "gs" else _azure(authority, options, renewal)
+    except BaseError as failure:
+        found = str(failure).partition("Debug source:")[0].strip()
+        raise AddressError(f"{scheme}://{authority}: expected settings of a store, found {found}") from failure
 
 
 def _s3(bucket: str, options: Options, renewal: Renewal | None, environment: Mapping[str, str]) -> S3Store:
-    given = _given(options)
-    endpoint = given.get("endpoint") or next((environment[name] for name in _ENDPOINTS if environment.get(name)), "")
+    own = given("s3", options)
+    endpoint = own.get("endpoint") or next((environment[name] for name in _ENDPOINTS if environment.get(name)), "")
     config: S3Config = {}
     if endpoint:
-        _require_address(endpoint)
+        _require_address(endpoint, "AWS_ENDPOINT_URL, or s3.endpoint of the catalog")
         config["aws_endpoint_url_s3"] = endpoint
-    if "region" in given:
-        config["region"] = given["region"]
+    if "region" in own:
+        config["region"] = own["region"]
+
+    def provide() -> S3Credential:
+        """The keys of the options, never mixed with a session token of the environment."""
+        keys = given("s3", current(options, renewal))
+        return {
+            "access_key_id": keys["access_key_id"],
+            "secret_access_key": keys.get("secret_access_key", ""),
+            "token": keys.get("token"),
+            "expires_at": _asked_again(renewal),
+        }
+
     return S3Store(
         bucket,
         config=config,
         client_options=_client_options(endpoint),
         retry_config=_retries(),
-        credential_provider=_credentials(options, renewal),
+        credential_provider=provide if "access_key_id" in own else None,
     )
 
 
-def _require_address(endpoint: str) -> None:
+def _gs(bucket: str, options: Options, renewal: Renewal | None) -> GCSStore:
+    endpoint = google_settings.google_settings(options).get("endpoint", "")
+    if endpoint:
+        _require_address(endpoint, "GOOGLE_BASE_URL, or gcs.service.host of the catalog")
+    if not google_settings.names_credentials(options):
+        _require_role("gs", bucket)
+
+    def provide() -> GCSCredential:
+        token = given("gs", current(options, renewal))["token"]
+        return {"token": token, "expires_at": _asked_again(renewal)}
+
+    return GCSStore(
+        bucket,
+        config={"base_url": endpoint} if endpoint else {},
+        client_options=_client_options(endpoint),
+        retry_config=_retries(),
+        credential_provider=provide if "token" in given("gs", options) else None,
+    )
+
+
+def _azure(authority: str, options: Options, renewal: Renewal | None) -> AzureStore:
+    container = azure_settings.container_of(authority, options)
+    _require_address(container.endpoint, "AZURE_STORAGE_ENDPOINT")
+    if not azure_settings.names_credentials(options, container.account):
+        _require_role("abfss", authority)
+    own = given("abfss", options, container.account)
+    config: AzureConfig = {"account_name": container.account, "endpoint": container.endpoint}
+    if "client_secret" in own:
+        config |= {"credential_type": "client_secret", "client_secret": own["client_secret"]}
+        config |= {"client_id": own.get("client_id", ""), "tenant_id": own.get("tenant_id", "")}
+
+    def provide() -> AzureCredential:
+        keys = given("abfss", current(options, renewal), container.account)
+        again = _asked_again(renewal)
+        if "sas_token" in keys:
+            return {"sas_token": keys["sas_token"].removeprefix("?"), "expires_at": again}
+        if "token" in keys:
+            return {"token": keys["token"], "expires_at": again}
+        return {"access_key": keys["account_key"], "expires_at": again}
+
+    return AzureStore(
+        container.name,
+        config=config,
+        client_options=_client_options(container.endpoint),
+        retry_config=_retries(),
+        credential_provider=provide if {"sas_token", "token", "account_key"} & own.keys() else None,
+    )
+
+
+def _require_address(endpoint: str, setting: str) -> None:
     """Raises AddressError for an endpoint that is no address: the client would end in a panic."""
     parts = urlsplit(endpoint)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise AddressError(
-            f"{endpoint}: expected http://HOST or https://HOST as the address of a store, found neither; "
-            "set AWS_ENDPOINT_URL, or s3.endpoint of the catalog"
+            f"{endpoint}: expected http://HOST or https://HOST as the address of a store, found neither; set {setting}"
         )
 
 
-def _credentials(options: Options, renewal: Renewal | None) -> Callable[[], S3Credential] | None:
-    """The keys of the options, never mixed with a session token of the environment; None if options have none."""
-    if "access_key_id" not in _given(options):
-        return None
-
-    def provide() -> S3Credential:
-        given = _given(current(options, renewal))
-        return {
-            "access_key_id": given["access_key_id"],
-            "secret_access_key": given.get("secret_access_key", ""),
-            "token": given.get("token"),
-            # The client asks again at this time, and before each request in the minutes before.
-            "expires_at": None if renewal is None else datetime.now(UTC) + timedelta(seconds=_ASKED_AGAIN_SECONDS),
-        }
-
-    return provide
+def _require_role(scheme: str, authority: str) -> None:
+    """Raises PermissionError where nothing gives credentials: the client would look for the machine's for minutes."""
+    if not has_role(scheme):
+        raise PermissionError(f"{scheme}://{authority}: no credentials found; {ADVICE[scheme].denied}")
 
 
-def _given(options: Options) -> dict[str, str]:
-    return {_NAMES[name]: value for name, value in _by_strength(options)}
+def _asked_again(renewal: Renewal | None) -> datetime | None:
+    """The client asks for credentials again at this time, and before each request in the minutes before."""
+    return None if renewal is None else datetime.now(UTC) + timedelta(seconds=_ASKED_AGAIN_SECONDS)
 
 
 def _client_options(endpoint: str) -> ClientConfig:

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from nightkeep.storage.azure_settings import azure_settings, container_of
 from nightkeep.storage.clients import s3_settings, split_location
+from nightkeep.storage.google_settings import google_settings
 from nightkeep.storage.objects import ObjectStorage
-from nightkeep.storage.renewed import current
+from nightkeep.storage.renewed import Options, current
 from nightkeep.storage.verbs import Storage
 
 
@@ -45,23 +47,61 @@ def hadoop_root(root: str) -> str:
 
 
 def hadoop_settings(storage: Storage) -> Mapping[str, str]:
-    """S3A settings for this bucket only. Their names let Spark hide the secret ones in its output.
+    """Settings of the connector for this bucket or account only; of Google's, which has none such, for all buckets.
 
-    Empty for other stores, whose connectors are configured elsewhere. Source: hadoop-aws, "Configuring different S3
-    buckets with Per-Bucket Configuration".
+    Their names let Spark hide the secret ones in its output, with those of HIDDEN. Empty for other stores, and where
+    only the connector's own settings say more. Sources: hadoop-aws, "Configuring different S3 buckets with Per-Bucket
+    Configuration"; hadoop-azure, "Authentication"; gcs-connector, CONFIGURATION.md.
     """
     if not isinstance(storage, ObjectStorage):
         return {}
-    scheme, bucket, _ = split_location(storage.root)
-    if scheme != "s3":
-        return {}
-    settings = s3_settings(current(storage.options, storage.renewal))
+    scheme, authority, _ = split_location(storage.root)
+    options = current(storage.options, storage.renewal)
+    return {"s3": _s3a, "gs": _gs, "abfss": _abfss}[scheme](authority, options)
+
+
+HIDDEN: Final = "account[.]key"
+"""Names of secret settings that Spark does not know to be secret."""
+
+
+def _s3a(bucket: str, options: Options) -> dict[str, str]:
+    settings = s3_settings(options)
     properties = {f"fs.s3a.bucket.{bucket}.{name}": settings[ours] for ours, name in _S3A.items() if settings.get(ours)}
     if settings.get("endpoint"):
         properties[f"fs.s3a.bucket.{bucket}.path.style.access"] = "true"
     if settings.get("token"):
         properties[f"fs.s3a.bucket.{bucket}.aws.credentials.provider"] = _WITH_TOKEN
     return properties
+
+
+def _gs(bucket: str, options: Options) -> dict[str, str]:
+    """The connector takes no token."""
+    settings = google_settings(options)
+    properties = {f"fs.gs.{name}": settings[ours] for ours, name in _GCS.items() if settings.get(ours)}
+    if settings.get("key_file"):
+        properties["fs.gs.auth.type"] = "SERVICE_ACCOUNT_JSON_KEYFILE"
+    return properties
+
+
+def _abfss(authority: str, options: Options) -> dict[str, str]:
+    """The connector takes no token, and asks an endpoint of its own: the one of our client is that of blobs."""
+    container = container_of(authority, options)
+    settings = azure_settings(options, container.account)
+    if "sas_token" in settings:
+        own = {"account.auth.type": "SAS", "sas.fixed.token": settings["sas_token"].removeprefix("?")}
+    elif "account_key" in settings:
+        own = {"account.auth.type": "SharedKey", "account.key": settings["account_key"]}
+    elif {"client_id", "client_secret", "tenant_id"} <= settings.keys():
+        own = {
+            "account.auth.type": "OAuth",
+            "account.oauth.provider.type": "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider",
+            "account.oauth2.client.endpoint": f"https://login.microsoftonline.com/{settings['tenant_id']}/oauth2/token",
+            "account.oauth2.client.id": settings["client_id"],
+            "account.oauth2.client.secret": settings["client_secret"],
+        }
+    else:
+        own = {}
+    return {f"fs.azure.{name}.{container.host}": value for name, value in own.items()}
 
 
 _S3A: Final = {
@@ -71,4 +111,5 @@ _S3A: Final = {
     "secret_access_key": "secret.key",
     "token": "session.token",
 }
+_GCS: Final = {"endpoint": "storage.root.url", "key_file": "auth.service.account.json.keyfile"}
 _WITH_TOKEN: Final = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"

@@ -273,7 +273,7 @@ class ObjectStorage:
         return f"{self.root}/{name}"
 
     def _key(self, name: str) -> str:
-        if not is_key(name):
+        if not is_key(name, self.root.partition("://")[0]):
             raise CorruptMetadata(f"{self.root}: file name", "a name below this folder", name)
         return self._prefix + name
 

@@ -13,7 +13,8 @@ Options: TypeAlias = tuple[tuple[str, str], ...]
 Renewal: TypeAlias = Callable[[], Options]
 """Gives options with newer credentials. It is hashed and pickled: equal ones ask for the same."""
 
-ENDS: Final = "s3.session-token-expires-at-ms"
+ENDS: Final = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms.")
+"""Beginnings of names of properties that say when credentials end, in milliseconds."""
 _EARLY_SECONDS: Final = 60.0
 """How long before their end credentials are renewed; no request takes longer. Short-lived ones are at half of their
 life."""
@@ -57,5 +58,5 @@ def _held(options: Options, now: float) -> _Held:
 
 
 def _ends_at(options: Options, unstated: float) -> float:
-    stated = dict(options).get(ENDS, "")
-    return int(stated) / 1000 if stated.isdecimal() else unstated
+    stated = [int(value) / 1000 for name, value in options if name.startswith(ENDS) and value.isdecimal()]
+    return min(stated, default=unstated)

@@ -99,7 +99,7 @@ def _below(address: str, root: str) -> str | None:
 
 
 def _place(address: str) -> str:
-    """The normal form of an address: a local path without scheme, `s3` for s3a and s3n, no slash at the end."""
+    """The normal form of an address: a local path without scheme, one scheme for each store, no slash at the end."""
     scheme, colon, rest = address.partition(":")
     if address.startswith("/") or not colon:
         return address.rstrip("/")
@@ -109,6 +109,6 @@ def _place(address: str) -> str:
     return f"{_SCHEMES.get(scheme.lower(), scheme.lower())}:{rest}".rstrip("/")
 
 
-_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
+_SCHEMES: Final = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
 _LOCAL = re.compile(r"(?://(?:localhost)?)?(/[^/].*)", re.DOTALL)
 """The part after `file:`, as in file:/x, file:///x and file://localhost/x."""

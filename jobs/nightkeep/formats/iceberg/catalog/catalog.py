@@ -30,7 +30,7 @@ from nightkeep.formats.iceberg.metadata.table_metadata import Raw, content, deco
 from nightkeep.model.dotted import join_name, split_name
 from nightkeep.redaction import learn
 from nightkeep.storage import LocalStorage, Storage, within
-from nightkeep.storage.clients import KEYS, SECRETS, relevant
+from nightkeep.storage.properties import gives_keys, relevant, without_keys
 from nightkeep.storage.renewed import Options
 
 _OPENED: Final[dict[tuple[int, str, str], Catalog]] = {}
@@ -196,7 +196,7 @@ def _store(handle: TableHandle) -> Storage:
     with asking(str(handle), handle.catalog):
         found = served(opened, handle.identifier)
     place = found.location or str(found.raw.get("location", ""))
-    given = any(name in found.access for name in KEYS)
+    given = gives_keys(found.access)
     if not given and found.access.get("s3.remote-signing-enabled", "").lower() == "true":
         feature = "its catalog wants to sign each request to the store (s3.remote-signing-enabled)"
         raise RefusedTable(str(handle), feature, "let the catalog give credentials (vended-credentials)")
@@ -206,9 +206,7 @@ def _store(handle: TableHandle) -> Storage:
 
 def _way(catalog: Catalog, access: Mapping[str, str]) -> Options:
     """How to reach a store. Keys that come with a table replace all of the catalog's, and not each its own."""
-    own = catalog.properties
-    if any(name in access for name in KEYS):
-        own = {name: value for name, value in own.items() if name not in SECRETS}
+    own = without_keys(catalog.properties) if gives_keys(access) else catalog.properties
     return relevant({**own, **access})
 
 
