@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tests.checking.published_samples import NAMES, policy_file, published
@@ -170,6 +172,37 @@ def test_answers_hold_no_value_of_a_row_unless_asked_for(spark: SparkSession) ->
     assert len(validation["results"]) == 8 and validation["statistics"]["evaluated_expectations"] == 7
     _, shown = ask(rows, asked[:1], Evidence.ROWS)
     assert len(shown["results"][0]["result"]["partial_unexpected_list"]) == 20 and MARK in json.dumps(shown)
+
+
+def test_a_suite_reads_the_rows_once_and_keeps_none_of_them(spark: SparkSession) -> None:
+    read = spark.sparkContext.accumulator(0)
+
+    def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            read.add(batch.num_rows)
+            yield batch
+
+    made = spark.range(100).selectExpr("id", "id % 7 AS `e f`", "nullif(id % 3, 0) AS c")
+    rows = made.mapInArrow(counted, made.schema)
+    asked = [
+        own("column_values_to_not_be_null", column="id"),
+        own("column_values_to_be_between", column="c", max_value=1),
+        own("column_values_to_be_unique", column="id"),
+        own("compound_columns_to_be_unique", column_list=["id", "c"]),
+        own("column_pair_values_a_to_be_greater_than_b", column_A="c", column_B="id"),
+        own("column_max_to_be_between", column="id", max_value=9),
+        own("table_row_count_to_equal", value=100),
+        own("table_columns_to_match_ordered_list", column_list=rows.columns),
+        own("column_values_to_be_of_type", column="id", type_="LongType"),
+    ]
+    kept = spark.sparkContext._jsc.sc().getPersistentRDDs().size()  # type: ignore[union-attr]
+    answers, _ = ask(rows, asked, Evidence.KEYS)
+    assert [answer.status for answer in answers] == [PASSED, FAILED, PASSED, PASSED, FAILED, FAILED, *[PASSED] * 3]
+    assert read.value == 100
+    assert spark.sparkContext._jsc.sc().getPersistentRDDs().size() == kept  # type: ignore[union-attr]
+    for text in ("SELECT DISTINCT * FROM {batch}", "SELECT id FROM {batch} WHERE `e f` >= 0"):
+        query = own("unexpected_rows_expectation", unexpected_rows_query=text)
+        assert ask(rows, [query], Evidence.KEYS)[0][0].detail == "found 100"
 
 
 def test_errors_are_told_without_what_they_quote() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -12,7 +13,9 @@ import great_expectations as gx
 from great_expectations.core.batch_definition import BatchDefinition
 from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.registry import get_expectation_impl
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from nightkeep.checking.expectations import GX_AT_WORK, error_of, quiet_context
 from nightkeep.model.check_values import Evidence
@@ -39,8 +42,8 @@ def ask(
     )
     shown = _SHOWN_ROWS if evidence is Evidence.ROWS else 0
     how = {"result_format": "SUMMARY", "partial_unexpected_count": shown}
-    with GX_AT_WORK:
-        batch = _rows_of_any_table().get_batch(batch_parameters={"dataframe": rows})
+    with GX_AT_WORK, _read_once(rows, expectations) as held:
+        batch = _rows_of_any_table().get_batch(batch_parameters={"dataframe": held})
         validated = batch.validate(suite, result_format=how)
     known = {*rows.columns, *(text for each in expectations for text in _texts(each.kwargs))}
     found: dict[int, Answer] = {}
@@ -87,6 +90,35 @@ _COUNTING: Final = re.compile(
     "|expect_column_type_to_be|expect_column_values_to_be_(of_type|in_type_list)|unexpected_rows_expectation"
 )
 """Types whose observed value is a number of rows, values or columns, a type or a name, and no value of a row."""
+
+
+@contextmanager
+def _read_once(rows: DataFrame, expectations: Sequence[OwnExpectation]) -> Iterator[DataFrame]:
+    """The rows, computed when they are first read, then kept in Spark's storage, whose memory is bounded, and on disk.
+
+    Great Expectations reads them once for each column that may be null, and more than once for some types.
+    """
+    used = _used(rows.columns, expectations)
+    held = rows.select(*(F.col(_quoted(name)) for name in rows.columns if name in used))
+    held.persist(StorageLevel.MEMORY_AND_DISK)
+    absent = {field.name: F.lit(None).cast(field.dataType) for field in rows.schema.fields if field.name not in used}
+    try:
+        columns = (absent.get(name, F.col(_quoted(name))).alias(name) for name in rows.columns)
+        yield held.select(*columns)
+    finally:
+        held.unpersist()
+
+
+def _used(columns: Sequence[str], expectations: Sequence[OwnExpectation]) -> set[str]:
+    """The columns whose values the expectations may read. Others keep their names and types, and have no values."""
+    texts = [text.casefold() for each in expectations for text in _texts(each.kwargs)]
+    if any("*" in text for text in texts):  # A query or a condition that may mean every column.
+        return set(columns)
+    return {name for name in columns if any(name.casefold() in text for text in texts)}
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _made(expectation: OwnExpectation, number: int) -> Expectation | Exception:
