@@ -59,11 +59,19 @@ class Staged:
         with self.edited(meta["_FILE_NAME"]) as entries:
             yield entries
         added = sum(entry["_KIND"] == ADD for entry in entries)
-        with self.edited(self.document["deltaManifestList"]) as (meta,):
+        levels = [entry["_FILE"]["_LEVEL"] for entry in entries]
+        with self.line() as meta:
             meta |= {"_NUM_ADDED_FILES": added, "_NUM_DELETED_FILES": len(entries) - added}
+            meta |= {"_MIN_LEVEL": min(levels), "_MAX_LEVEL": max(levels)}
         delta = sum(e["_FILE"]["_ROW_COUNT"] * (1 if e["_KIND"] == ADD else -1) for e in entries)
         before = self.document["totalRecordCount"] - self.document["deltaRecordCount"]
         self.say(deltaRecordCount=delta, totalRecordCount=before + delta)
+
+    @contextmanager
+    def line(self) -> Iterator[Record]:
+        """What the delta list says of its manifest."""
+        with self.edited(self.document["deltaManifestList"]) as (meta,):
+            yield meta
 
     @contextmanager
     def added(self) -> Iterator[Record]:
@@ -115,8 +123,20 @@ class Staged:
         records = list(container.records)
         yield records
         path.write_bytes(write_container(records, container.schema, container.codec))
+        self._say_size(name, path.stat().st_size)
+
+    def _say_size(self, name: str, size: int) -> None:
+        """Of a list in the snapshot, of a manifest in its list."""
+        lists = {each: self.document.get(each) for each in LISTS}
+        for each, listed in lists.items():
+            if listed == name:
+                self.say(**{f"{each}Size": size})
+            elif listed is not None and any(record["_FILE_NAME"] == name for record in self.records(listed)):
+                with self.edited(listed) as records:
+                    next(record for record in records if record["_FILE_NAME"] == name)["_FILE_SIZE"] = size
 
 
+LISTS = ("baseManifestList", "deltaManifestList", "changelogManifestList")
 NO_STATISTICS: Record = {"_MIN_VALUES": encode_row([], []), "_MAX_VALUES": encode_row([], []), "_NULL_COUNTS": []}
 Act = Callable[[Staged], None]
 
@@ -263,6 +283,72 @@ def lose_the_vectors_of_another_bucket(staged: Staged) -> None:
     other = next(b for b in staged.others if b.vectors)
     with staged.edited(staged.document["indexManifest"]) as records:
         records[:] = [record for record in records if record["_FILE_NAME"] not in other.index_files]
+
+
+def _of_the_day(day: str) -> Record:
+    values = encode_row([day], ORDERS[:1])
+    return {"_MIN_VALUES": values, "_MAX_VALUES": values, "_NULL_COUNTS": [0]}
+
+
+def list_other_partitions(staged: Staged) -> None:
+    with staged.line() as meta:
+        meta["_PARTITION_STATS"] = _of_the_day("2026-12-24")
+
+
+def list_other_partitions_of_a_manifest_that_stayed(staged: Staged) -> None:
+    with staged.edited(staged.document["baseManifestList"]) as metas:
+        metas[0]["_PARTITION_STATS"] = _of_the_day("2026-12-24")
+
+
+def list_other_buckets(staged: Staged) -> None:
+    with staged.line() as meta:
+        meta |= {"_MIN_BUCKET": 77, "_MAX_BUCKET": 78}
+
+
+def list_other_levels(staged: Staged) -> None:
+    with staged.line() as meta:
+        meta |= {"_MIN_LEVEL": 0, "_MAX_LEVEL": 0}
+
+
+def list_fewer_bytes_of_a_manifest(staged: Staged) -> None:
+    with staged.line() as meta:
+        meta["_FILE_SIZE"] //= 2
+
+
+def say_fewer_bytes_of_a_list(staged: Staged) -> None:
+    staged.say(baseManifestListSize=10)
+
+
+def say_another_number_of_buckets(staged: Staged) -> None:
+    with staged.entries() as entries:
+        for entry in entries:
+            entry["_TOTAL_BUCKETS"] += 1
+
+
+def say_which_columns_are_there(staged: Staged) -> None:
+    with staged.added() as file:
+        file["_WRITE_COLS"] = ["dt", "order_id"]
+
+
+def say_that_there_is_an_index(staged: Staged) -> None:
+    with staged.added() as file:
+        file["_EXTRA_FILES"] = ["data.index"]
+
+
+def commit_by_another_name(staged: Staged) -> None:
+    staged.say(commitUser="writer")
+
+
+def turn_back_the_time(staged: Staged) -> None:
+    staged.say(timeMillis=1)
+
+
+def raise_the_watermark(staged: Staged) -> None:
+    staged.say(watermark=1 << 60)
+
+
+def set_a_property(staged: Staged) -> None:
+    staged.say(properties={"sequence.generation.max-sequence-number": "0"})
 
 
 def cut_a_file(staged: Staged) -> None:

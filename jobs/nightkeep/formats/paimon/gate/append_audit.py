@@ -16,7 +16,7 @@ from nightkeep.formats.paimon.deletes.bucket_vectors import index_path
 from nightkeep.formats.paimon.gate.append_order import order_faults
 from nightkeep.formats.paimon.gate.append_scan import PROMISE
 from nightkeep.formats.paimon.gate.audit import kept_faults
-from nightkeep.formats.paimon.gate.file_audit import statistic_faults
+from nightkeep.formats.paimon.gate.file_audit import record_faults, statistic_faults
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
 from nightkeep.gate.column_range import ColumnRange
@@ -85,6 +85,7 @@ def _file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> Iter
         yield f"{subject}: deleteRowCount {file.delete_rows}, level {file.level}, expected 0 of a table without keys"
     if file.max_sequence - file.min_sequence + 1 != file.rows:
         yield f"{subject}: sequence numbers {file.min_sequence} to {file.max_sequence} of {file.rows} rows"
+    yield from record_faults(file)
     columns = value_columns(bucket)
     seen = {name: ColumnRange() for name in columns}
     for group in range(len(reader.starts) - 1):

@@ -61,6 +61,7 @@ def stated_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile, row_fa
     low, high = (None if end is None else end.as_py() for end in (seen[SEQUENCE].least, seen[SEQUENCE].greatest))
     if (low, high) != (file.min_sequence, file.max_sequence):
         yield f"{subject}: sequence numbers {low} to {high}, metadata says {file.min_sequence} to {file.max_sequence}"
+    yield from record_faults(file)
     yield from _edge_faults(reader, bucket, file)
     yield from statistic_faults(seen, bucket, file)
 
@@ -141,6 +142,16 @@ def _float_order(column: Array) -> Array:
 def _flags(array: Array) -> np.ndarray:
     flags: np.ndarray = array.to_numpy(zero_copy_only=False)
     return flags
+
+
+def record_faults(file: PaimonDataFile) -> Iterator[str]:
+    """Faults of the record of a new file: what would have readers look for rows, columns or indexes elsewhere."""
+    told = sorted(name for name in _NEVER_TOLD if file.record.get(name) not in (None, []))
+    if told:
+        yield f"{file.name}: {', '.join(told)}, expected none of a new file"
+
+
+_NEVER_TOLD = ("_EMBEDDED_FILE_INDEX", "_EXTERNAL_PATH", "_EXTRA_FILES", "_FIRST_ROW_ID", "_WRITE_COLS")
 
 
 def statistic_faults(seen: Mapping[str, ColumnRange], bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from nightkeep.formats.paimon.gate import append_audit, append_order, append_scan, audit, changes, expired_rows, scan
+from nightkeep.formats.paimon.gate.manifest_audit import manifest_faults
 from nightkeep.formats.paimon.gate.unordered import alike
 from nightkeep.formats.paimon.metadata.schema import keeps_order, skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
@@ -26,7 +27,7 @@ def gate_of(storage: Storage) -> Gate[PaimonSnapshot, Bucket]:
         merged=Bound(merged, storage),
         pieces=pieces,
         unit_faults=Bound(unit_faults, storage),
-        faults=faults,
+        faults=Bound(faults, storage),
         shown=shown,
         published=published,
         changes=Bound(changes.expected, storage),
@@ -71,8 +72,10 @@ def unit_faults(storage: Storage, base: Bucket, candidate: Bucket, positions: Po
     return append_audit.unit_faults(storage, base, candidate)
 
 
-def faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
-    found = audit.version_faults(parent, candidate, touched)
+def faults(
+    storage: Storage, parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]
+) -> tuple[str, ...]:
+    found = (*audit.version_faults(parent, candidate, touched), *manifest_faults(storage, parent, candidate))
     if candidate.schema.primary_keys:
         return found
     vectors = append_audit.vector_file_faults(parent, candidate, touched)
