@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nightkeep.discovery import completed, find_tables, keep_found, kept_found, places_for
+from nightkeep.discovery import completed, find_tables, keep_found, kept_found, located_all, places_for
 from nightkeep.policy import Discovery, PolicyFile, load_usable
 from nightkeep.reports import found_path, night_path
 
@@ -12,7 +12,7 @@ from nightkeep.reports import found_path, night_path
 def find_all(policy: str, reports: str, prefix: str) -> PolicyFile:
     """The policy with every table that is there now, kept for the other tasks of the run with this prefix."""
     loaded = load_usable(policy)
-    return _found(loaded, loaded.discoveries, reports, prefix)
+    return _found(located_all(loaded), loaded.discoveries, reports, prefix)
 
 
 def find_one(policy: str, reports: str, prefix: str, table: str) -> PolicyFile:

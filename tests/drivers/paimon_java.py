@@ -11,6 +11,7 @@ from tests.drivers.paimon_values import (
     Compaction,
     Digested,
     Followed,
+    HiveNamed,
     JavaFile,
     JavaVectors,
     Layout,
@@ -58,6 +59,18 @@ class PaimonJava(Engine):
         """Each change is {change: add_column|change_type, name, type}, {change: rename_column, name, to},
         {change: drop_column|remove_option, name} or {change: set_option, name, value}."""
         return self._dict("alter", table, {"changes": [dict(change) for change in changes]})
+
+    def create_in_hive(self, table: HiveNamed, layout: Layout) -> str:
+        """Creates the table by its name in a metastore, and its database; returns its folder."""
+        return str(self._lines.request("create_in_hive", {**given(table), **given(layout)})["location"])
+
+    def alter_in_hive(self, table: HiveNamed, *changes: Mapping[str, str]) -> int:
+        """Returns the id of the new schema. Changes as of `alter`."""
+        fields = {**given(table), "changes": [dict(change) for change in changes]}
+        return int(self._lines.request("alter_in_hive", fields)["schema"])
+
+    def read_in_hive(self, table: HiveNamed) -> Scanned:
+        return Scanned.of(self._lines.request("read", {**given(Scan()), **given(table)}))
 
     def schema(self, table: Table) -> dict[str, Any]:
         return self._dict("schema", table, {})

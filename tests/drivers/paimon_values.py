@@ -23,6 +23,16 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
+class HiveNamed:
+    """A table `database.table` of the metastore at a thrift URI. `catalog` has the options of Paimon's catalog, the
+    warehouse among them."""
+
+    table: str
+    metastore: str
+    catalog: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Writer:
     """Who commits. Without a user Java makes one up; without an identifier it is a batch commit."""
 

@@ -147,7 +147,7 @@ def test_places_to_look_at_are_read_and_nothing_is_listed(tmp_path: Path) -> Non
         ("discover delta:lake", "delta", f"{tmp_path}/lake", 2, 6),
         ("discover iceberg:prod", "iceberg", "prod", DEPTH, 7),
         ("discover hive:thrift://meta:9083", "hive", "thrift://meta:9083", DEPTH, 8),
-        ("discover glue:eu-central-1", "glue", "eu-central-1", DEPTH, 9),
+        ("discover glue:eu-central-1", "glue", "glue://eu-central-1", DEPTH, 9),
     ]
     paimon, delta, iceberg, *_ = loaded.discoveries
     assert paimon.takes(("shop", "orders")) and not paimon.takes(("shop", "tmp_1"))
@@ -168,6 +168,9 @@ def test_places_to_look_at_are_read_and_nothing_is_listed(tmp_path: Path) -> Non
         ("{delta: /w, includ: ['*']}", "discover delta:/w", "discover[0].includ: unknown key; did you mean include?"),
         ("{delta: /w, name: all}", "discover delta:/w", "discover[0].name: expected text with {name}"),
         ("{delta: /w, name: '{name}{x}'}", "discover delta:/w", "discover[0].name: expected text with {name}"),
+        ("{hive: 'meta:9083'}", "discover hive:meta:9083", "expected thrift://HOST:PORT, found 'meta:9083'"),
+        ("{hive: 'thrift://u:p@m:9083'}", "discover hive:thrift://", "expected thrift://HOST:PORT, found"),
+        ("{glue: EU}", "discover glue:EU", "expected a region such as eu-central-1, found 'EU'"),
         ("{delta: s3://key:secret@bucket/w}", "discover delta:s3://", "credentials belong into the environment"),
     ],
 )

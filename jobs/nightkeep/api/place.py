@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from nightkeep.discovery import completed, find_tables, knowing
+from nightkeep.discovery import completed, find_tables, knowing, located_all
 from nightkeep.errors import UsageError
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, load_usable
 from nightkeep.reports import reports_folder
@@ -43,7 +43,7 @@ class Place:
 
     def with_discovered(self) -> PolicyFile:
         """The policy file with every table that is found where it says that tables are."""
-        return completed(self.policy, find_tables(self.policy.discoveries))
+        return completed(located_all(self.policy), find_tables(self.policy.discoveries))
 
 
 def find_policy(policy: str | Path | None) -> Path | None:

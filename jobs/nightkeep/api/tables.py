@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Final
 
 from nightkeep.api.place import POLICY_PLACES, Place, find_place, find_policy
-from nightkeep.discovery import completed, find_tables
-from nightkeep.errors import PolicyError, UsageError
+from nightkeep.discovery import FoundOther, completed, find_tables, located_all
+from nightkeep.errors import PolicyError, UsageError, brief
 from nightkeep.model import Outcome
 from nightkeep.policy import Pattern, PolicyFile, TablePolicy, UnusableTable, faults_of, load_usable
 from nightkeep.redaction import redact
@@ -18,6 +19,11 @@ from nightkeep.reports.card import render_card
 from nightkeep.reports.text_table import aligned_lines
 
 _HEAD = ("table", "covered by", "last outcome", "found in", "address")
+_NAMED: Final = 20
+"""Names of a place that a line tells. JSON has all."""
+_OF_NOBODY: Final[dict[str, object]] = {
+    "table": "", "covered": False, "covered_by": [], "last_outcome": None, "refused": None, "ours": False,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +52,13 @@ class ListedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ListedPolicies:
-    """Every table that there is, in the order of the policy's files: first those that can be used."""
+    """Every table that there is, in the order of the policy's files: first those that can be used.
+
+    `others` are what places name that is no table of ours: views, and tables of other formats.
+    """
 
     tables: tuple[ListedPolicy, ...]
+    others: tuple[FoundOther, ...] = ()
 
     def __iter__(self) -> Iterator[ListedPolicy]:
         return iter(self.tables)
@@ -60,14 +70,14 @@ class ListedPolicies:
         return self.tables[place]
 
     def to_json(self) -> list[dict[str, object]]:
-        return [each.to_json() for each in self.tables]
+        return [*(each.to_json() for each in self.tables), *({**_OF_NOBODY, **_other(each)} for each in self.others)]
 
     def __str__(self) -> str:
         lines = aligned_lines([_HEAD, *map(_row, self.tables)])
         uncovered = sum(not each.covered_by and each.refused is None for each in self.tables)
         refused = [f"{each.name}: refused: {redact(each.refused)}" for each in self.tables if each.refused is not None]
         count = f"{len(self.tables) - len(refused)} tables, {uncovered} of them only looked at, {len(refused)} refused"
-        return "\n".join([*(line.rstrip() for line in lines), *refused, count])
+        return "\n".join([*(line.rstrip() for line in lines), *refused, *_counted(self.others), count])
 
     def _repr_html_(self) -> str:
         return render_card("tables", (), _HEAD, [_row(each) for each in self.tables])
@@ -95,9 +105,10 @@ class Validation:
 def tables(*, policy: str | Path | None = None, reports: str | Path | None = None) -> ListedPolicies:
     """Every table that the policy lists or that is discovered, and those that cannot be used, with the reason."""
     place = find_place(policy, reports)
-    whole = place.with_discovered()
+    found = find_tables(place.policy.discoveries)
+    whole = completed(located_all(place.policy), found)
     usable = [_listed(whole, each, place) for each in whole.tables]
-    return ListedPolicies((*usable, *(_refused(whole, each, place) for each in whole.unusable)))
+    return ListedPolicies((*usable, *(_refused(whole, each, place) for each in whole.unusable)), found.others)
 
 
 def validate(*, policy: str | Path | None = None) -> Validation:
@@ -153,6 +164,21 @@ def _refused(whole: PolicyFile, table: UnusableTable, place: Place) -> ListedPol
 def _last(place: Place, table: str) -> Outcome | None:
     last = last_run(place.reports, table)
     return None if last is None else last.outcome
+
+
+def _other(other: FoundOther) -> dict[str, object]:
+    return {"name": other.name, "format": other.kind, "found_in": other.found_in}
+
+
+def _counted(others: Sequence[FoundOther]) -> list[str]:
+    """A line for each place: how many of what is there is not ours, and the first names."""
+    places: dict[str, list[str]] = {}
+    for each in others:
+        places.setdefault(each.found_in, []).append(f"{brief(each.name)} ({each.kind})")
+    return [
+        f"{place}: {len(named)} not ours: {', '.join(named[:_NAMED])}{', ...' if len(named) > _NAMED else ''}"
+        for place, named in places.items()
+    ]
 
 
 def _row(each: ListedPolicy) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from nightkeep.api.table_groups import check_tables, run_tables, sweep_tables
 from nightkeep.commands.exit_status import parsed
-from nightkeep.discovery import completed, kept_found, knowing
+from nightkeep.discovery import completed, kept_found, knowing, located_some
 from nightkeep.errors import UsageError
 from nightkeep.groups.run_group import StoredDocument
 from nightkeep.groups.table_group import TableGroup
@@ -96,7 +96,10 @@ def _tables(arguments: argparse.Namespace, said: Overrides) -> TableGroup:
     if not tables:
         raise UsageError("--tables, --table: expected the name or address of a table, found none")
     loaded = load_usable(arguments.policy)
-    policy = completed(loaded, kept_found(arguments.found)) if arguments.found else knowing(loaded, tables)
+    if arguments.found:
+        policy = completed(located_some(loaded, tables), kept_found(arguments.found))
+    else:
+        policy = knowing(loaded, tables)
     return TableGroup(
         policy, tables, arguments.run_id_prefix, reports_folder(arguments.reports), said, dry_run=arguments.dry_run,
         night=places_of(arguments.night), hand=_hand(arguments.result), died=tuple(arguments.died),

@@ -2,11 +2,13 @@
 
 from nightkeep.discovery.completed_policy import completed, knowing, places_for
 from nightkeep.discovery.find_tables import find_tables
-from nightkeep.discovery.found import Found, FoundTable, Unlistable
+from nightkeep.discovery.found import Found, FoundOther, FoundTable, Unlistable
+from nightkeep.discovery.located_policy import located_all, located_some
 from nightkeep.discovery.stored_found import keep_found, kept_found
 
 __all__ = [
     "Found",
+    "FoundOther",
     "FoundTable",
     "Unlistable",
     "completed",
@@ -14,5 +16,7 @@ __all__ = [
     "keep_found",
     "kept_found",
     "knowing",
+    "located_all",
+    "located_some",
     "places_for",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from nightkeep.discovery.find_tables import find_tables
 from nightkeep.discovery.found import Found, FoundTable
+from nightkeep.discovery.located_policy import located_some
 from nightkeep.model import Address
 from nightkeep.policy import Discovery, PolicyFile, TablePolicy, UnusableTable
 from nightkeep.policy.address import is_address, is_name, same_place
@@ -33,12 +34,13 @@ def completed(policy: PolicyFile, found: Found) -> PolicyFile:
 
 
 def knowing(policy: PolicyFile, names: Sequence[str]) -> PolicyFile:
-    """The policy file with those discovered tables that may have one of these names.
+    """The policy file with those discovered tables that may have one of these names, and with the places of those that
+    a metastore names.
 
     Nothing is listed if the file itself has all names that are no addresses.
     """
-    places = places_for(policy, names)
-    return completed(policy, find_tables(places)) if places else policy
+    places, located = places_for(policy, names), located_some(policy, names)
+    return completed(located, find_tables(places)) if places else located
 
 
 def places_for(policy: PolicyFile, names: Sequence[str]) -> tuple[Discovery, ...]:

@@ -8,15 +8,14 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from nightkeep.discovery.found import Found, FoundTable, Unlistable
+from nightkeep.discovery.found import Found, FoundOther, FoundTable, Unlistable
 from nightkeep.errors import DEBUG, NightkeepError, failure_text
-from nightkeep.model.listed_tables import ListedTable, UnlistedPlace
+from nightkeep.model.listed_tables import ListedTable, OtherTable, UnlistedPlace
 from nightkeep.policy import Discovery
 
-_LISTED_BY: Final = {name: f"nightkeep.formats.{name}.listing" for name in ("delta", "iceberg", "paimon")}
-_METASTORES: Final = {
-    "hive": "tables of a Hive metastore are not discovered yet; name an Iceberg catalog of type hive, or the folders",
-    "glue": "tables of a Glue catalog are not discovered yet; name an Iceberg catalog of type glue, or the folders",
+_LISTED_BY: Final = {
+    **{name: f"nightkeep.formats.{name}.listing" for name in ("delta", "iceberg", "paimon")},
+    **dict.fromkeys(("hive", "glue"), "nightkeep.metastores.listing"),
 }
 
 _log = logging.getLogger(__name__)
@@ -28,13 +27,12 @@ def find_tables(discoveries: Sequence[Discovery]) -> Found:
     return Found(
         tuple(each for each in found if isinstance(each, FoundTable)),
         tuple(dict.fromkeys(each for each in found if isinstance(each, Unlistable))),
+        tuple(dict.fromkeys(each for each in found if isinstance(each, FoundOther))),
     )
 
 
-def _listed(discovery: Discovery) -> list[FoundTable | Unlistable]:
-    if discovery.kind in _METASTORES:
-        return [_unlistable(discovery, _METASTORES[discovery.kind])]
-    found = list[FoundTable | Unlistable]()
+def _listed(discovery: Discovery) -> list[FoundTable | FoundOther | Unlistable]:
+    found = list[FoundTable | FoundOther | Unlistable]()
     try:
         found.extend(_taken(discovery))
     except (NightkeepError, OSError) as failure:
@@ -45,14 +43,19 @@ def _listed(discovery: Discovery) -> list[FoundTable | Unlistable]:
     return found
 
 
-def _taken(discovery: Discovery) -> Iterator[FoundTable | Unlistable]:
+def _taken(discovery: Discovery) -> Iterator[FoundTable | FoundOther | Unlistable]:
     lister: Any = importlib.import_module(_LISTED_BY[discovery.kind])
-    listed: Iterator[ListedTable | UnlistedPlace] = lister.list_tables(discovery.location, discovery.depth)
+    listed: Iterator[ListedTable | OtherTable | UnlistedPlace] = lister.list_tables(discovery.location, discovery.depth)
     for each in listed:
         if isinstance(each, UnlistedPlace):
             yield _unlistable(discovery, each.why, each.place)
-        elif discovery.takes(each.parts):
-            yield FoundTable(discovery.name_of(each.parts), discovery.kind, each.location, discovery.name)
+        elif not discovery.takes(each.parts):
+            continue
+        elif isinstance(each, OtherTable):
+            yield FoundOther(discovery.name_of(each.parts), each.kind, discovery.name)
+        else:
+            kind = each.format or discovery.kind
+            yield FoundTable(discovery.name_of(each.parts), kind, each.location, discovery.name)
 
 
 def _unlistable(discovery: Discovery, why: str, part: str = "") -> Unlistable:

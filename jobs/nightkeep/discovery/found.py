@@ -24,6 +24,15 @@ class FoundTable:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundOther:
+    """What a place names that is no table of ours, such as a view. `kind` says what it is."""
+
+    name: str
+    kind: str
+    found_in: str
+
+
+@dataclass(frozen=True, slots=True)
 class Unlistable:
     """A place, or a part of it, whose tables are not known, and why."""
 
@@ -35,10 +44,11 @@ class Unlistable:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Tables in the order of the places, and what could not be listed."""
+    """Tables in the order of the places, what could not be listed, and what is not ours."""
 
     tables: tuple[FoundTable, ...] = ()
     unlistable: tuple[Unlistable, ...] = ()
+    others: tuple[FoundOther, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
@@ -46,8 +56,11 @@ class Found:
     @staticmethod
     def from_json(value: FoundJson) -> Found:
         """The inverse of `to_json`. Raises KeyError or TypeError for anything else."""
-        tables, unlistable = value["tables"], value["unlistable"]
-        return Found(tuple(FoundTable(**each) for each in tables), tuple(Unlistable(**each) for each in unlistable))
+        return Found(
+            tuple(FoundTable(**each) for each in value["tables"]),
+            tuple(Unlistable(**each) for each in value["unlistable"]),
+            tuple(FoundOther(**each) for each in value["others"]),
+        )
 
 
 class FoundJson(TypedDict):
@@ -55,3 +68,4 @@ class FoundJson(TypedDict):
 
     tables: list[Mapping[str, str]]
     unlistable: list[Mapping[str, str]]
+    others: list[Mapping[str, str]]

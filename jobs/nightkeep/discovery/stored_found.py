@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,10 +18,12 @@ _KEPT_SECONDS: Final = 30 * 24 * 60 * 60
 
 
 def keep_found(reports: str, prefix: str, found: Found) -> Path:
-    """Write what a run found, and remove what runs of long ago did. Returns the file. Raises EvidenceError."""
+    """Write what a run found, without what is not ours, and remove what runs of long ago did. Returns the file.
+
+    Raises EvidenceError."""
     path = found_path(reports, prefix)
     try:
-        replace_file(path, json.dumps(found.to_json()) + "\n")
+        replace_file(path, json.dumps(replace(found, others=()).to_json()) + "\n")
     except OSError as failure:
         raise EvidenceError(str(path), "a file that can be written", failure.strerror or str(failure)) from failure
     for old in path.parent.glob("*.json"):

@@ -7,10 +7,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ListedTable:
-    """A table: its database or namespace and its name, and its location as in an address."""
+    """A table: its database or namespace and its name, and its location as in an address.
+
+    `format` is empty where all tables of the place have the same.
+    """
 
     parts: tuple[str, ...]
     location: str
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherTable:
+    """What is no table of ours: `kind` says what it is, such as `view` or `parquet`."""
+
+    parts: tuple[str, ...]
+    kind: str
 
 
 @dataclass(frozen=True, slots=True)

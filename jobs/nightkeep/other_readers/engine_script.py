@@ -52,8 +52,12 @@ def duckdb(request: Request) -> Batches:
 
 def pyiceberg(request: Request) -> Batches:
     """As its catalog names the table."""
-    catalog, _, name = request["location"].partition("/")
-    table = import_module("pyiceberg.catalog").load_catalog(catalog).load_table(name)
+    location = request["location"]
+    scheme, mark, rest = location.partition("://")
+    catalog, _, name = (rest if mark else location).partition("/")
+    # A metastore's address stands for a catalog without further settings.
+    kinds = {"thrift": {"type": "hive", "uri": f"thrift://{catalog}"}, "glue": {"type": "glue", "glue.region": catalog}}
+    table = import_module("pyiceberg.catalog").load_catalog(catalog, **kinds.get(scheme, {})).load_table(name)
     rows = table.scan(snapshot_id=request["version"]).to_arrow_batch_reader()
     return rows.schema, rows
 

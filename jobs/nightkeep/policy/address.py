@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from nightkeep.errors import AddressError
 from nightkeep.model import Address
 from nightkeep.model.dotted import split_name
+from nightkeep.model.metastore_table import GLUE, HIVE, catalog_and_name, metastore_table
 
 FORMATS = ("paimon", "delta", "iceberg")
 
@@ -73,9 +74,32 @@ def parse_address(text: str, folder: str, *, name: str | None = None) -> Address
         raise AddressError(f"a location after {table_format}:, found {text!r}")
     if _INFO.match(location):
         raise AddressError(f"a bucket after {table_format}:, found user info: credentials belong into the environment")
+    try:
+        metastore_table(location)
+    except ValueError as failure:
+        raise AddressError(f"{failure}") from failure
     is_path = table_format != "iceberg" and "://" not in location and not location.startswith("file:")
     where = os.path.normpath(os.path.join(folder, location)) if is_path else location.rstrip("/")
     return Address(table_format, where, name or text)
+
+
+def metastore_of(kind: str, text: str) -> str:
+    """The metastore that an entry of `discover` means: `thrift://HOST:PORT`, or a region of Glue. Raises
+    AddressError."""
+    metastore, pattern = (text, HIVE) if kind == "hive" else (f"glue://{text}", GLUE)
+    if pattern.fullmatch(metastore) is None:
+        expected = "thrift://HOST:PORT" if kind == "hive" else "a region such as eu-central-1"
+        raise AddressError(f"{expected}, found {text!r}")
+    return metastore
+
+
+def metastore_address(text: str) -> Address | None:
+    """The address of a table that a metastore names; None for any other text."""
+    try:
+        address = parse_address(text, "/")
+        return address if metastore_table(address.location) else None
+    except AddressError:
+        return None
 
 
 def same_place(address: Address) -> tuple[str, str]:
@@ -86,8 +110,8 @@ def same_place(address: Address) -> tuple[str, str]:
 
 def names_of(address: Address) -> tuple[str, ...]:
     """The names that patterns match for a table without a name: `database.table`, then `table`."""
-    if address.format == "iceberg":
-        name = address.location.partition("/")[2]
+    if address.format == "iceberg" or metastore_table(address.location):
+        _, name = catalog_and_name(address.location)
         return (name, _last(name))
     parts = [part for part in re.split(r"[/\\]", address.location) if part]
     database = parts[-2].removesuffix(".db") if len(parts) > 1 else ""

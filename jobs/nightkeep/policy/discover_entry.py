@@ -36,8 +36,10 @@ class DiscoverEntry(BaseModel):
     paimon: Text | None = Field(default=None, description="A Paimon warehouse: <database>.db/<table>.")
     delta: Text | None = Field(default=None, description="A folder with Delta tables in it, or in folders of it.")
     iceberg: Text | None = Field(default=None, description="A catalog of pyiceberg's configuration; all namespaces.")
-    hive: Text | None = Field(default=None, description="A Hive metastore, thrift://host:9083.")
-    glue: Text | None = Field(default=None, description="The AWS region of a Glue catalog.")
+    hive: Text | None = Field(
+        default=None, description="A Hive metastore, thrift://host:9083: its tables of all formats."
+    )
+    glue: Text | None = Field(default=None, description="The AWS region of a Glue catalog: its tables of all formats.")
     depth: Annotated[StrictInt, Field(ge=1, le=16)] | None = Field(
         default=None, description=f"How many folders deep Delta tables are looked for. null: {DEPTH}."
     )
@@ -75,7 +77,7 @@ class DiscoverEntry(BaseModel):
 class Discovery:
     """A place where tables are looked for. `name` is what is written in the file, without values of variables.
 
-    `location` is an absolute path, a URI, a catalog's name, or a region.
+    `location` is an absolute path, a URI, a catalog's name, or a metastore: `thrift://HOST:PORT`, `glue://REGION`.
     """
 
     name: str

@@ -9,7 +9,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Final
@@ -145,6 +145,8 @@ class PolicyFile:
     warnings: tuple[str, ...] = ()
     budget: Budget | None = None
     """What a night may cost."""
+    located: Mapping[str, str] = field(default_factory=dict)
+    """The places of tables that metastores name, by the tables' addresses."""
 
     def effective(self, table: str) -> EffectivePolicy:
         """The policy for a name of this file, or for an address relative to the working folder.
@@ -165,11 +167,12 @@ class PolicyFile:
             address = parse_address(table, os.getcwd())
         except AddressError as error:
             raise AddressError(f"{table}: expected {error}") from error
+        placed = replace(address, location=self.located.get(str(address), address.location))
         for entry in self.tables:
-            if same_place(entry.address) == same_place(address):
+            if same_place(entry.address) == same_place(placed):
                 return self.of_table(entry)
         matching = self._matching(names_of(address), None)
-        return _effective(address, [self.defaults, *matching])
+        return _effective(placed, [self.defaults, *matching])
 
     def of_table(self, entry: TablePolicy) -> EffectivePolicy:
         """The policy for one of `tables`. Raises PolicyError."""
@@ -198,6 +201,15 @@ class PolicyFile:
         return replace(
             self, tables=(*self.tables, *fitting), unusable=(*self.unusable, *unusable, *misfits)
         )  # fmt: skip
+
+    def with_locations(self, located: Mapping[str, str], unknown: Sequence[UnusableTable]) -> PolicyFile:
+        """The policy file with the places of tables, by the addresses that name them, and those that have none."""
+        lost = {each.name for each in unknown}
+        tables = [
+            replace(each, address=replace(each.address, location=located.get(str(each.address), each.address.location)))
+            for each in self.tables if each.name not in lost
+        ]  # fmt: skip
+        return replace(self, tables=tuple(tables), unusable=(*self.unusable, *unknown), located=located)
 
     def _matching(self, names: Sequence[str], file: str | None) -> list[Layer]:
         """The layers of the patterns for a table. Raises PolicyError for a faulty one: half a policy is none."""

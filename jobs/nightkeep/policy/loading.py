@@ -11,7 +11,7 @@ from typing import Final
 
 from nightkeep.errors import AddressError, PolicyError, brief
 from nightkeep.model import Address
-from nightkeep.policy.address import format_of, parse_address, same_place, substitute
+from nightkeep.policy.address import format_of, metastore_of, parse_address, same_place, substitute
 from nightkeep.policy.discover_entry import KINDS, DiscoverEntry, Discovery
 from nightkeep.policy.document import Document, TeamDocument
 from nightkeep.policy.effective import Pattern, PolicyFile, TablePolicy, UnusableTable
@@ -189,7 +189,7 @@ class _Reader:
 
     def _place(self, entry: DiscoverEntry, name: str, source: YamlDocument) -> str:
         if entry.kind in ("hive", "glue"):
-            return substitute(entry.place, self.environ)
+            return metastore_of(entry.kind, substitute(entry.place, self.environ))
         return self._address(f"{entry.kind}:{entry.place}", name, source).location
 
     def _address(self, text: str, name: str, source: YamlDocument) -> Address:

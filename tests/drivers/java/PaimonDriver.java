@@ -73,6 +73,8 @@ public final class PaimonDriver {
         verbs.put("create", Tables::create);
         verbs.put("alter", Tables::alter);
         verbs.put("schema", Tables::schema);
+        verbs.put("create_in_hive", HiveTables::create);
+        verbs.put("alter_in_hive", HiveTables::alter);
         verbs.put("write", Writes::write);
         verbs.put("write_random", RandomWrites::write);
         verbs.put("truncate", Writes::truncate);

@@ -21,6 +21,9 @@ final class Tables {
 
     /** The folder of a branch's metadata, branch/branch-(name) of its table, stands for the branch. */
     static FileStoreTable open(JsonNode request) {
+        if (request.has("metastore")) {
+            return HiveTables.open(request);
+        }
         Path path = path(request);
         if (!path.getParent().getName().equals("branch") || !path.getName().startsWith("branch-")) {
             return FileStoreTableFactory.create(FILES, path);
@@ -35,6 +38,11 @@ final class Tables {
     }
 
     static JsonNode create(JsonNode request) throws Exception {
+        new SchemaManager(FILES, path(request)).createTable(stated(request));
+        return schema(request);
+    }
+
+    static Schema stated(JsonNode request) throws Exception {
         Schema.Builder schema = Schema.newBuilder();
         for (JsonNode column : request.required("columns")) {
             schema.column(column.get(0).asText(), type(column.get(1).asText()));
@@ -42,17 +50,20 @@ final class Tables {
         schema.partitionKeys(list(request.path("partition_keys")));
         schema.primaryKey(list(request.path("primary_keys")));
         schema.options(texts(request.path("options")));
-        new SchemaManager(FILES, path(request)).createTable(schema.build());
-        return schema(request);
+        return schema.build();
     }
 
     static JsonNode alter(JsonNode request) throws Exception {
+        new SchemaManager(FILES, path(request)).commitChanges(changes(request));
+        return schema(request);
+    }
+
+    static List<SchemaChange> changes(JsonNode request) throws Exception {
         List<SchemaChange> changes = new ArrayList<>();
         for (JsonNode change : request.required("changes")) {
             changes.add(change(change));
         }
-        new SchemaManager(FILES, path(request)).commitChanges(changes);
-        return schema(request);
+        return changes;
     }
 
     static JsonNode schema(JsonNode request) throws Exception {

@@ -23,9 +23,10 @@ from tests.formats.iceberg.pyiceberg_tables import (
 
 import nightkeep
 from nightkeep.errors import AddressError, Unreachable
-from nightkeep.formats.iceberg.catalog import hive_pointers, metastore_connections
+from nightkeep.formats.iceberg.catalog import hive_pointers
 from nightkeep.formats.iceberg.catalog.catalog import open_catalog
 from nightkeep.formats.iceberg.catalog.opening import pointers_of
+from nightkeep.metastores import hive_connections
 from nightkeep.model import Outcome
 
 LAKE = "hives"
@@ -170,4 +171,4 @@ def test_the_first_metastore_that_answers_is_asked(
 
 
 def test_a_metastore_is_not_waited_for_longer_than_a_lock_lives() -> None:
-    assert metastore_connections.PATIENCE[1] < 300
+    assert hive_connections.PATIENCE[1] < 300

@@ -27,7 +27,9 @@ from nightkeep.formats.iceberg.catalog.stores import require_one_store, store_of
 from nightkeep.formats.iceberg.metadata.locations import MACHINE, name_in
 from nightkeep.formats.iceberg.metadata.remove_snapshots import RemovedSnapshots, without
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, content, decode, head
+from nightkeep.metastores.settings import settings_of
 from nightkeep.model.dotted import join_name, split_name
+from nightkeep.model.metastore_table import catalog_and_name, metastore_table
 from nightkeep.redaction import learn
 from nightkeep.storage import LocalStorage, Storage, within
 from nightkeep.storage.properties import gives_keys, relevant, without_keys
@@ -146,7 +148,7 @@ def parse_location(location: str, storage: Storage) -> TableHandle:
 
     Dots separate the levels of a namespace. Backquotes enclose a level or a table whose own name contains dots.
     """
-    catalog, _, identifier = location.partition("/")
+    catalog, identifier = catalog_and_name(location)
     expected = f"iceberg:{location}: expected iceberg:CATALOG/NAMESPACE.TABLE, found {location!r}"
     try:
         levels = split_name(identifier)
@@ -232,6 +234,8 @@ def open_catalog(name: str) -> Catalog:
 
 
 def _settings(name: str) -> dict[str, Any]:
+    if metastore_table(f"{name}/database.table"):
+        return settings_of(name)
     # pyiceberg reads its module-level configuration at import; read it again, as it may have changed.
     config = Config()
     try:

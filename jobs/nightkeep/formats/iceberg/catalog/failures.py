@@ -30,6 +30,7 @@ from pyiceberg.utils.config import Config
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from nightkeep.errors import AddressError, NightkeepError, Unreachable
+from nightkeep.metastores.settings import settings_of
 
 SILENT: Final = (CommitStateUnknownException, ServerError, ServiceUnavailableError, TooManyRequestsError, OSError)
 """Failures of server, proxy or connection after which the outcome of a request is unknown."""
@@ -137,6 +138,8 @@ def _address(catalog: str) -> str:
 def _places(catalog: str, setting: tuple[str, str]) -> str:
     """Where a setting is, by its names in pyiceberg's file and in the environment."""
     name, variable = setting
+    if "://" in catalog:
+        return f"{name} of a catalog in .pyiceberg.yaml that asks {catalog}"
     return f"{name} of {catalog} in .pyiceberg.yaml, or PYICEBERG_CATALOG__{catalog.upper()}__{variable}"
 
 
@@ -147,7 +150,7 @@ def _extra(catalog: str) -> str:
 
 
 def _settings(catalog: str) -> Mapping[str, object]:
-    return Config().get_catalog_config(catalog) or {}
+    return settings_of(catalog) if "://" in catalog else Config().get_catalog_config(catalog) or {}
 
 
 _SAID: Final = 200

@@ -32,8 +32,8 @@ from thrift.Thrift import TException
 from nightkeep.errors import AddressError
 from nightkeep.formats.iceberg.catalog.claims import Claim
 from nightkeep.formats.iceberg.catalog.metadata_swap import Pointers
-from nightkeep.formats.iceberg.catalog.metastore_connections import MetastoreConnections
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw
+from nightkeep.metastores.hive_connections import MetastoreConnections
 
 LOCK_SECONDS: Final = 60.0
 """How long a commit waits for the lock of a table. Other writers hold it for the time of a few requests."""

@@ -10,6 +10,7 @@ from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
 from nightkeep.formats.iceberg.metadata.versions import digest, read_version
 from nightkeep.model import Address, Candidate, Committed, Run, VersionIdentity
 from nightkeep.model.dotted import quoted_part, split_name
+from nightkeep.model.metastore_table import catalog_and_name
 from nightkeep.protocol import Bound, Commits
 from nightkeep.storage import delete_each
 
@@ -47,7 +48,7 @@ def committed(table: Address, handle: TableHandle, run: Run) -> tuple[Committed,
 
 def rollback(table: Address, version: int) -> str:
     """The rollback procedure of iceberg-spark; names are quoted by backticks where they need it."""
-    catalog, _, name = table.location.partition("/")
+    catalog, name = catalog_and_name(table.location)
     quoted = ".".join(map(quoted_part, split_name(name)))
     text = quoted.replace("\\", "\\\\").replace("'", "\\'")
     return f"CALL `{catalog}`.system.rollback_to_snapshot('{text}', {version})"

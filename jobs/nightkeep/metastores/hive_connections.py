@@ -14,6 +14,8 @@ from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 
+from nightkeep.limits import LISTED
+
 PATIENCE: Final = (30.0, 120.0)
 """Time limits in seconds: to connect, and for an answer. The second is shorter than the life of a lock (300 s)."""
 _FAILED: Final = (TTransportException, TProtocolException, TApplicationException, MetaException)
@@ -41,6 +43,7 @@ class MetastoreConnections:
                 failures.append(failure)
                 continue
             _wait_for(client._transport, PATIENCE[1])
+            _limit(entered)
             self._stack.append(client)
             return entered
         raise ConnectionError(f"no metastore answers: {failures[0]}") from failures[0]
@@ -63,3 +66,8 @@ def _wait_for(transport: Any, seconds: float) -> None:
     """Limit how long the socket below a transport waits."""
     socket = getattr(transport, "_TBufferedTransport__trans", None) or transport.transport
     socket.setTimeout(seconds * 1000)
+
+
+def _limit(client: Client) -> None:
+    """Limit how many names one answer may have, before they are read. Thrift itself limits texts."""
+    client._iprot.container_length_limit = LISTED.value

@@ -1,0 +1,47 @@
+"""A policy file -> the same with the places of tables that are named by a metastore, as it says now."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from nightkeep.errors import NightkeepError
+from nightkeep.model import Address
+from nightkeep.policy import PolicyFile, UnusableTable
+from nightkeep.policy.address import metastore_address
+
+
+def located_all(policy: PolicyFile) -> PolicyFile:
+    """The policy file with the places of all tables that it lists. One whose place is not known fails by name."""
+    return _located(policy, [each.address for each in policy.tables])
+
+
+def located_some(policy: PolicyFile, names: Sequence[str]) -> PolicyFile:
+    """As `located_all`, for tables with these names or addresses alone, whether the file lists them or not."""
+    addressed = [address for address in map(metastore_address, names) if address is not None]
+    places = {each.location for each in addressed}
+    listed = [
+        each.address for each in policy.tables if each.name in names or each.address.location in places
+    ]  # fmt: skip
+    return _located(policy, [*listed, *addressed])
+
+
+def _located(policy: PolicyFile, asked: Sequence[Address]) -> PolicyFile:
+    """Each table is asked for once, whether an entry or an address names it."""
+    named = {str(each): each for each in asked if metastore_address(str(each)) is not None}
+    if not named:
+        return policy
+    metastores: Any = importlib.import_module("nightkeep.metastores.locating")
+    located, faults = dict[str, str](), dict[str, str]()
+    for text, address in named.items():
+        try:
+            located[text] = metastores.located(address).location
+        except NightkeepError as failure:
+            faults[text] = str(failure)
+    lost = {each.name: str(each.address) for each in policy.tables} | {text: text for text in faults}
+    unknown = [
+        UnusableTable(name, named[text].format, faults[text], named[text])
+        for name, text in lost.items() if text in faults
+    ]  # fmt: skip
+    return policy.with_locations(located, unknown)

@@ -1,0 +1,165 @@
+"""A real Hive metastore as a place where tables are, and as what names them: listed, located, cared for, and down."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hive_metastore.ThriftHiveMetastore import Client
+from hive_metastore.ttypes import MetaException
+from pyiceberg.catalog import load_catalog
+from tests.discovery.warehouses import policy
+from tests.drivers.hive_metastore import HiveMetastore
+from tests.formats.iceberg.pyiceberg_tables import ROWS
+from tests.metastores.metastore_world import DELTA, PAIMON, care_for, copied, hive_table, in_hive
+
+import nightkeep
+from nightkeep.api.place import find_place
+from nightkeep.discovery import completed, find_tables, located_all
+from nightkeep.errors import AddressError, PolicyError, Unreachable
+from nightkeep.limits import LISTED
+from nightkeep.metastores import hive, located
+from nightkeep.metastores.hive_connections import MetastoreConnections
+from nightkeep.model import Address, Outcome
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A metastore with tables of all three formats, and others."""
+
+    uri: str
+    folder: Path
+    delta: Path
+    paimon: Path
+
+    def policy(self, more: str = "") -> Path:
+        policy(self.folder, f"version: 1\ndiscover:\n  - {{hive: '{self.uri}', name: 'lake.{{table}}'}}\n{more}")
+        return self.folder / "tables.yaml"
+
+
+@pytest.fixture
+def shop(hive_metastore: HiveMetastore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+    # Settings of the machine's own catalogs are not asked.
+    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    delta, paimon = copied(tmp_path)
+    tables = {
+        "clicks": hive_table("clicks", f"file:{delta}", DELTA),
+        "orders": hive_table("orders", f"file:{paimon}", PAIMON),
+        "plain": hive_table("plain", f"file:{tmp_path}/plain", {}),
+        "seen": hive_table("seen", "", {}, "VIRTUAL_VIEW"),
+        "lost": hive_table("lost", "", DELTA),
+    }
+    with in_hive(hive_metastore.uri, tables):
+        theirs = load_catalog("theirs", type="hive", uri=hive_metastore.uri, **{"hive.hive2-compatible": "true"})
+        events = theirs.create_table("shop.events", ROWS.schema, location=f"file://{tmp_path}/events")
+        for _ in range(4):
+            events.append(ROWS)
+        yield Shop(hive_metastore.uri, tmp_path, delta, paimon)
+
+
+def test_tables_of_all_formats_are_found_and_others_are_named(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hive, "PAGE", 2)
+    told = nightkeep.tables(policy=shop.policy(), reports=shop.folder / "reports")
+    assert [(each.name, each.table) for each in told if each.refused is None] == [
+        ("lake.clicks", f"delta:{shop.delta}"),
+        ("lake.events", f"iceberg:{shop.uri}/shop.events"),
+        ("lake.orders", f"paimon:{shop.paimon}"),
+    ]
+    place = f"discover hive:{shop.uri}"
+    assert [(each.name, each.kind) for each in told.others] == [("lake.plain", "text"), ("lake.seen", "view")]
+    assert f"{place}: 2 not ours: lake.plain (text), lake.seen (view)" in str(told)
+    (lost,) = [each for each in told if each.refused is not None]
+    assert lost.name == f"{place}: shop.lost" and "expected the place of its files, found" in str(lost.refused)
+    assert all(each.get("ours", True) for each in told.to_json()[:-2])
+    assert [(each["name"], each["ours"]) for each in told.to_json()[-2:]] == [
+        ("lake.plain", False), ("lake.seen", False),
+    ]  # fmt: skip
+    # A catalog of pyiceberg's configuration that asks the same metastore gives Iceberg tables their name.
+    for name, value in {"TYPE": "hive", "URI": shop.uri}.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__PROD__{name}", value)
+    found = find_tables(policy(shop.folder, shop.policy().read_text()).discoveries)
+    assert [each.location for each in found.tables if each.format == "iceberg"] == ["prod/shop.events"]
+
+
+def test_discovered_tables_are_cared_for(shop: Shop) -> None:
+    for name in ("lake.clicks", "lake.events"):
+        covered = shop.policy("patterns: [{match: 'lake.*', verify: touched}]\n")
+        done = care_for(name, shop.folder / "reports", covered)
+        assert done.outcome is Outcome.VERIFIED, done.reason
+
+
+def test_a_table_is_cared_for_by_its_name(shop: Shop) -> None:
+    """Its place is asked for when the run starts, and an entry that names it wins over its discovery."""
+    more = f"tables: [{{name: clicks, table: 'delta:{shop.uri}/shop.clicks', check: {{enabled: false}}}}]\n"
+    file = shop.policy(more)
+    told = nightkeep.tables(policy=file, reports=shop.folder / "reports")
+    assert [each.name for each in told if each.refused is None] == ["clicks", "lake.events", "lake.orders"]
+    moved = shop.folder / "moved"
+    shutil.move(shop.delta, moved)
+    with MetastoreConnections({"uri": shop.uri}) as client:
+        client.alter_table("shop", "clicks", hive_table("clicks", f"file:{moved}", DELTA))
+    # The address, as the policy has it, means the entry.
+    place = find_place(file, shop.folder / "reports")
+    assert place.chosen(f"delta:{shop.uri}/shop.clicks") == place.chosen("clicks")
+    assert place.chosen("clicks").address == Address("delta", str(moved), "clicks")
+    done = care_for("clicks", shop.folder / "reports", file)
+    assert done.outcome is Outcome.VERIFIED, done.reason
+
+
+def test_names_that_mean_no_table_are_told(shop: Shop) -> None:
+    with pytest.raises(AddressError, match=r"shop\.gone: expected a table, found none of that name in thrift://"):
+        located(Address("delta", f"{shop.uri}/shop.gone", "gone"))
+    with pytest.raises(AddressError, match="expected a table of paimon, found one of delta"):
+        located(Address("paimon", f"{shop.uri}/shop.clicks", "clicks"))
+    with pytest.raises(AddressError, match="expected a table of delta, found view"):
+        located(Address("delta", f"{shop.uri}/shop.seen", "seen"))
+    with pytest.raises(AddressError, match="expected the place of its files, found 'file:/nowhere/lost-__PLACEHOLDER"):
+        located(Address("delta", f"{shop.uri}/shop.lost", "lost"))
+    branch = located(Address("paimon", f"{shop.uri}/shop.orders$branch_dev", "orders"))
+    assert branch == Address("paimon", f"{shop.paimon}$branch_dev", "orders")
+
+
+def test_a_metastore_that_is_down_costs_no_other_table_its_night(shop: Shop) -> None:
+    down = "thrift://127.0.0.1:1"
+    text = (
+        f"version: 1\ndiscover: [{{hive: '{down}'}}, {{hive: '{shop.uri}'}}]\n"
+        f"tables: [{{name: one, table: 'delta:{down}/shop.one'}}, {{name: two, table: 'delta:{shop.delta}'}}]\n"
+    )
+    loaded = policy(shop.folder, text)
+    whole = completed(located_all(loaded), find_tables(loaded.discoveries))
+    assert [each.name for each in whole.tables] == ["two", "shop.events", "shop.orders"]
+    faults = {each.name: each.fault for each in whole.unusable}
+    assert f"expected an answer of {down}, found no metastore answers" in faults["one"]
+    assert f"discover hive:{down}: cannot be listed: no metastore answers" in faults[f"discover hive:{down}"]
+    with pytest.raises(PolicyError, match="found no metastore answers"):
+        nightkeep.plan(f"delta:{down}/shop.one", reports=shop.folder / "reports")
+    with pytest.raises(Unreachable):
+        located(Address("delta", f"{down}/shop.one", "one"))
+
+
+def test_a_database_that_cannot_be_listed_costs_no_other_its_tables(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = Client.get_all_tables
+
+    def tables(client: Client, database: str) -> list[str]:
+        if database == "default":
+            raise MetaException("not yours")
+        return list(answer(client, database))
+
+    monkeypatch.setattr(Client, "get_all_tables", tables)
+    found = find_tables(policy(shop.folder, shop.policy().read_text()).discoveries)
+    assert len(found.tables) == 3
+    assert any(each.why.endswith("default: cannot be listed: not yours") for each in found.unlistable)
+
+
+def test_a_metastore_with_more_names_than_the_limit_ends_and_says_so(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as limited:
+        limited.setenv(LISTED.variable, "4")
+        found = find_tables(policy(shop.folder, shop.policy().read_text()).discoveries)
+    assert not found.tables and "Length exceeded max allowed: 4" in found.unlistable[0].why
