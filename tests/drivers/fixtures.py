@@ -8,6 +8,7 @@ import pytest
 from tests.drivers.azure_server import AzureContainer, AzureServer, serve_azure
 from tests.drivers.delta_spark import DeltaSpark
 from tests.drivers.glue_server import serve_glue
+from tests.drivers.hdfs_cluster import USER, HdfsCluster
 from tests.drivers.hive_metastore import HiveMetastore, serve_metastore
 from tests.drivers.iceberg_java import IcebergJava
 from tests.drivers.iceberg_rest import IcebergRest
@@ -45,6 +46,19 @@ def delta_spark() -> Iterator[DeltaSpark]:
 def glue() -> Iterator[str]:
     with serve_glue() as endpoint:
         yield endpoint
+
+
+@pytest.fixture(scope="session")
+def hdfs_cluster() -> Iterator[HdfsCluster]:
+    with HdfsCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def hdfs_folder(hdfs_cluster: HdfsCluster, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The location of a folder that is not made yet, with the user of the cluster in the environment."""
+    monkeypatch.setenv("HADOOP_USER_NAME", USER)
+    return hdfs_cluster.folder()
 
 
 @pytest.fixture(scope="session")

@@ -192,7 +192,7 @@ def test_an_endpoint_that_is_no_address_is_named(endpoint: str, monkeypatch: pyt
         open_storage("s3://bucket/t")
 
 
-@pytest.mark.parametrize("location", ["hdfs://namenode/t", "wasbs://c@account/t", "oss://bucket/t", "ftp://host/t"])
+@pytest.mark.parametrize("location", ["viewfs://namenode/t", "wasbs://c@account/t", "oss://bucket/t", "ftp://host/t"])
 def test_an_address_of_another_store_is_refused_by_its_scheme(location: str) -> None:
     scheme = location.partition("://")[0]
     with pytest.raises(AddressError, match=f"{location}: expected a local path, .* found '{scheme}'"):

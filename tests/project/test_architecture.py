@@ -132,8 +132,8 @@ RIMS = {"run_group.py", "check.py", "child_process.py", "engine_script.py", "fin
 """Where a surprise must not end more than it is of: a night, what is known of a version that is published, the process
 that reads for a group, and the one of another engine."""
 MANY_VERBS = {
-    "Storage", "LocalStorage", "ObjectStorage", "MovedFolders", "TableView", "PaimonView", "AppendView", "DeltaView",
-    "IcebergView",
+    "Storage", "LocalStorage", "ObjectStorage", "HdfsStorage", "MovedFolders", "TableView", "PaimonView", "AppendView",
+    "DeltaView", "IcebergView",
 }  # fmt: skip
 """Protocols that have more verbs than a class should have methods, and what implements them."""
 

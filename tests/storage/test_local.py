@@ -123,7 +123,7 @@ def test_an_address_must_be_a_local_folder(tmp_path: Path) -> None:
     folder.mkdir()
     assert open_storage(str(folder)).root == str(folder)
     assert open_storage(folder.as_uri()).root == str(folder)
-    for location in ("hdfs://name/table", "s3://", str(tmp_path / "gone")):
+    for location in ("wasbs://name/table", "s3://", str(tmp_path / "gone")):
         with pytest.raises(AddressError, match="expected"):
             open_storage(location)
 

@@ -16,6 +16,8 @@ from nightkeep.errors import AddressError
 from nightkeep.storage.bounds import Bounds, is_within
 from nightkeep.storage.clients import SCHEMES, split_location
 from nightkeep.storage.exclusive import require_exclusive_create
+from nightkeep.storage.hdfs import SCHEME as HDFS
+from nightkeep.storage.hdfs import HdfsStorage, open_hdfs
 from nightkeep.storage.listed_folders import NoAnswer, answers_of, location_of
 from nightkeep.storage.local import LocalStorage
 from nightkeep.storage.moved_folders import MovedFolders, whole_store
@@ -24,6 +26,7 @@ from nightkeep.storage.properties import relevant
 from nightkeep.storage.verbs import ListedFile, Storage, delete_each, spelled
 
 __all__ = [
+    "HdfsStorage",
     "ListedFile",
     "LocalStorage",
     "MovedFolders",
@@ -45,17 +48,19 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def open_storage(location: str, properties: Mapping[str, str] = _NOTHING) -> Storage:
-    """The store of a table's location: a local path, a `file:` URI, or an object store such as `s3://bucket/prefix`.
+    """The store of a table's location: a local path, a `file:` URI, a bucket such as `s3://bucket/prefix`, or HDFS.
 
     Of the catalog's `properties`, those that reach the store are used, such as `s3.endpoint`. A `file:` URI is decoded
-    and keys of object stores are not, as engines write both in this way. Raises AddressError for any other location and
+    and others are not, as engines write them in this way. Raises AddressError for any other location and
     for one that does not exist, and OSError if the store does not answer.
     """
     parts = urlsplit(location)
     if parts.scheme in SCHEMES:
         return _objects(location, properties)
+    if parts.scheme == HDFS:
+        return open_hdfs(location)
     if parts.scheme not in ("", "file"):
-        names = ", ".join(SCHEMES)
+        names = ", ".join((*SCHEMES, HDFS))
         raise AddressError(f"{location}: expected a local path, file:// URI or one of {names}, found {parts.scheme!r}")
     path = unquote(parts.path) if parts.scheme else location
     if not os.path.isdir(path):
@@ -69,7 +74,7 @@ def within(storage: Storage, *folders: str, more: bool = False) -> Storage:
     With `more`, `folders` are added to the store's earlier bounds. A store without support for bounds is returned as it
     is.
     """
-    if not isinstance(storage, LocalStorage | ObjectStorage):
+    if not isinstance(storage, LocalStorage | ObjectStorage | HdfsStorage):
         return storage
     bounds: Bounds = (*storage.bounds, *folders) if more else folders
     return replace(storage, bounds=tuple(dict.fromkeys(bounds)))

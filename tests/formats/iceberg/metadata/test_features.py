@@ -135,7 +135,7 @@ REFUSALS: Mapping[str, Callable[[], object]] = {
     "Avro files": lambda: refuse_files("db.t", [equality_of("b", 1, format="avro")]),
     "files of other formats": lambda: refuse_files("db.t", [file_of("b", format="vortex")]),
     "encryption": lambda: refuse(**{"encryption-keys": [{"key-id": "k"}]}),
-    "files of unknown schemes": lambda: storage_name("hdfs://host/a.parquet"),
+    "files of unknown schemes": lambda: storage_name("wasbs://host/a.parquet"),
     "files of another host": lambda: storage_name("file://host/a.parquet"),
     "keys with empty parts": lambda: storage_name("s3://bucket/t//a.parquet"),
     "files in several stores": lambda: require_in(LocalStorage("/"), "s3://bucket/a.parquet"),

@@ -695,8 +695,9 @@ def test_locations_are_names_and_nothing_is_decoded() -> None:
     assert storage_name("/a b/50%25") == storage_name("file:/a b/50%25") == storage_name("file:///a b/50%25")
     assert storage_name("/a b/50%25") == "a b/50%25" and storage_name("/a:b") == "a:b"
     assert storage_name("s3://b/a b/50%25") == storage_name("s3a://b/a b/50%25") == "a b/50%25"
+    assert (storage_name("hdfs://n:1/p"), root_of("hdfs://n:1/p")) == ("p", "hdfs://n:1")
     assert root_of("s3a://b/k") == root_of("s3://b/other") == "s3://b" and root_of("file:/a") == root_of("/a") == "/"
-    for elsewhere in ("hdfs://n/p", "file://host/p", "gs:b"):
+    for elsewhere in ("wasbs://n/p", "file://host/p", "gs:b"):
         with pytest.raises(RefusedTable):
             storage_name(elsewhere)
     for nothing in ("", "a/b", "/", "file:", "file:a", "/a/", "/a/../b", "/a/./b", "/a\0", "s3://b", "s3://b/"):

@@ -6,18 +6,21 @@ from typing import Final
 
 from nightkeep.formats.iceberg.metadata.locations import MACHINE, require_in, root_of
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, properties, text
-from nightkeep.storage import LocalStorage, ObjectStorage, Storage
+from nightkeep.storage import HdfsStorage, LocalStorage, ObjectStorage, Storage
+from nightkeep.storage.hdfs import SCHEME as HDFS
 from nightkeep.storage.renewed import Options, Renewal
 
 _FOLDERS: Final = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 
 
 def store_of(location: str, options: Options, vended: Renewal | None = None) -> Storage:
-    """The storage of a location: this machine, or the whole bucket. Opens no connection.
+    """The storage of a location: this machine, the whole bucket, or all of HDFS. Opens no connection.
 
     The `options` for the bucket's endpoint and credentials take precedence over the environment.
     """
     root = root_of(location)
+    if root.startswith(f"{HDFS}:"):
+        return HdfsStorage(root)
     return LocalStorage(MACHINE) if root == MACHINE else ObjectStorage(root, options, renewal=vended)
 
 

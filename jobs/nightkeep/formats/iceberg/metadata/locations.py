@@ -1,4 +1,4 @@
-"""Locations in metadata -> names in storage, below the root of this machine or of a bucket. Nothing is URL-decoded."""
+"""Locations in metadata -> names in storage, below the root of this machine, a bucket or HDFS. Nothing is decoded."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.storage import Storage
 from nightkeep.storage.clients import SCHEMES
 from nightkeep.storage.file_names import MAX_NAME_BYTES
+from nightkeep.storage.hdfs import SCHEME as HDFS
 
 MACHINE: Final = "/"
 """The root of this machine's storage."""
+_STORES: Final = {**SCHEMES, HDFS: HDFS}
 ADVICE: Final = {
-    "files of unknown schemes": f"keep the table on this machine, or on one of {', '.join(SCHEMES)}",
+    "files of unknown schemes": f"keep the table on this machine, or on one of {', '.join(_STORES)}",
     "files of another host": "write file:/ or file:/// locations",
     "files in several stores": "keep them in one place",
     "keys with empty parts": "rewrite the table's files with locations without // in their paths",
 }
 """Refused kinds of locations, each with what works instead."""
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_OBJECT: Final = re.compile(rf"({'|'.join(SCHEMES)})://([^/]+)(/|$)")
+_STORED: Final = re.compile(rf"({'|'.join(_STORES)})://([^/]+)(/|$)")
 _FILE: Final = "file:"
 
 
@@ -31,7 +33,7 @@ def storage_name(location: str) -> str:
     ordinary characters, as in Java's HadoopFileIO and S3FileIO and in pyiceberg. Raises RefusedTable for another
     scheme or a host, CorruptMetadata for anything but an absolute path of a file.
     """
-    match = _OBJECT.match(location)
+    match = _STORED.match(location)
     path = location[match.start(3) :] if match else location.removeprefix(_FILE)
     scheme = None if match else _SCHEME.match(location)
     if scheme and path == location:
@@ -42,15 +44,15 @@ def storage_name(location: str) -> str:
         path = "/" + path.lstrip("/")
     _require_path(location, path)
     if match and "//" in path:
-        # Our client reads several slashes as one; in S3 they make a different key.
+        # Our clients read several slashes as one; in S3 they make a different key.
         raise _refusal(location, "keys with empty parts", f"{path[1:]} is not handled")
     return path[1:]
 
 
 def root_of(location: str) -> str:
-    """The root of the storage of the file at a location: `/`, or `s3://bucket`, whatever S3 scheme the location has."""
-    match = _OBJECT.match(location)
-    return f"{SCHEMES[match[1]]}://{match[2]}" if match else MACHINE
+    """The root of the storage of the file at a location: `/`, `s3://bucket` for each scheme of S3, `hdfs://namenode`."""
+    match = _STORED.match(location)
+    return f"{_STORES[match[1]]}://{match[2]}" if match else MACHINE
 
 
 def name_in(storage: Storage, location: str) -> str:

@@ -1,0 +1,84 @@
+"""A cluster of HDFS as a process: a namenode and a datanode of Hadoop's own MiniDFSCluster, on loopback."""
+
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from os import pathsep
+from pathlib import Path
+
+from tests.drivers.json_lines import Engine
+from tests.drivers.toolchain import SHORT_LIVED, compile_java, fetch_jar, program, spark_jars
+
+# The shaded jar needs no other: Spark brings the version's hadoop-client-api and hadoop-client-runtime.
+_CLUSTER = "org.apache.hadoop:hadoop-client-minicluster:3.4.2"
+_ANSWER_SECONDS = 120.0
+USER = "nightkeep"
+"""The user of all clients, and the cluster's superuser."""
+
+
+class HdfsCluster(Engine):
+    """A running cluster. Faults last until they are ended."""
+
+    def __init__(self) -> None:
+        class_path = (str(fetch_jar(_CLUSTER)), spark_jars())
+        classes = compile_java(Path(__file__).parent / "java_hdfs", class_path)
+        scratch = self._folder("nightkeep-hdfs-")
+        java = program("java", "openjdk-17-jdk-headless")
+        path = ["-cp", pathsep.join((str(classes), *class_path))]
+        places = [f"-Djava.io.tmpdir={scratch}", f"-Dtest.build.data={scratch}"]
+        command = [java, "-Xmx512m", *SHORT_LIVED, *places, *path, "MiniHdfs", f"{scratch}/cluster"]
+        self._start(command, timeout=_ANSWER_SECONDS, env={**os.environ, "HADOOP_USER_NAME": USER})
+        self.port = int(self._lines.request("port", {}))
+        self._numbers = count(1)
+
+    @property
+    def authority(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def folder(self) -> str:
+        """The location of a folder that no other test has; it is not made."""
+        return f"hdfs://{self.authority}/folder-{next(self._numbers)}"
+
+    @contextmanager
+    def safe_mode(self) -> Iterator[None]:
+        self._lines.request("enter safe mode", {})
+        try:
+            yield
+        finally:
+            self._lines.request("leave safe mode", {})
+
+    @contextmanager
+    def no_datanode(self) -> Iterator[None]:
+        self._lines.request("stop datanode", {})
+        try:
+            yield
+        finally:
+            self._lines.request("start datanode", {})
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """The cluster takes connections and answers nothing."""
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
+
+    def nameservice(self, folder: Path, name: str) -> Mapping[str, str]:
+        """The environment of a client that knows the cluster by a name, as the second namenode of two."""
+        names = {
+            f"dfs.ha.namenodes.{name}": "gone,here",
+            f"dfs.namenode.rpc-address.{name}.gone": "127.0.0.1:1",
+            f"dfs.namenode.rpc-address.{name}.here": self.authority,
+            f"dfs.client.failover.proxy.provider.{name}": (
+                "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
+            ),
+            "dfs.nameservices": name,
+        }
+        stated = "".join(
+            f"<property><name>{key}</name><value>{value}</value></property>" for key, value in names.items()
+        )
+        (folder / "hdfs-site.xml").write_text(f"<configuration>{stated}</configuration>")
+        return {"HADOOP_CONF_DIR": str(folder)}
