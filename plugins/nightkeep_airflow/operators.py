@@ -10,7 +10,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -20,7 +19,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
 from nightkeep.redaction import redact
+from nightkeep.reports import read_text
 from nightkeep.spark.settings import driver_memory, said_by_file
+from nightkeep_airflow.handed import at_hand, handed
 from nightkeep_airflow.links import ReportLink
 from nightkeep_airflow.results import JobResult, as_json, awaits_check, parse, refresh_result, reported
 from nightkeep_airflow.run_tables import found_option, night_option, run_policy
@@ -113,25 +114,26 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         self, script: str, tables: Sequence[str], context: Context, *, died: str | None, last: bool
     ) -> tuple[tuple[JobResult, ...], str | None]:
         """The results of a job, and the table at which it died, if another job can continue behind it."""
-        with TemporaryDirectory(prefix="nightkeep-") as folder:
-            result, at = Path(folder) / "result.json", None
+        with handed(self.reports) as result:
+            at = None
             run = context["dag_run"]
             prefix = run_prefix(run.dag_id, run.run_id)
             self.name = f"nightkeep {run.dag_id} {self.task_id}: {self.tables_label}"
             arguments = [*self._arguments(tables, prefix), *([] if died is None else [f"--died={died}"])]
-            self._prepare(script, [*arguments, "--result", str(result)], tables, prefix)
+            self._prepare(script, [*arguments, "--result", result], tables, prefix)
             try:
                 self._submitted(context)
             except (AirflowFailException, AirflowTaskTimeout):
                 raise
             except AirflowException as failure:
-                at = _at_hand(result)
+                at = at_hand(result)
                 if last or self._killed or at == died or at not in tables:
                     raise
                 self.log.warning("the job died at %s; another one goes on behind it: %s", at, failure)
-            if not result.exists():
+            text = read_text(result)
+            if text is None:
                 raise AirflowException(f"{script}: expected a result file at exit status 0, found none")
-            return parse(result.read_text(encoding="utf-8")), at
+            return parse(text), at
 
     def on_kill(self) -> None:
         """End spark-submit, its JVM, the driver's Python and its workers; a cluster ends executors of a lost driver."""
@@ -238,13 +240,6 @@ class CheckOperator(NightkeepSparkOperator):
             self.submit(CHECK_JOB, list(unchecked), context)
         _try_again([refresh_result(entry) for entry in published if awaits_check(entry)], context)
         return [as_json(refresh_result(entry)) for entry in published]
-
-
-def _at_hand(result: Path) -> str | None:
-    """The table at which a job died, or None."""
-    with suppress(OSError):
-        return result.with_name(f"{result.name}.hand").read_text(encoding="utf-8")
-    return None
 
 
 def _named(tables: Sequence[str]) -> list[str]:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 
 from nightkeep.errors import CorruptMetadata, UsageError
 from nightkeep.model import Operation
@@ -17,10 +16,11 @@ from nightkeep.policy import PolicyFile, format_of, suited
 from nightkeep.reports import (
     RunDocument,
     load_document,
+    page_name,
+    pages_in,
     read_history,
     render_index,
     render_run,
-    slug,
     write_page,
 )
 from nightkeep_airflow.results import Settled
@@ -41,13 +41,13 @@ class RunPage:
     operation: Operation | None = None
 
 
-def page_name(prefix: str) -> str:
-    """The path of a page, relative to the reports folder."""
-    return f"pages/{slug(prefix)}.html"
+def page_path(prefix: str) -> str:
+    """The name of a page, relative to the place of reports."""
+    return f"pages/{page_name(prefix)}"
 
 
-def write_run(reports: str, run: RunPage, results: Iterable[Settled], *, policy: PolicyFile) -> Path:
-    """Write the run's page and the index. Returns the path of the page."""
+def write_run(reports: str, run: RunPage, results: Iterable[Settled], *, policy: PolicyFile) -> str:
+    """Write the run's page and the index. Returns the address of the page."""
     documents = [document for result in results for document in _documents(result, run, policy)]
     page = write_page(reports, run.prefix, render_run(documents, title=run.title, generated_at=run.now))
     write_page(reports, INDEX, _index(reports, run.now))
@@ -95,9 +95,11 @@ def _known(table: str, policy: PolicyFile) -> tuple[str, Sequence[Operation]]:
 
 
 def _index(reports: str, now: datetime) -> str:
+    there = pages_in(reports)
+
     def page_of(document: RunDocument) -> str | None:
         name = page_name(document.run_id.removesuffix(f":{document.table}"))
-        return Path(name).name if (Path(reports) / name).exists() else None
+        return name if name in there else None
 
     history = read_history(reports)
     return render_index(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nightkeep.discovery import completed, find_tables, keep_found, kept_found, located_all, places_for
 from nightkeep.policy import Discovery, PolicyFile, load_usable
-from nightkeep.reports import found_path, night_path
+from nightkeep.reports import found_path, is_kept, night_path
 
 
 def find_all(policy: str, reports: str, prefix: str) -> PolicyFile:
@@ -23,8 +23,11 @@ def find_one(policy: str, reports: str, prefix: str, table: str) -> PolicyFile:
 
 def run_policy(policy: str, reports: str, prefix: str) -> PolicyFile:
     """The policy with the tables that the run found."""
-    kept, loaded = found_path(reports, prefix), load_usable(policy)
-    return completed(loaded, kept_found(kept)) if kept.exists() else loaded
+    loaded = load_usable(policy)
+    try:
+        return completed(loaded, kept_found(found_path(reports, prefix)))
+    except FileNotFoundError:
+        return loaded
 
 
 def order_all(policy: PolicyFile, reports: str, prefix: str) -> PolicyFile:
@@ -37,13 +40,13 @@ def order_all(policy: PolicyFile, reports: str, prefix: str) -> PolicyFile:
 def night_option(reports: str, prefix: str) -> list[str]:
     """The option of a job that names the order of its night, if it has one."""
     kept = night_path(reports, prefix)
-    return ["--night", str(kept)] if kept.exists() else []
+    return ["--night", kept] if is_kept(kept) else []
 
 
 def found_option(reports: str, prefix: str) -> list[str]:
     """The option of a job that names what the run found, if it looked for tables."""
     kept = found_path(reports, prefix)
-    return ["--found", str(kept)] if kept.exists() else []
+    return ["--found", kept] if is_kept(kept) else []
 
 
 def _found(loaded: PolicyFile, places: Sequence[Discovery], reports: str, prefix: str) -> PolicyFile:

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from nightkeep.reports import absolute
+
 
 @dataclass(frozen=True, slots=True)
 class PluginSettings:
     """Where things are and how patient the DAGs are; paths are absolute, mostly there are no deadlines.
+
+    `reports` is a path, or the address of a bucket.
 
     A task or a run that takes longer than its timeout is ended. A scheduled run that starts later than `start_within`
     after its time does nothing: nobody wants last night's work in the middle of the day. `cores` is what a Spark
@@ -44,7 +48,7 @@ def from_environment(environ: Mapping[str, str], dags: Path) -> PluginSettings:
     deadline, cores = environ.get("NIGHTKEEP_DEADLINE_MINUTES"), environ.get("NIGHTKEEP_SPARK_CORES")
     return PluginSettings(
         policy=str(policy),
-        reports=_reports(environ.get("NIGHTKEEP_REPORTS") or str(policy.parent / "reports")),
+        reports=absolute(environ.get("NIGHTKEEP_REPORTS") or str(policy.parent / "reports")),
         jobs=str(Path(environ.get("NIGHTKEEP_JOBS") or dags.parent / "jobs").absolute()),
         retry_delay=timedelta(seconds=float(environ.get("NIGHTKEEP_RETRY_DELAY_SECONDS") or 300)),
         deadlines=(timedelta(minutes=float(deadline)),) if deadline else (),
@@ -53,8 +57,3 @@ def from_environment(environ: Mapping[str, str], dags: Path) -> PluginSettings:
         start_within=minutes("START_WITHIN", 180),
         cores=int(cores) if cores else None,
     )
-
-
-def _reports(place: str) -> str:
-    """An address of a store stays one: the job refuses it by name, and does not make a folder that is called so."""
-    return place if "://" in place else str(Path(place).absolute())

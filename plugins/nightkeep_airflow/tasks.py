@@ -245,7 +245,7 @@ def _unless_raised(results: Sequence[SettledEntry], place: int) -> Settled:
 
 @task
 def page(results: Any, policy: str, reports: str, *, operation: str | None = None, dag_run: Any = None) -> str:
-    """Write the run's page and the index over all runs; the path of the page."""
+    """Write the run's page and the index over all runs; the address of the page."""
     prefix = run_prefix(dag_run.dag_id, dag_run.run_id)
     run = RunPage(
         prefix=prefix,
@@ -260,4 +260,4 @@ def page(results: Any, policy: str, reports: str, *, operation: str | None = Non
         policy=run_policy(policy, reports, prefix),
     )
     _log.info("The report of this run is %s", written)
-    return str(written)
+    return written

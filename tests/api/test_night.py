@@ -40,13 +40,13 @@ def test_what_a_budget_does_not_hold_is_left_out_and_waits(folder: Path) -> None
     reports = str(folder / "reports")
     ordered = order_night(load(folder / "tables.yaml"), reports, "night-1")
     assert [each.name for each in ordered.tables] == ["lake.clicks", "lake.readings", "shop.fine", "shop.gone"]
-    places = json.loads(night_path(reports, "night-1").read_text())
+    places = json.loads(Path(night_path(reports, "night-1")).read_text())
     assert [(each["table"], each["place"], each["taken"]) for each in places] == [
         ("lake.clicks", 1, False), ("lake.readings", 2, False),
     ]  # fmt: skip
     arguments = [
         "--policy", str(folder / "tables.yaml"), "--reports", reports, "--run-id-prefix", "night-1",
-        "--night", str(night_path(reports, "night-1")), "--tables", "lake.clicks,shop.fine",
+        "--night", night_path(reports, "night-1"), "--tables", "lake.clicks,shop.fine",
     ]  # fmt: skip
     assert run_job(arguments, operations=()) == 0
     (clicks,) = load_history(reports, "lake.clicks")

@@ -11,7 +11,9 @@ from tests.drivers.memory_engine import MemoryEngine
 from typer.testing import CliRunner
 
 import nightkeep
+from nightkeep.api.status import Statuses
 from nightkeep.commands.app import app
+from nightkeep.running.table_status import TableStatus
 
 POLICY = """\
 version: 1
@@ -60,3 +62,9 @@ def test_an_unknown_table_is_an_error(policy: Path) -> None:
     assert printed.exit_code != 0
     with pytest.raises(nightkeep.errors.AddressError, match="did you mean worn"):
         nightkeep.status("wornn", policy=policy)
+
+
+def test_json_and_text_hold_no_credentials() -> None:
+    address, why = "delta:s3://key:hunter2hunter2@bucket/t", "refused: https://u:hunter2hunter2@host/x"
+    told = Statuses((TableStatus(name="t", table=address, format="delta", why=why),))
+    assert "hunter2" not in json.dumps(told.to_json()) + str(told)

@@ -162,7 +162,7 @@ def test_a_job_takes_what_its_run_found_and_lists_nothing(tmp_path: Path, monkey
 
     # Without the file the job looks for the table itself.
     assert told() == ["unchanged"]
-    arguments += ["--found", str(kept)]
+    arguments += ["--found", kept]
     monkeypatch.delattr("nightkeep.formats.delta.listing.list_tables")
     assert told() == ["unchanged"]
     assert [document.table for document in load_history(tmp_path / "reports")] == ["accounts"]
@@ -176,14 +176,14 @@ def test_what_a_run_found_is_kept_for_its_jobs_and_not_for_ever(tmp_path: Path) 
     found = Found(
         (FoundTable("a", "delta", "/d/a", "discover delta:d"),), (Unlistable("x", "paimon", "x", "x: cannot"),)
     )
-    old = keep_found(str(tmp_path), "old", Found())
+    old = Path(keep_found(str(tmp_path), "old", Found()))
     os.utime(old, (time.time() - 40 * 86400,) * 2)
     assert kept_found(keep_found(str(tmp_path), "run:1", found)) == found
     assert not old.exists() and load_history(tmp_path) == ()
     for text in ("{}", "[]", '{"tables": [{}], "unlistable": []}', "nothing"):
         old.write_text(text)
         with pytest.raises(CorruptMetadata, match=r"old\.json"):
-            kept_found(old)
+            kept_found(str(old))
 
 
 def test_a_place_that_left_the_policy_since_the_run_began_has_no_tables(tmp_path: Path) -> None:

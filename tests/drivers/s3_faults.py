@@ -25,16 +25,16 @@ class S3Faults(FaultProxy):
         super().__init__(target)
         self._locked: dict[str, int] = {}
         self._page: int | None = None
-        self._is_forgetful = False
+        self._forgotten: frozenset[str] = frozenset()
         self._spelling: tuple[bytes, bytes] | None = None
 
     def pages(self, most: int) -> None:
         """Listings come in pages of so many keys."""
         self._page = most
 
-    def forget_conditions(self) -> None:
-        """Drops `If-None-Match` of writes, as stores do that do not know it."""
-        self._is_forgetful = True
+    def forget_conditions(self, *names: str) -> None:
+        """Drops `If-None-Match` of writes, or the headers of these names, as stores do that do not know them."""
+        self._forgotten = frozenset(names or ("if-none-match",))
 
     def respell(self, key: str, other: str) -> None:
         """Listings have another key in place of one; it is written as XML."""
@@ -48,8 +48,8 @@ class S3Faults(FaultProxy):
         changed = request
         if self._page is not None and "list-type=2" in request.query:
             changed = replace(changed, query=_with_page(request.query, self._page))
-        if self._is_forgetful and request.method in ("PUT", "POST"):
-            kept = {name: value for name, value in request.headers.items() if name.lower() != "if-none-match"}
+        if self._forgotten and request.method in ("PUT", "POST"):
+            kept = {name: value for name, value in request.headers.items() if name.lower() not in self._forgotten}
             changed = replace(changed, headers=kept)
         denied: list[str] = []
         if self._locked and request.method == "POST" and request.query == "delete":

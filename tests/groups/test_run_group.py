@@ -218,7 +218,7 @@ class TestCheck:
                 left, expectations=found.document.expectations, metrics=found.document.metrics
             )
             assert found.document.expectations.status is CheckStatus.PASSED
-            found.path.write_text(to_text(left))
+            Path(str(found.path)).write_text(to_text(left))
 
     @pytest.mark.parametrize("said", [CheckStatus.ERRORED, RuntimeError("out of memory")])
     def test_that_broke_is_done_again_and_leaves_nothing_of_the_first(

@@ -136,5 +136,6 @@ def test_a_command_for_one_table_does_not_ask_for_anothers_variables(
 def test_the_page_of_a_run_names_a_table_that_left_the_policy(folder: Path) -> None:
     told = [Settled(name, Outcome.FAILED, f"{name} ended", ()) for name in ("removed", "elsewhere", "one, two")]
     run = RunPage("night", "night", NIGHT)
-    text = write_run(str(folder / "reports"), run, told, policy=load_usable(folder / "tables.yaml")).read_text()
+    page = write_run(str(folder / "reports"), run, told, policy=load_usable(folder / "tables.yaml"))
+    text = Path(page).read_text()
     assert all(f"{name} ended" in text for name in ("removed", "elsewhere", "one, two"))

@@ -26,7 +26,7 @@ EDGES = {
     "storage": "errors limits",
     "protocol": "errors kernels model storage",
     "policy": "errors model",
-    "reports": "errors model redaction",
+    "reports": "errors model redaction storage",
     "metastores": "errors limits model redaction",
     "discovery": "errors model policy reports",
     "sql_text": "errors kernels model policy",
@@ -133,7 +133,7 @@ RIMS = {"run_group.py", "check.py", "child_process.py", "engine_script.py", "fin
 that reads for a group, and the one of another engine."""
 MANY_VERBS = {
     "Storage", "LocalStorage", "ObjectStorage", "HdfsStorage", "MovedFolders", "TableView", "PaimonView", "AppendView",
-    "DeltaView", "IcebergView",
+    "DeltaView", "IcebergView", "ReportStore", "LocalReports", "ObjectReports",
 }  # fmt: skip
 """Protocols that have more verbs than a class should have methods, and what implements them."""
 

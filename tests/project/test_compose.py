@@ -185,7 +185,7 @@ def test_catalogs_are_told_where_the_tables_are() -> None:
 
 
 def test_pages_are_served_from_where_the_scheduler_writes_them() -> None:
-    reports = SERVICES["scheduler"]["environment"]["NIGHTKEEP_REPORTS"]
+    reports = _by_default(SERVICES["scheduler"]["environment"]["NIGHTKEEP_REPORTS"])
     assert all(f"reports:{reports}" in SERVICES[name]["volumes"] for name in ("scheduler", "apiserver"))
 
 
@@ -384,8 +384,13 @@ def _made(folder: Path) -> Path:
 
 
 def _placed(value: str, root: Path) -> str:
-    inside = value.replace(IMAGE_ROOT, str(root))
+    inside = _by_default(value).replace(IMAGE_ROOT, str(root))
     return str(root / "warehouse") if inside == "/warehouse" else inside
+
+
+def _by_default(value: str) -> str:
+    """A value without variables of the shell that starts the services."""
+    return re.sub(r"\$\{\w+:-(.*?)\}", r"\1", value)
 
 
 def _substituted(mounts: list[str]) -> list[str]:

@@ -118,7 +118,7 @@ def test_a_damaged_document_is_one_line_and_the_rest_is_told(
     tmp_path: Path, damage: Damage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good = store(replace(document("a"), started_at=NIGHT), tmp_path)
-    bad = store(document("b"), tmp_path)
+    bad = Path(store(document("b"), tmp_path))
     damage(bad)
     found = read_history(tmp_path)
     assert found.documents == (load_document(good),)
@@ -170,11 +170,11 @@ def test_a_lifted_hold_that_nobody_can_read_says_so(tmp_path: Path) -> None:
 @each_damage
 def test_the_page_of_a_run_is_written_whatever_a_document_is(tmp_path: Path, damage: Damage) -> None:
     (tmp_path / "tables.yaml").write_text(f"version: 1\ntables: [{{name: b, table: 'paimon:{tmp_path}/b'}}]")
-    bad = store(document("b"), tmp_path)
+    bad = Path(store(document("b"), tmp_path))
     damage(bad)
     told = Settled("b", Outcome.FAILED, "no job reported on this table", (str(bad),))
     page = write_run(str(tmp_path), RunPage("night", "night", NIGHT), [told], policy=load(tmp_path / "tables.yaml"))
-    assert "no job reported on this table" in page.read_text()
+    assert "no job reported on this table" in Path(page).read_text()
     assert str(bad) in (tmp_path / "pages" / "index.html").read_text()
 
 

@@ -308,8 +308,8 @@ class TestDocument:
 
 class TestStore:
     def test_storing_twice_leaves_one_file(self, tmp_path: Path) -> None:
-        first = store(document(), tmp_path)
-        assert store(document(), tmp_path) == first
+        first = Path(store(document(), tmp_path))
+        assert store(document(), tmp_path) == str(first)
         assert first == tmp_path / "shop.orders" / "nightly-1-upgrade.json"
         assert [path for path in tmp_path.rglob("*") if path.is_file()] == [first]
         assert load_document(first) == document()
@@ -322,7 +322,7 @@ class TestStore:
     def test_a_failed_write_leaves_the_old_document_and_nothing_else(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        path = store(document(), tmp_path)
+        path = Path(store(document(), tmp_path))
 
         def no_space(descriptor: int) -> None:
             raise OSError("No space left on device")
@@ -347,7 +347,7 @@ class TestStore:
         assert load_history(tmp_path / "nowhere") == ()
 
     def test_a_damaged_document_is_named(self, tmp_path: Path) -> None:
-        path = store(document(), tmp_path)
+        path = Path(store(document(), tmp_path))
         path.write_text(path.read_text()[:100])
         with pytest.raises(CorruptMetadata, match=r"nightly-1-upgrade\.json: expected JSON"):
             load_history(tmp_path)
@@ -356,13 +356,14 @@ class TestStore:
         "table", ["holds", "pages", "Holds", "../../etc", ".", "..", "", "a/b", "a\udcffb", "x" * 4000]
     )
     def test_every_table_has_a_folder_of_its_own(self, tmp_path: Path, table: str) -> None:
-        path = store(document(table), tmp_path)
+        path = Path(store(document(table), tmp_path))
         assert path.parent.parent == tmp_path
         assert load_history(tmp_path, table) == load_history(tmp_path) == (document(table),)
         assert hold(tmp_path, table, document(table)) == held(tmp_path, table)
 
     def test_pages_are_files_too(self, tmp_path: Path) -> None:
-        assert write_page(tmp_path, "Night 1", "<p>\u00e9\udcff</p>").read_bytes() == b"<p>\xc3\xa9\\udcff</p>"
+        page = Path(write_page(tmp_path, "Night 1", "<p>\u00e9\udcff</p>"))
+        assert page.read_bytes() == b"<p>\xc3\xa9\\udcff</p>"
 
 
 class TestHolds:

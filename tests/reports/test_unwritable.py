@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import shutil
@@ -31,6 +30,7 @@ from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import load
 from nightkeep.reports import CheckStatus, load_history, store
 from nightkeep.reports.check_report import CheckReport, ExpectationResult
+from nightkeep.reports.local_reports import LocalReports
 from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.running.run_operation import RunOrder
 from nightkeep.spark.engine import Engine
@@ -38,8 +38,6 @@ from nightkeep.tasks import inline, inline_exchange
 from nightkeep_airflow.results import awaits_check, parse, refresh_result
 
 __all__ = ["place"]
-
-STORE: Any = importlib.import_module("nightkeep.reports.store")
 
 POLICY = "version: 1\ntables: [{{name: one, table: 'memory:{0}/one'}}, {{name: two, table: 'memory:{0}/two'}}]"
 
@@ -49,15 +47,15 @@ class Full:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.first, self.last, self.writes = 0, 0, 0
-        real = STORE.replace_file
+        real = LocalReports.write
 
-        def write(path: Path, text: str) -> Path:
+        def write(store: LocalReports, name: str, data: bytes) -> None:
             self.writes += 1
             if self.first <= self.writes <= self.last:
-                raise OSError(28, "No space left on device", str(path))
-            return real(path, text)
+                raise OSError(28, "No space left on device", name)
+            real(store, name, data)
 
-        monkeypatch.setattr(STORE, "replace_file", write)
+        monkeypatch.setattr(LocalReports, "write", write)
 
     def fails(self, first: int, last: int | None = None) -> None:
         self.first, self.last, self.writes = first, last or first, 0
@@ -181,8 +179,9 @@ def test_a_run_that_ends_half_way_has_left_a_document(
 
 def test_a_job_says_before_any_work_that_it_cannot_tell(tmp_path: Path, engines: dict[str, MemoryEngine]) -> None:
     arguments = ["--policy", f"{tmp_path}/tables.yaml", "--tables", "one", "--run-id-prefix", "n", "--reports"]
+    (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="--result: expected a file that can be written"):
-        run_job([*arguments, f"{tmp_path}/reports", "--result", f"{tmp_path}/none/result.json"], operations=())
+        run_job([*arguments, f"{tmp_path}/reports", "--result", f"{tmp_path}/file/result.json"], operations=())
     assert version(engines["one"]) == 3 and not (tmp_path / "reports").exists()
 
 

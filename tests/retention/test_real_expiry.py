@@ -58,7 +58,7 @@ class Expiry:
             committed_version=committed,
         )  # fmt: skip
         store(waiting, str(self.reports))
-        return document_path(str(self.reports), like.table, run_id="night", operation=Operation.OPTIMIZE)
+        return Path(document_path(self.reports, like.table, run_id="night", operation=Operation.OPTIMIZE))
 
 
 @pytest.fixture

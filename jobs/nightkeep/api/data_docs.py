@@ -5,17 +5,16 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 from typing import Any
 
-from nightkeep.reports import RunDocument
+from nightkeep.reports import RunDocument, pages_in
 from nightkeep.reports.validations import DATA_DOCS, docs_page_name, read_validations, write_docs_page
 
 MOST_RUNS = 200
 """How many runs have pages, the newest: Great Expectations renders a few pages a second."""
 
 
-def build_data_docs(documents: Sequence[RunDocument], reports: str, folder: str) -> Path:
+def build_data_docs(documents: Sequence[RunDocument], reports: str, folder: str) -> str:
     """Write the pages of the newest runs with results, oldest first, and the index over them. Returns the index."""
     # Imports Great Expectations, which takes seconds.
     module: Any = importlib.import_module("nightkeep.checking.data_docs")
@@ -38,11 +37,10 @@ def build_data_docs(documents: Sequence[RunDocument], reports: str, folder: str)
 
 def docs_pages(documents: Sequence[RunDocument], folder: str) -> dict[str, str]:
     """The link to the page of each document's last validation, by where its results are; only of pages that exist."""
-    below = Path(folder) / "pages" / DATA_DOCS
-    pages = {}
+    there, pages = pages_in(folder, DATA_DOCS), {}
     for document in documents:
         names = [docs_page_name(document, number) for number in (1, 2, 3, 4)]
-        found = [name for name in names if (below / f"{name}.html").exists()]
+        found = [name for name in names if f"{name}.html" in there]
         if document.expectations.docs and found:
             pages[document.expectations.docs] = f"{DATA_DOCS}/{found[-1]}.html"
     return pages

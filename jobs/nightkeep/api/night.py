@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from nightkeep.groups.night_plan import budgets_of, night_order
 from nightkeep.groups.status_group import statuses
 from nightkeep.policy import PolicyFile
-from nightkeep.reports import night_path, replace_file
+from nightkeep.reports import night_path, write_file
 
 
 def order_night(policy: PolicyFile, reports: str, prefix: str) -> PolicyFile:
@@ -23,7 +23,7 @@ def order_night(policy: PolicyFile, reports: str, prefix: str) -> PolicyFile:
     places = night_order(
         statuses([policy.of_table(each) for each in policy.tables], reports, now=datetime.now(UTC)), budgets
     )
-    replace_file(night_path(reports, prefix), json.dumps([each.to_json() for each in places], indent=2) + "\n")
+    write_file(night_path(reports, prefix), json.dumps([each.to_json() for each in places], indent=2) + "\n")
     ranks = {each.table: each.place for each in places}
     # Tables without work cost next to nothing, wherever they are.
     return replace(policy, tables=tuple(sorted(policy.tables, key=lambda each: ranks.get(each.name, len(ranks) + 1))))

@@ -1,4 +1,4 @@
-"""Options of a call -> its policy file, reports folder, run id and Spark engine."""
+"""Options of a call -> its policy file, place of reports, run id and Spark engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from nightkeep.discovery import completed, find_tables, knowing, located_all
 from nightkeep.errors import UsageError
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, load_usable
-from nightkeep.reports import reports_folder
+from nightkeep.reports import reports_place
 from nightkeep.spark.engine import Engine
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ POLICY_PLACES = ("tables.yaml", "dags/tables.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The policy file in force, and the folder of documents."""
+    """The policy file in force, and the place of documents: a folder, or an address of a bucket."""
 
     policy: PolicyFile
     reports: str
@@ -53,12 +53,12 @@ def find_policy(policy: str | Path | None) -> Path | None:
 
 
 def find_place(policy: str | Path | None, reports: str | Path | None) -> Place:
-    """The policy and reports folder of the options, else of the environment, else nearby. Without a file, the policy
+    """The policy and place of reports of the options, else of the environment, else nearby. Without a file, the policy
     is empty."""
     file = find_policy(policy)
     loaded = load_usable(file) if file else load_usable("tables.yaml", text="version: 1")
     beside = (file.parent if file else Path.cwd()) / "reports"
-    return Place(loaded, reports_folder(reports or os.environ.get("NIGHTKEEP_REPORTS") or beside))
+    return Place(loaded, reports_place(reports or os.environ.get("NIGHTKEEP_REPORTS") or beside))
 
 
 def start_engine(

@@ -151,13 +151,14 @@ class Release:
 class Pages:
     """The pages that were written, the index and one for each run, and the documents that cannot be read.
 
-    `data_docs`: the index of Great Expectations' pages, if they were asked for.
+    `data_docs`: the index of Great Expectations' pages, if they were asked for. A page is named by its path, or in a
+    bucket by its address.
     """
 
-    index: Path
-    runs: tuple[Path, ...]
+    index: Path | str
+    runs: tuple[Path | str, ...]
     unreadable: tuple[Unreadable, ...]
-    data_docs: Path | None = None
+    data_docs: Path | str | None = None
 
     def to_json(self) -> dict[str, object]:
         unreadable = [redact(str(each)) for each in self.unreadable]

@@ -11,6 +11,7 @@ from nightkeep.api.place import find_place
 from nightkeep.groups.night_plan import budgets_of, night_order
 from nightkeep.groups.status_group import statuses
 from nightkeep.policy import PolicyFile
+from nightkeep.redaction import redact
 from nightkeep.reports.bars import show_bytes
 from nightkeep.reports.text_table import aligned_lines
 from nightkeep.running.table_status import TableStatus
@@ -34,7 +35,7 @@ class Statuses:
         return self.tables[place]
 
     def to_json(self) -> list[dict[str, object]]:
-        return [each.to_json() for each in self.tables]
+        return [{**each.to_json(), "table": redact(each.table), "why": redact(each.why)} for each in self.tables]
 
     def __str__(self) -> str:
         return "\n".join(aligned_lines([_HEAD, *map(_row, self.tables)], numbers=range(1, len(_HEAD) - 2)))
@@ -81,7 +82,7 @@ def _row(each: TableStatus) -> tuple[str, ...]:
         _count(found.get("delete_files")),
         _count(found.get("level0_rows")),
         "-" if would is None else f"{would.operation}, {would.seconds:.0f} s",
-        each.why if each.night is None else f"{each.why}; {each.night.reason}",
+        redact(each.why if each.night is None else f"{each.why}; {each.night.reason}"),
     )
 
 

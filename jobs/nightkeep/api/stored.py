@@ -12,11 +12,15 @@ from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
 from nightkeep.reports import (
     RunDocument,
-    document_folder,
+    has_documents,
+    is_address,
+    page_name,
     read_history,
     read_thread,
     render_index,
     render_run,
+    report_store,
+    reports_place,
     write_page,
 )
 from nightkeep.running.handled_operations import handled_operations
@@ -54,20 +58,26 @@ def report(
     `data_docs`: also the pages of Great Expectations, from the results that were kept; they load nothing.
     """
     place, now = find_place(policy, reports), datetime.now(UTC)
-    if not Path(place.reports).is_dir():
+    if not report_store(place.reports).exists():
         raise UsageError(f"{place.reports}: expected a folder of reports, found none")
     stored = read_history(place.reports)
-    documents, folder = stored.documents, out or place.reports
-    docs = build_data_docs(documents, place.reports, str(folder)) if data_docs else None
-    linked, pages = docs_pages(documents, str(folder)), dict[str, Path]()
+    documents, folder = stored.documents, reports_place(out or place.reports)
+    docs = build_data_docs(documents, place.reports, folder) if data_docs else None
+    linked, pages = docs_pages(documents, folder), dict[str, str]()
     for name in dict.fromkeys(map(_run_name, documents)):
         mine = [document for document in documents if _run_name(document) == name]
         pages[name] = write_page(folder, name, render_run(mine, title=name, generated_at=now, docs_pages=linked))
     index = render_index(
-        documents, title="Nightkeep", generated_at=now, page_of=lambda d: pages[_run_name(d)].name,
+        documents, title="Nightkeep", generated_at=now, page_of=lambda d: page_name(_run_name(d)),
         unreadable=stored.unreadable,
     )  # fmt: skip
-    return Pages(write_page(folder, "index", index), tuple(pages.values()), stored.unreadable, docs)
+    runs = tuple(map(_shown, pages.values()))
+    written = write_page(folder, "index", index)
+    return Pages(_shown(written), runs, stored.unreadable, None if docs is None else _shown(docs))
+
+
+def _shown(address: str) -> Path | str:
+    return address if is_address(address) else Path(address)
 
 
 def _reported_name(place: Place, table: str) -> str:
@@ -75,7 +85,7 @@ def _reported_name(place: Place, table: str) -> str:
     try:
         return place.policy.effective(table).address.name
     except UsageError:
-        return table if document_folder(place.reports, table).is_dir() else place.chosen(table).address.name
+        return table if has_documents(place.reports, table) else place.chosen(table).address.name
 
 
 def _run_name(document: RunDocument) -> str:

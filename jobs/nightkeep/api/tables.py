@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from nightkeep.api.place import POLICY_PLACES, Place, find_place, find_policy
+from nightkeep.api.place import POLICY_PLACES, find_place, find_policy
 from nightkeep.discovery import FoundOther, completed, find_tables, located_all
 from nightkeep.errors import PolicyError, UsageError, brief
 from nightkeep.model import Outcome
 from nightkeep.policy import Pattern, PolicyFile, TablePolicy, UnusableTable, faults_of, load_usable
 from nightkeep.redaction import redact
-from nightkeep.reports import last_run
+from nightkeep.reports import last_outcomes
 from nightkeep.reports.card import render_card
 from nightkeep.reports.text_table import aligned_lines
 
@@ -107,8 +107,11 @@ def tables(*, policy: str | Path | None = None, reports: str | Path | None = Non
     place = find_place(policy, reports)
     found = find_tables(place.policy.discoveries)
     whole = completed(located_all(place.policy), found)
-    usable = [_listed(whole, each, place) for each in whole.tables]
-    return ListedPolicies((*usable, *(_refused(whole, each, place) for each in whole.unusable)), found.others)
+    last = last_outcomes(
+        place.reports, [*(each.name for each in whole.tables), *(each.name for each in whole.unusable)]
+    )
+    usable = [_listed(whole, each, last) for each in whole.tables]
+    return ListedPolicies((*usable, *(_refused(whole, each, last) for each in whole.unusable)), found.others)
 
 
 def validate(*, policy: str | Path | None = None) -> Validation:
@@ -148,22 +151,17 @@ def _idle(pattern: Pattern, unlisted: Sequence[str]) -> str:
     return f"{origin.file}:{origin.line}: pattern {pattern.glob}: it matches no table{among}"
 
 
-def _listed(whole: PolicyFile, table: TablePolicy, place: Place) -> ListedPolicy:
+def _listed(whole: PolicyFile, table: TablePolicy, last: Mapping[str, Outcome]) -> ListedPolicy:
     covered = tuple(map(str, whole.covered_by(table)))
     found_in = table.found_in or f"{table.origin.file}:{table.origin.line}"
     address = table.address
-    return ListedPolicy(table.name, str(address), address.format, found_in, covered, _last(place, table.name))
+    return ListedPolicy(table.name, str(address), address.format, found_in, covered, last.get(table.name))
 
 
-def _refused(whole: PolicyFile, table: UnusableTable, place: Place) -> ListedPolicy:
+def _refused(whole: PolicyFile, table: UnusableTable, last: Mapping[str, Outcome]) -> ListedPolicy:
     address = "" if table.address is None else str(table.address)
     found_in = table.found_in or whole.file
-    return ListedPolicy(table.name, address, table.format, found_in, (), _last(place, table.name), table.fault)
-
-
-def _last(place: Place, table: str) -> Outcome | None:
-    last = last_run(place.reports, table)
-    return None if last is None else last.outcome
+    return ListedPolicy(table.name, address, table.format, found_in, (), last.get(table.name), table.fault)
 
 
 def _other(other: FoundOther) -> dict[str, object]:

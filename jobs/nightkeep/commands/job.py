@@ -12,7 +12,6 @@ import logging
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from nightkeep.api.table_groups import check_tables, run_tables, sweep_tables
 from nightkeep.commands.exit_status import parsed
@@ -24,7 +23,7 @@ from nightkeep.model import Operation
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import Overrides, load_usable
 from nightkeep.redaction import redacted, redacted_output
-from nightkeep.reports import reports_folder
+from nightkeep.reports import read_text, remove_file, reports_place, write_file
 
 
 @redacted_output()
@@ -71,9 +70,9 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--tables", default="", help="names or addresses, separated by commas")
     parser.add_argument("--table", action="append", default=[], help="one more, which may have a comma in it")
     parser.add_argument("--run-id-prefix", required=True, help="the same in every retry of a run")
-    parser.add_argument("--reports", required=True, help="folder of the documents")
-    parser.add_argument("--result", type=Path, help="where the list of outcomes goes")
-    parser.add_argument("--night", type=Path, help="the order of a night with a budget")
+    parser.add_argument("--reports", required=True, help="folder of the documents, or an address of a bucket")
+    parser.add_argument("--result", help="the file that the list of outcomes goes to, or its address")
+    parser.add_argument("--night", help="the order of a night with a budget")
     parser.add_argument("--died", action="append", default=[], help="a table at which an earlier process died")
     parser.add_argument("--found", help="the tables that the run found, in a file")
     parser.add_argument("--dry-run", action="store_true", help="plan only")
@@ -101,23 +100,25 @@ def _tables(arguments: argparse.Namespace, said: Overrides) -> TableGroup:
     else:
         policy = knowing(loaded, tables)
     return TableGroup(
-        policy, tables, arguments.run_id_prefix, reports_folder(arguments.reports), said, dry_run=arguments.dry_run,
+        policy, tables, arguments.run_id_prefix, reports_place(arguments.reports), said, dry_run=arguments.dry_run,
         night=places_of(arguments.night), hand=_hand(arguments.result), died=tuple(arguments.died),
     )  # fmt: skip
 
 
-def places_of(file: Path | None) -> dict[str, NightPlace]:
+def places_of(file: str | None) -> dict[str, NightPlace]:
     """The places of tables by name. Raises UsageError for a file that does not hold them."""
     if file is None:
         return {}
     try:
-        places = [NightPlace(**each) for each in json.loads(file.read_text(encoding="utf-8"))]
+        if (text := read_text(file)) is None:
+            raise FileNotFoundError(2, "no such file", file)
+        places = [NightPlace(**each) for each in json.loads(text)]
     except (OSError, ValueError, TypeError) as failure:
         raise UsageError(f"--night: expected a file with the places of tables, found {failure}") from failure
     return {each.table: each for each in places}
 
 
-def _write(result: Path | None, reported: Iterable[StoredDocument]) -> int:
+def _write(result: str | None, reported: Iterable[StoredDocument]) -> int:
     """Write every entry as soon as it exists. Raises UsageError, before any work, if the file cannot be written.
 
     If Spark has ended, the work stops with status 1, as the other tables would fail too. The note of the table at work
@@ -139,7 +140,8 @@ def _write(result: Path | None, reported: Iterable[StoredDocument]) -> int:
             _put(result, entries)
     _put(result, entries)
     if hand := _hand(result):
-        hand.unlink(missing_ok=True)
+        with suppress(OSError):
+            remove_file(hand)
     return 0
 
 
@@ -148,18 +150,16 @@ def _abandoned(launcher: int) -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ and os.getppid() != launcher
 
 
-def _hand(result: Path | None) -> Path | None:
+def _hand(result: str | None) -> str | None:
     """The file that names the table at work. It exists only while a table is at work."""
-    return None if result is None else result.with_name(f"{result.name}.hand")
+    return None if result is None else f"{result}.hand"
 
 
-def _put(result: Path | None, entries: Sequence[dict[str, object]]) -> None:
+def _put(result: str | None, entries: Sequence[dict[str, object]]) -> None:
     if result is None:
         return
     try:
-        # The file must be complete at any time, as this process may die at any table.
-        part = result.with_name(f"{result.name}.part")
-        part.write_text(json.dumps(redacted(entries), indent=2) + "\n", encoding="utf-8")
-        part.replace(result)
+        # The file is complete at any time, as this process may die at any table.
+        write_file(result, json.dumps(redacted(entries), indent=2) + "\n")
     except OSError as failure:
         raise UsageError(f"--result: expected a file that can be written, found {failure}") from failure

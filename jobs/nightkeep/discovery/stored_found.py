@@ -1,4 +1,4 @@
-"""Found <-> a file of the run in the reports folder, so that the jobs of a night list nothing again."""
+"""Found <-> a file of the run among the reports, so that the jobs of a night list nothing again."""
 
 from __future__ import annotations
 
@@ -6,37 +6,38 @@ import json
 import time
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from nightkeep.discovery.found import Found
 from nightkeep.errors import CorruptMetadata, EvidenceError
-from nightkeep.reports import found_path, read_json, replace_file
+from nightkeep.reports import found_path, located
+from nightkeep.reports.json_files import read_json
 
 _KEPT_SECONDS: Final = 30 * 24 * 60 * 60
 """Runs are tried again for hours, not for weeks."""
 
 
-def keep_found(reports: str, prefix: str, found: Found) -> Path:
-    """Write what a run found, without what is not ours, and remove what runs of long ago did. Returns the file.
+def keep_found(reports: str, prefix: str, found: Found) -> str:
+    """Write what a run found, without what is not ours, and remove what runs of long ago did. Returns its address.
 
     Raises EvidenceError."""
     path = found_path(reports, prefix)
+    store, name = located(path)
     try:
-        replace_file(path, json.dumps(replace(found, others=()).to_json()) + "\n")
+        store.write(name, f"{json.dumps(replace(found, others=()).to_json())}\n".encode())
     except OSError as failure:
-        raise EvidenceError(str(path), "a file that can be written", failure.strerror or str(failure)) from failure
-    for old in path.parent.glob("*.json"):
-        with suppress(OSError):
-            if time.time() - old.stat().st_mtime > _KEPT_SECONDS:
-                old.unlink()
+        raise EvidenceError(path, "a file that can be written", failure.strerror or str(failure)) from failure
+    with suppress(OSError):
+        for old in store.list(""):
+            if time.time() - old.modified_ns / 1e9 > _KEPT_SECONDS and old.name.endswith(".json"):
+                store.remove(old.name, read=None)
     return path
 
 
-def kept_found(path: str | Path) -> Found:
+def kept_found(address: str) -> Found:
     """What a run found. Raises FileNotFoundError, and CorruptMetadata for anything else than such a file."""
-    value: Any = read_json(Path(path))
+    value: Any = read_json(*located(address))
     try:
         return Found.from_json(value)
     except (KeyError, TypeError) as failure:
-        raise CorruptMetadata(str(path), "the tables that a run found", str(failure)) from failure
+        raise CorruptMetadata(address, "the tables that a run found", str(failure)) from failure

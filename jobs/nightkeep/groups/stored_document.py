@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from nightkeep.reports import RunDocument
 
@@ -14,10 +13,10 @@ _DENIED = f"{PermissionError.__name__}: "
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """A document and the path where it is stored, None if it could not be stored."""
+    """A document and the address where it is stored, None if it could not be stored."""
 
     document: RunDocument
-    path: Path | None
+    path: str | None
 
     def to_json(self) -> dict[str, object]:
         document = self.document
@@ -25,6 +24,6 @@ class StoredDocument:
             "table": document.table, "operation": document.operation,
             "outcome": document.outcome, "reason": document.reason,
             "committed_version": document.committed_version, "checked": not document.awaits_check,
-            "document": None if self.path is None else str(self.path),
+            "document": self.path,
             "permanent": bool(document.extra.get(PERMANENT)) or (document.reason or "").startswith(_DENIED),
         }  # fmt: skip

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from nightkeep.errors import UsageError
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, Settings
+from nightkeep.reports import write_file
 
 UNFINISHED = "published, but its check did not finish: "
 """How the reason of a document begins if its check ended by an unexpected failure."""
@@ -19,9 +19,9 @@ UNFINISHED = "published, but its check did not finish: "
 class TableGroup:
     """The work of one session. The run id of a table is `prefix:table`, the same in every retry.
 
-    `hand` is a file with the name of the table at work, for the process that continues after this one died. `died` are
-    tables at which an earlier process died: they are reported from their documents, and not worked on. `night`: the
-    places of tables in a night with a budget, by name.
+    `hand` is the address of a file with the name of the table at work, for the process that continues after this one
+    died. `died` are tables at which an earlier process died: they are reported from their documents, and not worked on.
+    `night`: the places of tables in a night with a budget, by name.
     """
 
     policy: PolicyFile
@@ -31,7 +31,7 @@ class TableGroup:
     said: Overrides = field(default_factory=Overrides)
     dry_run: bool = False
     night: Mapping[str, NightPlace] = field(default_factory=dict)
-    hand: Path | None = None
+    hand: str | None = None
     died: tuple[str, ...] = ()
 
     def effective(self, table: str) -> EffectivePolicy:
@@ -52,7 +52,7 @@ class TableGroup:
         if self.hand is not None:
             # Without this record, a crash counts for the whole group.
             with suppress(OSError):
-                self.hand.write_text(table, encoding="utf-8")
+                write_file(self.hand, table)
 
     def _policy(self, table: str) -> EffectivePolicy | Unusable:
         try:

@@ -15,38 +15,45 @@ from nightkeep.reports.document import (
     Verification,
 )
 from nightkeep.reports.failure_outcomes import failure_outcome
-from nightkeep.reports.file_names import reports_folder, slug
-from nightkeep.reports.json_files import History, Unreadable, load_document, read_json
-from nightkeep.reports.last_run import LastRun, last_run, read_thread
+from nightkeep.reports.file_names import RESULTS, page_name, slug
+from nightkeep.reports.holds import Hold, held, hold, hold_or_say, release
+from nightkeep.reports.json_files import History, Unreadable, load_document
+from nightkeep.reports.last_run import LastRun, last_outcomes, last_run, read_thread
 from nightkeep.reports.ledger import Measured, measured_of_format, measured_of_table
 from nightkeep.reports.pages import render_index, render_run
+from nightkeep.reports.report_places import (
+    absolute,
+    is_address,
+    is_kept,
+    located,
+    read_text,
+    remove_file,
+    report_store,
+    reports_place,
+    write_file,
+)
 from nightkeep.reports.retention_section import AGES, leftovers
 from nightkeep.reports.store import (
     HistoryMark,
-    Hold,
-    document_folder,
     document_path,
     found_path,
-    held,
-    hold,
-    hold_or_say,
+    has_documents,
     keep_look,
     last_look,
     load_history,
     night_path,
     read_history,
-    release,
-    replace_file,
     require_writable,
     secure,
     store,
     store_or_say,
-    write_page,
 )
+from nightkeep.reports.stored_pages import pages_in, write_page
 from nightkeep.reports.summary import plan_text, plans_text, summary_text
 
 __all__ = [
     "AGES",
+    "RESULTS",
     "CheckStatus",
     "CommitResult",
     "ExpectationSummary",
@@ -65,37 +72,46 @@ __all__ = [
     "UnitResult",
     "Unreadable",
     "Verification",
-    "document_folder",
+    "absolute",
     "document_path",
     "failure_outcome",
     "found_path",
+    "has_documents",
     "held",
     "hold",
     "hold_or_say",
+    "is_address",
+    "is_kept",
     "keep_look",
     "last_look",
+    "last_outcomes",
     "last_run",
     "leftovers",
     "load_document",
     "load_history",
+    "located",
     "measured_of_format",
     "measured_of_table",
     "night_path",
+    "page_name",
+    "pages_in",
     "plan_text",
     "plans_text",
     "read_history",
-    "read_json",
+    "read_text",
     "read_thread",
     "release",
+    "remove_file",
     "render_index",
     "render_run",
-    "replace_file",
-    "reports_folder",
+    "report_store",
+    "reports_place",
     "require_writable",
     "secure",
     "slug",
     "store",
     "store_or_say",
     "summary_text",
+    "write_file",
     "write_page",
 ]

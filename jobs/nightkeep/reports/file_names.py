@@ -1,28 +1,26 @@
-"""Names of tables and runs -> names of files, and the folder that they are in."""
+"""Names of tables and runs -> names of files below the place of reports."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from pathlib import Path
+from typing import Final
 
-from nightkeep.errors import UsageError
+from nightkeep.model import Operation
+
+HOLDS: Final = "holds"
+PAGES: Final = "pages"
+# No slug begins like these, as `~` is followed by hexadecimal digits.
+FOUND: Final = "~found"
+RESULTS: Final = "~results"
+LEDGER: Final = "~ledger"
+NO_TABLES: Final = (HOLDS, PAGES, FOUND, RESULTS, LEDGER)
+"""Folders that are not a table's."""
 
 # Upper case is escaped because some file systems ignore case; a leading dot because it hides the file.
 _UNSAFE = re.compile(rb"^\.|[^a-z0-9._-]")
 # Common file systems allow 255 bytes in a file name. The rest is for the operation and suffixes.
 _LONGEST = 160
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-
-
-def reports_folder(place: str | Path) -> str:
-    """The folder of the documents. Raises UsageError for the address of a store, which would be made as a folder."""
-    if found := _ADDRESS.match(str(place)):
-        raise UsageError(
-            f"{place}: expected a local folder for reports, found an address of {found[1]}; set --reports or "
-            "NIGHTKEEP_REPORTS to a folder that all machines share"
-        )
-    return str(place)
 
 
 def slug(text: str) -> str:
@@ -36,3 +34,31 @@ def slug(text: str) -> str:
     if raw and len(escaped) <= _LONGEST:
         return escaped
     return f"{escaped[: _LONGEST - 66]}~~{hashlib.sha256(raw).hexdigest()}"
+
+
+def table_folder(table: str) -> str:
+    """The folder of a table's documents."""
+    name = slug(table)
+    # No other table has a name with this letter escaped, as letters need no escape.
+    return f"~{ord(name[0]):02x}{name[1:]}" if name in (HOLDS, PAGES) else name
+
+
+def document_name(table: str, *, run_id: str, operation: Operation) -> str:
+    """The document of a run, table and operation."""
+    return f"{table_folder(table)}/{slug(run_id)}-{operation}.json"
+
+
+def hold_name(table: str) -> str:
+    """The hold on a table."""
+    return f"{HOLDS}/{slug(table)}.json"
+
+
+def look_name(table: str) -> str:
+    """The mark up to which a table's history was examined."""
+    # No slug ends like this, as a single `~` in a slug is followed by hexadecimal digits.
+    return f"{HOLDS}/{slug(table)}~look.json"
+
+
+def page_name(name: str) -> str:
+    """A page, in the folder of pages."""
+    return f"{slug(name)}.html"

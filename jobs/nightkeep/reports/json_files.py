@@ -1,4 +1,4 @@
-"""A file of the reports folder -> its JSON value. A folder -> its readable documents, and the names of the others.
+"""A file of the reports -> its JSON value. Folders -> their readable documents, and the addresses of the others.
 
 Anyone may have written, cut or replaced a file. So only regular files of a bounded size are read, and anything that is
 not a valid document is an error that names the file.
@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.reports.document import RunDocument
+from nightkeep.reports.report_places import located
+from nightkeep.reports.report_store import KeptFile, ListedReport, ReportStore
 
-MOST_BYTES = 256 << 20
-"""A document of a million files is about this large. A larger file was not written by Nightkeep."""
-
+T = TypeVar("T")
+R = TypeVar("R")
 _INT64 = 1 << 63
 
 
@@ -35,8 +37,8 @@ class Unreadable:
     modified_ms: int | None = None
 
     @staticmethod
-    def of(path: Path, failure: CorruptMetadata) -> Unreadable:
-        return Unreadable(str(path), failure.subject, failure.expected, failure.found, _modified_ms(path))
+    def of(address: str, failure: CorruptMetadata, modified_ms: int | None = None) -> Unreadable:
+        return Unreadable(address, failure.subject, failure.expected, failure.found, modified_ms)
 
     def error(self) -> CorruptMetadata:
         return CorruptMetadata(self.subject, self.expected, self.found)
@@ -53,20 +55,35 @@ class History:
     unreadable: tuple[Unreadable, ...] = ()
 
 
-def read_json(path: Path) -> object:
-    """The JSON value of a regular file. Raises FileNotFoundError, and CorruptMetadata, naming the file, otherwise."""
+def read_json(store: ReportStore, name: str) -> object:
+    """The JSON value of a file. Raises FileNotFoundError, and CorruptMetadata, naming the file, otherwise."""
+    return parsed(read_kept(store, name), store.address(name))
+
+
+def parsed(kept: KeptFile, address: str) -> object:
+    """The JSON value of what a file holds. Raises CorruptMetadata, naming the file, for anything else."""
+    with _json_of(address):
+        return json_value(kept.data)
+
+
+def read_kept(store: ReportStore, name: str) -> KeptFile:
+    """A file. Raises FileNotFoundError, and CorruptMetadata, naming the file, if it cannot be read."""
+    with _json_of(store.address(name)):
+        return store.read(name)
+
+
+@contextmanager
+def _json_of(address: str) -> Iterator[None]:
     try:
-        return json_value(_bytes(path))
+        yield
     except FileNotFoundError:
         raise
-    except NotADirectoryError as error:
-        raise FileNotFoundError(error.errno, error.strerror, str(path)) from error
     except RecursionError as error:
-        raise CorruptMetadata(str(path), "JSON", "values nested too deeply") from error
+        raise CorruptMetadata(address, "JSON", "values nested too deeply") from error
     except OSError as error:
-        raise CorruptMetadata(str(path), "a file that can be read", error.strerror or str(error)) from error
+        raise CorruptMetadata(address, "a file that can be read", error.strerror or str(error)) from error
     except ValueError as error:
-        raise CorruptMetadata(str(path), "JSON", str(error)) from error
+        raise CorruptMetadata(address, "JSON", str(error)) from error
 
 
 def json_value(text: bytes) -> object:
@@ -75,71 +92,59 @@ def json_value(text: bytes) -> object:
     return value
 
 
-def load_document(path: str | Path) -> RunDocument:
+def load_document(address: str | Path) -> RunDocument:
     """One stored document. Raises FileNotFoundError, and CorruptMetadata, naming the file, if it is no document."""
-    return RunDocument.from_json(read_json(Path(path)), str(path))
+    return stored_document(*located(address))
 
 
-def read_folders(folders: list[Path]) -> History:
+def stored_document(store: ReportStore, name: str) -> RunDocument:
+    """As `load_document`, by the name in a store."""
+    return RunDocument.from_json(read_json(store, name), store.address(name))
+
+
+def read_folders(store: ReportStore, folders: Sequence[str]) -> History:
     """The documents of these folders. A folder that does not exist has none."""
-    documents, unreadable = list[RunDocument](), list[Unreadable]()
-    for folder in folders:
-        try:
-            for path in _documents(folder):
-                one = _document(path)
-                documents += [one] if isinstance(one, RunDocument) else []
-                unreadable += [one] if isinstance(one, Unreadable) else []
-        except OSError as failure:
-            unreadable.append(
-                Unreadable(str(folder), str(folder), "a folder that can be listed", str(failure.strerror))
-            )
+    listed = [each for found in side_by_side(store, partial(_listed, store), folders) for each in found]
+    failed = [each for each in listed if isinstance(each, Unreadable)]
+    names = [each for each in listed if not isinstance(each, Unreadable)]
+    read = [*side_by_side(store, lambda each: _document(store, *each), names)]
+    documents = [each for each in read if isinstance(each, RunDocument)]
     documents.sort(key=lambda d: (d.started_at, d.table, d.run_id, d.operation))
+    unreadable = [*failed, *(each for each in read if isinstance(each, Unreadable))]
     return History(tuple(documents), tuple(sorted(unreadable, key=lambda each: each.path)))
 
 
-def _documents(folder: Path) -> Iterator[Path]:
-    """Paths of the documents in a folder. Hidden files are no documents; a folder that does not exist has none."""
-    try:
-        names = sorted(os.listdir(folder))
-    except (FileNotFoundError, NotADirectoryError):
+def documents_in(store: ReportStore, folder: str) -> list[ListedReport]:
+    """The documents in a folder, by name. Hidden files are none."""
+    return [each for each in store.list(folder) if each.name.endswith(".json") and not each.name.startswith(".")]
+
+
+def side_by_side(store: ReportStore, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+    """The work on each item, in order; as many at once as the store likes."""
+    if store.at_once == 1 or len(items) < 2:
+        yield from map(work, items)
         return
-    yield from (folder / name for name in names if name.endswith(".json") and not name.startswith("."))
+    with ThreadPoolExecutor(store.at_once) as threads:
+        yield from threads.map(work, items)
 
 
-def _document(path: Path) -> RunDocument | Unreadable | None:
-    """The document of a path; None if it was removed meanwhile."""
+def _listed(store: ReportStore, folder: str) -> Sequence[tuple[str, ListedReport] | Unreadable]:
     try:
-        return load_document(path)
+        return [(folder, each) for each in documents_in(store, folder)]
+    except OSError as failure:
+        address = store.address(folder)
+        return [Unreadable(address, address, "a folder that can be listed", failure.strerror or str(failure))]
+
+
+def _document(store: ReportStore, folder: str, listed: ListedReport) -> RunDocument | Unreadable | None:
+    """A document that was listed; None if it was removed meanwhile."""
+    name = f"{folder}/{listed.name}"
+    try:
+        return stored_document(store, name)
     except FileNotFoundError:
-        return (
-            Unreadable.of(path, CorruptMetadata(str(path), "a file", "a link to nothing"))
-            if path.is_symlink()
-            else None
-        )
-    except CorruptMetadata as failure:
-        return Unreadable.of(path, failure)
-
-
-def _modified_ms(path: Path) -> int | None:
-    try:
-        return path.lstat().st_mtime_ns // 1_000_000
-    except OSError:
         return None
-
-
-def _bytes(path: Path) -> bytes:
-    # With O_NONBLOCK a FIFO without a writer opens at once and is then refused; otherwise the open would wait.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError("no regular file")
-        if status.st_size > MOST_BYTES:
-            raise ValueError(f"{status.st_size:,} bytes, of which at most {MOST_BYTES:,} are read")
-        with os.fdopen(descriptor, "rb", closefd=False) as source:
-            return source.read(MOST_BYTES)
-    finally:
-        os.close(descriptor)
+    except CorruptMetadata as failure:
+        return Unreadable.of(store.address(name), failure, listed.modified_ns // 1_000_000)
 
 
 def _whole(text: str) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -14,8 +14,11 @@ from typing import Final
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Outcome
 from nightkeep.reports.document import RunDocument
-from nightkeep.reports.json_files import History, load_document, read_folders
-from nightkeep.reports.store import document_folder, document_folders, read_history
+from nightkeep.reports.file_names import table_folder
+from nightkeep.reports.json_files import History, documents_in, read_folders, side_by_side, stored_document
+from nightkeep.reports.report_places import report_store
+from nightkeep.reports.report_store import ReportStore
+from nightkeep.reports.store import document_folders
 
 _LOOKED_AT: Final = 10
 """How many of a name's newest documents are read for ids."""
@@ -30,10 +33,24 @@ class LastRun:
     finished_at: datetime
 
 
-def last_run(reports_dir: str | Path, table: str) -> LastRun | None:
+def last_run(reports: str | Path, table: str) -> LastRun | None:
     """The newest run of the table, None if there is none. Documents that cannot be read are left out."""
+    return _last_run(report_store(reports), table_folder(table))
+
+
+def last_outcomes(reports: str | Path, tables: Sequence[str]) -> dict[str, Outcome]:
+    """The outcome of the newest run of each table that has one. Only tables with documents are looked at, and of each
+    only its newest documents are read."""
+    store = report_store(reports)
+    there = {*store.folders()}
+    known = [table for table in tables if table_folder(table) in there]
+    found = side_by_side(store, lambda table: _last_run(store, table_folder(table)), known)
+    return {table: last.outcome for table, last in zip(known, found, strict=True) if last is not None}
+
+
+def _last_run(store: ReportStore, folder: str) -> LastRun | None:
     documents = list[RunDocument]()
-    for document in _newest_first(document_folder(reports_dir, table)):
+    for document in _newest_first(store, folder):
         if documents and document.run_id != documents[0].run_id:
             break
         documents.append(document)
@@ -43,33 +60,31 @@ def last_run(reports_dir: str | Path, table: str) -> LastRun | None:
     return LastRun(documents[0].run_id, worst, max(document.finished_at for document in documents))
 
 
-def read_thread(reports_dir: str | Path, table: str) -> History:
+def read_thread(reports: str | Path, table: str) -> History:
     """The documents of the table, oldest start first, with those of its earlier names: they have the same id.
 
     Of every other name only the newest documents are read, to learn its ids.
     """
-    own = read_history(reports_dir, table)
+    store, folder = report_store(reports), table_folder(table)
+    own = read_folders(store, [folder])
     ids = {document.table_id for document in own.documents} - {None}
-    folder = document_folder(reports_dir, table)
-    others = [each for each in document_folders(Path(reports_dir)) if each != folder] if ids else []
-    earlier = read_folders([each for each in others if ids & _newest_ids(each)])
+    others = [each for each in document_folders(store) if each != folder] if ids else []
+    newest = side_by_side(store, partial(_newest_ids, store), others)
+    earlier = read_folders(store, [each for each, found in zip(others, newest, strict=True) if ids & found])
     documents = [*own.documents, *(each for each in earlier.documents if each.table_id in ids)]
     documents.sort(key=lambda each: each.started_at)
     return History(tuple(documents), (*own.unreadable, *earlier.unreadable))
 
 
-def _newest_ids(folder: Path) -> set[str | None]:
+def _newest_ids(store: ReportStore, folder: str) -> set[str | None]:
     """The ids in the newest documents: another table may have taken the name, and some runs open no table."""
-    return {each.table_id for each in islice(_newest_first(folder), _LOOKED_AT)}
+    return {each.table_id for each in islice(_newest_first(store, folder), _LOOKED_AT)}
 
 
-def _newest_first(folder: Path) -> Iterator[RunDocument]:
+def _newest_first(store: ReportStore, folder: str) -> Iterator[RunDocument]:
     written = list[tuple[int, str]]()
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(".json") and not entry.name.startswith("."):
-                with suppress(OSError):
-                    written.append((entry.stat(follow_symlinks=False).st_mtime_ns, entry.path))
-    for _, path in sorted(written, reverse=True):
+    with suppress(OSError):
+        written = [(each.modified_ns, each.name) for each in documents_in(store, folder)]
+    for _, name in sorted(written, reverse=True):
         with suppress(CorruptMetadata, OSError):
-            yield load_document(path)
+            yield stored_document(store, f"{folder}/{name}")

@@ -10,7 +10,6 @@ ledger that cannot be written is not: nothing but predictions depends on it.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,13 +19,15 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Operation, Outcome
 from nightkeep.reports.codec import decode, encode
 from nightkeep.reports.document import PlanUnit, RunDocument
-from nightkeep.reports.file_names import slug
+from nightkeep.reports.file_names import LEDGER, slug
 from nightkeep.reports.json_files import json_value
+from nightkeep.reports.report_places import report_store
+from nightkeep.reports.report_store import KeptFile, ReportStore
 
-# No slug is like this: a `~` in a slug is followed by hexadecimal digits.
-LEDGER = "~ledger"
 _MOST_BYTES = 64 << 10
 """A ledger is cut to half of this when it grows beyond: some hundred lines."""
+_TRIES = 50
+"""How often a line is added anew when others are faster. Jobs of a night finish a table every few seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,26 +71,27 @@ def measured(document: RunDocument) -> Measured | None:
     )  # fmt: skip
 
 
-def keep_measured(document: RunDocument, reports_dir: str | Path) -> None:
+def keep_measured(document: RunDocument, reports: str | Path) -> None:
     """Add what the document says of its prediction to the ledgers. A document that is stored again is added again."""
     found = measured(document)
     if found is None:
         return
     line = json.dumps(encode(found)) + "\n"
-    with suppress(OSError):
-        for path in (_of_table(reports_dir, document.table), _of_format(reports_dir, document)):
-            _append(path, line)
+    store = report_store(reports)
+    with suppress(OSError, ValueError):
+        for name in (_of_table(document.table), _of_format(document.format, document.operation)):
+            _append(store, name, line.encode("ascii"))
 
 
-def measured_of_table(reports_dir: str | Path, table: str, operation: Operation) -> tuple[Measured, ...]:
+def measured_of_table(reports: str | Path, table: str, operation: Operation) -> tuple[Measured, ...]:
     """The measured runs of this operation on a table, oldest first."""
-    found = _read(_of_table(reports_dir, table))
+    found = _read(report_store(reports), _of_table(table))
     return tuple(each for each in found if each.table == table and each.operation is operation)
 
 
-def measured_of_format(reports_dir: str | Path, format: str, operation: Operation) -> tuple[Measured, ...]:
+def measured_of_format(reports: str | Path, format: str, operation: Operation) -> tuple[Measured, ...]:
     """The measured runs of this operation on tables of a format, oldest first."""
-    return _read(_format_path(reports_dir, format, operation))
+    return _read(report_store(reports), _of_format(format, operation))
 
 
 def _alone(document: RunDocument) -> bool:
@@ -119,15 +121,14 @@ def _sums(units: Sequence[PlanUnit]) -> dict[str, int] | None:
     }
 
 
-def _read(path: Path) -> tuple[Measured, ...]:
+def _read(store: ReportStore, name: str) -> tuple[Measured, ...]:
     """The lines of a ledger, of each run the last one, in the order of their first ones."""
     try:
-        with path.open("rb") as source:
-            source.seek(max(0, os.fstat(source.fileno()).st_size - _MOST_BYTES))
-            lines = source.read(_MOST_BYTES).splitlines()
-    except OSError:
+        lines = store.read(name).data[-_MOST_BYTES:].splitlines()
+    except (OSError, ValueError):
         return ()
-    return tuple({(each.table, each.operation, each.run_id): each for each in _decoded(lines, str(path))}.values())
+    found = _decoded(lines, store.address(name))
+    return tuple({(each.table, each.operation, each.run_id): each for each in found}.values())
 
 
 def _decoded(lines: Sequence[bytes], subject: str) -> Iterator[Measured]:
@@ -136,25 +137,28 @@ def _decoded(lines: Sequence[bytes], subject: str) -> Iterator[Measured]:
             yield decode(Measured, json_value(line), subject)
 
 
-def _append(path: Path, line: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Lines of several processes that append at once do not mix. One that is added during the cut is lost.
-    with path.open("a+b") as sink:
-        sink.write(line.encode("ascii"))
-        sink.flush()
-        if sink.tell() > _MOST_BYTES:
-            sink.seek(sink.tell() - _MOST_BYTES // 2)
-            kept = sink.read().split(b"\n", 1)[-1]
-            path.write_bytes(kept)
+def _append(store: ReportStore, name: str, line: bytes) -> None:
+    """Add a line to what is there. Another writer may add one at the same time: then it is read again."""
+    for _ in range(_TRIES):
+        before = _kept(store, name)
+        held = b"" if before is None else before.data
+        if len(held) + len(line) > _MOST_BYTES:
+            held = held[-_MOST_BYTES // 2 :].split(b"\n", 1)[-1]
+        ended = b"" if not held or held.endswith(b"\n") else b"\n"
+        if store.swap(name, held + ended + line, read=before):
+            return
 
 
-def _of_table(reports_dir: str | Path, table: str) -> Path:
-    return Path(reports_dir) / LEDGER / "tables" / f"{slug(table)}.jsonl"
+def _kept(store: ReportStore, name: str) -> KeptFile | None:
+    try:
+        return store.read(name)
+    except FileNotFoundError:
+        return None
 
 
-def _of_format(reports_dir: str | Path, document: RunDocument) -> Path:
-    return _format_path(reports_dir, document.format, document.operation)
+def _of_table(table: str) -> str:
+    return f"{LEDGER}/tables/{slug(table)}.jsonl"
 
 
-def _format_path(reports_dir: str | Path, format: str, operation: Operation) -> Path:
-    return Path(reports_dir) / LEDGER / "formats" / f"{slug(format)}-{operation}.jsonl"
+def _of_format(format: str, operation: Operation) -> str:
+    return f"{LEDGER}/formats/{slug(format)}-{operation}.jsonl"

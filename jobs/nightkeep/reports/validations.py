@@ -16,41 +16,43 @@ from typing import Any
 from nightkeep.errors import CorruptMetadata
 from nightkeep.redaction import redacted
 from nightkeep.reports.document import RunDocument
-from nightkeep.reports.file_names import slug
+from nightkeep.reports.file_names import document_name, slug
 from nightkeep.reports.json_files import read_json
-from nightkeep.reports.store import document_path, replace_file
+from nightkeep.reports.report_places import absolute, report_store
+from nightkeep.reports.stored_pages import write_below
 
 Validation = Mapping[str, Any]
 DATA_DOCS = "data-docs"
 """The folder of Data Docs, below that of the pages."""
 
 
-def keep_validations(document: RunDocument, validations: Sequence[Validation], reports_dir: str | Path) -> RunDocument:
+def keep_validations(document: RunDocument, validations: Sequence[Validation], reports: str | Path) -> RunDocument:
     """The document with the path of the file that holds the validations, or with the reason why there is none."""
     if not validations:
         return document
-    path = _path(document, reports_dir)
+    store, name = report_store(reports), _name(document)
     try:
         text = json.dumps(redacted(_plain(list(validations))), indent=1, allow_nan=False, default=str)
-        kept = replace(document.expectations, docs=str(replace_file(path, text + "\n").absolute()))
+        store.write(name, f"{text}\n".encode())
+        kept = replace(document.expectations, docs=absolute(store.address(name)))
     except OSError as failure:
         why = f"the results cannot be written in Great Expectations' format: {failure.strerror or failure}"
         kept = replace(document.expectations, reason="; ".join(filter(None, [document.expectations.reason, why])))
     return replace(document, expectations=kept)
 
 
-def read_validations(document: RunDocument, reports_dir: str | Path) -> tuple[Validation, ...]:
+def read_validations(document: RunDocument, reports: str | Path) -> tuple[Validation, ...]:
     """What was kept for the document, wherever the reports folder is now; nothing if nothing was.
 
     Raises CorruptMetadata, naming the file, for one that holds no validations.
     """
-    path = _path(document, reports_dir)
+    store, name = report_store(reports), _name(document)
     try:
-        held = read_json(path)
+        held = read_json(store, name)
     except FileNotFoundError:
         return ()
     if not isinstance(held, list) or not all(isinstance(each, dict) for each in held):
-        raise CorruptMetadata(str(path), "a list of validations", type(held).__name__)
+        raise CorruptMetadata(store.address(name), "a list of validations", type(held).__name__)
     return tuple(held)
 
 
@@ -59,14 +61,14 @@ def docs_page_name(document: RunDocument, number: int) -> str:
     return f"{slug(f'{document.table}-{document.run_id}-{document.operation}')}-{number}"
 
 
-def write_docs_page(folder: str | Path, name: str, html: str) -> Path:
+def write_docs_page(reports: str | Path, name: str, html: str) -> str:
     """Write or replace a page of Data Docs below the folder of pages."""
-    return replace_file(Path(folder) / "pages" / DATA_DOCS / f"{name}.html", html)
+    return write_below(reports, f"{DATA_DOCS}/{name}.html", html)
 
 
-def _path(document: RunDocument, reports_dir: str | Path) -> Path:
-    beside = document_path(reports_dir, document.table, run_id=document.run_id, operation=document.operation)
-    return beside.parent / "expectations" / beside.name
+def _name(document: RunDocument) -> str:
+    folder, _, name = document_name(document.table, run_id=document.run_id, operation=document.operation).partition("/")
+    return f"{folder}/expectations/{name}"
 
 
 def _plain(value: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from nightkeep.reports import AGES
+from nightkeep.reports import AGES, located
 from nightkeep.retention.orphans.sets import NO_FILES, FileTotals
 
 SHOWN: Final = 1000
@@ -48,19 +47,14 @@ class OrphanList:
         _count(self.by_kind, np.array(batch.column("kind").to_pylist(), dtype=object), sizes)
 
 
-def write_orphans(path: Path, batches: Iterable[pa.RecordBatch], *, root: str, now_ms: int) -> OrphanList:
+def write_orphans(path: str | Path, batches: Iterable[pa.RecordBatch], *, root: str, now_ms: int) -> OrphanList:
     """Write every file of `batches` (schema ORPHANS) as a line of JSON. The file is created or replaced atomically."""
-    orphans = OrphanList()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.tmp")
-    with open(unfinished, "w", encoding="ascii") as sink:
+    orphans, (store, name) = OrphanList(), located(path)
+    with store.write_stream(name) as sink:
         for batch in batches:
             rows = [_orphan(row, root) for row in batch.to_pylist()]
-            sink.writelines(json.dumps(row) + "\n" for row in rows)
+            sink.write("".join(json.dumps(row) + "\n" for row in rows).encode("ascii"))
             orphans.add(batch, rows, now_ms)
-        sink.flush()
-        os.fsync(sink.fileno())
-    os.replace(unfinished, path)
     return orphans
 
 

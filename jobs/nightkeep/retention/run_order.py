@@ -111,9 +111,12 @@ def _earlier_document(log: Log) -> RunDocument | None:
     """
     order = log.order
     path = document_path(order.reports, log.policy.address.name, run_id=order.run_id, operation=order.operation)
-    if order.operation is Operation.RESTORE or not path.exists():
+    if order.operation is Operation.RESTORE:
         return None
-    document = load_document(path)
+    try:
+        document = load_document(path)
+    except FileNotFoundError:
+        return None
     if not document.extra.get("changed"):
         return None
     # Older documents have no options, only the mode.

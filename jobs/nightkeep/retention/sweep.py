@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from contextlib import closing
-from pathlib import Path
 from typing import Final
 
 from nightkeep.model import Outcome, Run
 from nightkeep.protocol.table_files import OpenFiles
-from nightkeep.reports import RunDocument, document_path
+from nightkeep.reports import RunDocument, absolute, document_path
 from nightkeep.retention.check_afterwards import remember_content
 from nightkeep.retention.order import Log, unchecked_versions
 from nightkeep.retention.orphan_list import SHOWN, counted, iso, write_orphans
@@ -115,9 +114,9 @@ def list_orphans(log: Log, table: OpenFiles, sets: Sets, now_ms: int) -> None:
     document = document_path(
         log.order.reports, log.policy.address.name, run_id=log.order.run_id, operation=log.order.operation
     )
-    path = Path(f"{document.with_suffix('')}.orphans.jsonl")
-    if log.earlier is not None and path.exists():
-        path = path.with_name(path.name.replace(".orphans.", f".orphans-{now_ms}."))
+    # What an earlier attempt listed and then moved is in its own list only.
+    again = "" if log.earlier is None else f"-{now_ms}"
+    path = f"{document.removesuffix('.json')}.orphans{again}.jsonl"
     with log.stage("tell"):
         orphans = write_orphans(path, sets.orphans(), root=table.table_files().storage.root, now_ms=now_ms)
-    log.extra |= {**orphans.to_json(), "orphans_file": str(path.absolute())}
+    log.extra |= {**orphans.to_json(), "orphans_file": absolute(path)}

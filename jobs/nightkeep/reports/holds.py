@@ -1,0 +1,113 @@
+"""A failed check -> a hold on its table, which only a release removes. What cannot be read is a hold."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from nightkeep.errors import CorruptMetadata, EvidenceError
+from nightkeep.model import Operation
+from nightkeep.redaction import redacted
+from nightkeep.reports.codec import decode, encode
+from nightkeep.reports.document import Extra, RunDocument
+from nightkeep.reports.file_names import document_name, hold_name
+from nightkeep.reports.json_files import Unreadable, parsed, read_kept
+from nightkeep.reports.report_places import report_store
+from nightkeep.reports.report_store import KeptFile, ReportStore
+from nightkeep.reports.store import bytes_of, joined, why_not
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Why operations must skip a table: a published version failed its check; and how to undo that version."""
+
+    table: str
+    run_id: str
+    operation: Operation
+    since: datetime
+    reason: str | None = None
+    base_version: int | None = None
+    committed_version: int | None = None
+    go_back: str | None = None
+    extra: Extra = field(default_factory=dict)
+
+
+def hold(reports: str | Path, table: str, document: RunDocument) -> Hold:
+    """Put `table` on hold because of `document`, replacing an earlier hold."""
+    reason = Hold(
+        table=table,
+        run_id=document.run_id,
+        operation=document.operation,
+        since=document.finished_at,
+        reason=document.reason,
+        base_version=document.base_version,
+        committed_version=document.committed_version,
+        go_back=document.go_back,
+    )
+    # Without a condition: of two machines that hold a table at once, each is right.
+    report_store(reports).write(hold_name(table), bytes_of(json.dumps(redacted(encode(reason)), indent=2) + "\n"))
+    return reason
+
+
+def hold_or_say(reports: str | Path, document: RunDocument) -> RunDocument:
+    """Put the document's table on hold because of it. If no hold can be written, the document says what was done.
+
+    The run's document is the hold then: on a full disk as a link, which needs no space. An unreadable hold counts too.
+    """
+    try:
+        hold(reports, document.table, document)
+        return document
+    except OSError as failure:
+        why = f"the hold cannot be written: {why_not(failure)}"
+    name = document_name(document.table, run_id=document.run_id, operation=document.operation)
+    try:
+        report_store(reports).stand_in(name, hold_name(document.table))
+        why += f"; the run's document holds the table until nightkeep release {shlex.quote(document.table)}"
+    except FileExistsError:
+        why += "; an earlier hold stands"
+    except OSError:
+        why += "; NOTHING HOLDS THE TABLE: stop what works on it"
+    return replace(document, reason=joined(document.reason, why))
+
+
+def held(reports: str | Path, table: str) -> Hold | None:
+    """The hold on `table`, or None. Raises CorruptMetadata for an unreadable one, which counts as a hold too."""
+    store, name = report_store(reports), hold_name(table)
+    try:
+        return _hold(store, name, read_kept(store, name))
+    except FileNotFoundError:
+        return None
+
+
+def release(reports: str | Path, table: str) -> Hold | Unreadable | None:
+    """Remove the hold on `table`, also an unreadable one, and return it; None if there is none.
+
+    Raises EvidenceError if it cannot be removed, or if another one was written meanwhile.
+    """
+    store, name = report_store(reports), hold_name(table)
+    read: KeptFile | None = None
+    try:
+        read = read_kept(store, name)
+        found: Hold | Unreadable = _hold(store, name, read)
+    except FileNotFoundError:
+        return None
+    except CorruptMetadata as failure:
+        found = Unreadable.of(store.address(name), failure)
+    _remove(store, name, read)
+    return found
+
+
+def _remove(store: ReportStore, name: str, read: KeptFile | None) -> None:
+    try:
+        is_removed = store.remove(name, read=read)
+    except OSError as failure:
+        raise EvidenceError(store.address(name), "a hold that can be removed", why_not(failure)) from failure
+    if not is_removed:
+        raise EvidenceError(store.address(name), "the hold that was read", "another one, which stands; read it first")
+
+
+def _hold(store: ReportStore, name: str, read: KeptFile) -> Hold:
+    return decode(Hold, parsed(read, store.address(name)), store.address(name))

@@ -1,0 +1,38 @@
+"""The file in which a job hands its outcomes to the task that submitted it, and the table at which it died.
+
+With reports in a bucket it is there as well, so that the job's driver may run on another machine than the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import uuid4
+
+from nightkeep.reports import RESULTS, is_address, read_text, remove_file, report_store
+
+
+@contextmanager
+def handed(reports: str) -> Iterator[str]:
+    """The address of the result file of one job, which is removed at the end."""
+    if not is_address(reports):
+        with TemporaryDirectory(prefix="nightkeep-") as folder:
+            yield str(Path(folder) / "result.json")
+        return
+    address = report_store(reports).address(f"{RESULTS}/{uuid4().hex}.json")
+    try:
+        yield address
+    finally:
+        # What stays is small, and no other job reads it.
+        with suppress(OSError):
+            remove_file(address)
+            remove_file(f"{address}.hand")
+
+
+def at_hand(result: str) -> str | None:
+    """The table at which a job died, or None."""
+    with suppress(OSError):
+        return read_text(f"{result}.hand")
+    return None
