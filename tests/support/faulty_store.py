@@ -11,9 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import PurePosixPath
+from threading import RLock
 from typing import BinaryIO, NoReturn
 
 from nightkeep.storage import LocalStorage
+
+_ONE_AT_A_TIME = RLock()
+"""A file may become durable while the next one is created."""
 
 
 class Moment(Enum):
@@ -44,9 +48,10 @@ class Fuse:
     passed: list[Point] = field(default_factory=list)
 
     def pass_on(self, point: Point) -> None:
-        self.passed.append(point)
-        if len(self.passed) == self.at:
-            self.burn(point)
+        with _ONE_AT_A_TIME:
+            self.passed.append(point)
+            if len(self.passed) == self.at:
+                self.burn(point)
 
     @property
     def burns_next(self) -> bool:
@@ -72,9 +77,10 @@ class FaultyStorage(LocalStorage):
         self.fuse.pass_on(Point(Moment.BEFORE, "create", name))
         with LocalStorage.create(self, name) as sink:
             yield sink
-            if self.fuse.burns_next:
-                sink.truncate(sink.tell() // 2)
-            self.fuse.pass_on(Point(Moment.HALFWAY, "create", name))
+            with _ONE_AT_A_TIME:
+                if self.fuse.burns_next:
+                    sink.truncate(sink.tell() // 2)
+                self.fuse.pass_on(Point(Moment.HALFWAY, "create", name))
         self.fuse.pass_on(Point(Moment.AFTER, "create", name))
 
     def _remove(self, folder: int, last: str, name: str) -> None:

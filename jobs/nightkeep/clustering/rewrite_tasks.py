@@ -12,6 +12,7 @@ from nightkeep.clustering.even_files import write_packed
 from nightkeep.clustering.sorting import Sorting, write_sorted
 from nightkeep.model import Clustering, Rewrite, Run, TaskCost
 from nightkeep.storage import Storage
+from nightkeep.storage.overlapped import overlapped
 
 NO_COST: Final = TaskCost(0.0, 0.0, 0, "")
 """The cost of a rewrite before it is measured."""
@@ -47,16 +48,19 @@ class ClusterTask(Generic[F, W, E]):
 def pack(storage: Storage, task: PackTask[F, W, E], run: Run) -> Rewrite[E]:
     """Write the rows of the task's files in their order, in files near the target."""
     inputs, target = task.inputs, task.target_bytes
-    writer = inputs.packer(storage, run, target)
-    rows = inputs.rows(storage)
-    return rewritten(inputs, write_packed(rows, inputs.files, writer, into=task.into, target_bytes=target))
+    with overlapped(storage) as files:
+        writer = inputs.packer(files, run, target)
+        written = write_packed(inputs.rows(storage), inputs.files, writer, into=task.into, target_bytes=target)
+    return rewritten(inputs, written)
 
 
 def cluster(storage: Storage, task: ClusterTask[F, W, E], run: Run) -> Rewrite[E]:
     """Write the rows of the task's files along the curve, in files near the target."""
     inputs = task.inputs
-    writer = inputs.clusterer(storage, run, task.clustering)
-    return rewritten(inputs, write_sorted(task.sorting, inputs.rows(storage), writer, measure=inputs.measure))
+    with overlapped(storage) as files:
+        writer = inputs.clusterer(files, run, task.clustering)
+        written = write_sorted(task.sorting, inputs.rows(storage), writer, measure=inputs.measure)
+    return rewritten(inputs, written)
 
 
 def rewritten(inputs: Inputs[F, W, E], files: Sequence[W]) -> Rewrite[E]:

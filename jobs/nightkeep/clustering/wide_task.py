@@ -29,6 +29,7 @@ from nightkeep.kernels.arrow_buffers import Words
 from nightkeep.model import Rewrite, Run
 from nightkeep.protocol import Bound, OpenWide, OpenWideWrites, Wide, WideWrites
 from nightkeep.storage import Storage
+from nightkeep.storage.overlapped import overlapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +126,11 @@ def gather(
 ) -> Rewrite[E]:
     """Write the files of a part. The edit of the first part removes all files that the task replaces."""
     task, cuts, inputs = ranged.task, ranged.cuts, ranged.task.inputs
-    writer = inputs.clusterer(storage, run, task.clustering)
     files: list[W] = []
-    for _, some in groupby(rows, key=lambda piece: piece[0] // cuts.buckets):
-        files += writer.write(_gathered(cuts, some), rows_per_file=sys.maxsize)
+    with overlapped(storage) as stored:
+        writer = inputs.clusterer(stored, run, task.clustering)
+        for _, some in groupby(rows, key=lambda piece: piece[0] // cuts.buckets):
+            files += writer.write(_gathered(cuts, some), rows_per_file=sys.maxsize)
     return replaced(inputs, files, removed=inputs.files if part == 0 else ())
 
 
