@@ -146,6 +146,9 @@ bench-planning: environment  ## the plan of a Delta table of a million files: se
 bench-many: environment  ## a night over many tables: with nothing to do, and with a little work each (BENCH="--idle 2000")
 	PYTHONPATH=. $(BIN)/python benches/bench_many.py $(BENCH)
 
+bench-discovery: environment  ## finding many tables in a warehouse, a bucket, a catalog and a metastore (BENCH="--tables 200")
+	PYTHONPATH=. $(BIN)/python benches/bench_discovery.py $(BENCH)
+
 bench-predictions: environment  ## what runs are expected to come to, beside what they come to, on two nights (BENCH="400000" rows)
 	PYTHONPATH=. $(BIN)/python benches/bench_predictions.py $(BENCH)
 

@@ -63,14 +63,16 @@ class S3Server:
 
 
 @contextmanager
-def serve_s3() -> Iterator[S3Server]:
-    """A server with a folder of its own, ended with the context."""
+def serve_s3(requests: Path | None = None) -> Iterator[S3Server]:
+    """A server with a folder of its own, ended with the context. It adds a line for each request to `requests`."""
     program_file = _built()
     with tempfile.TemporaryDirectory(prefix="nightkeep-s3-") as scratch:
         folder, log = Path(scratch, "buckets"), Path(scratch, "log")
         folder.mkdir()
         port = free_port()
-        command = [str(program_file), "--quiet", "--port", f"127.0.0.1:{port}", "posix", str(folder)]
+        logging = [] if requests is None else ["--access-log", str(requests)]
+        options = ["--quiet", "--port", f"127.0.0.1:{port}", *logging]
+        command = [str(program_file), *options, "posix", str(folder)]
         keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
         with log.open("w") as sink:
             process = subprocess.Popen(command, env={**os.environ, **keys}, stdout=sink, stderr=subprocess.STDOUT)

@@ -5,6 +5,7 @@ import pickle
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
@@ -19,14 +20,17 @@ from tests.drivers.vending_rest import (
 )
 from tests.formats.iceberg.pyiceberg_tables import NAME, ROWS, care_for, rows
 from tests.object_store.bucket_tables import s3_properties
+from tests.support.standalone_cluster import standalone, submit
 
 from nightkeep.errors import AddressError
 from nightkeep.formats.iceberg.catalog.catalog import open_handle
 from nightkeep.model import Outcome
 from nightkeep.redaction import redact
+from nightkeep.reports import load_history
 from nightkeep.storage import ObjectStorage, renewed
 from nightkeep.storage.hadoop import hadoop_settings
 
+ROOT = Path(__file__).parents[2]
 LAKE = "vending"
 SECONDS = 4.0
 
@@ -120,3 +124,24 @@ def test_a_client_that_the_catalog_does_not_know_is_told_what_to_set(
         storage()
     assert str(raised.value).startswith(f"catalog {LAKE}: expected access to {vending.uri}, found ")
     assert str(raised.value).endswith(f"; set credential or token of {LAKE} in .pyiceberg.yaml, or {variable}")
+
+
+@pytest.mark.slow
+@pytest.mark.extended
+def test_executors_of_a_cluster_ask_for_credentials_themselves(vending: VendingRest, tmp_path: Path) -> None:
+    """Spark takes longer to start than credentials last: what the driver got has ended before a task begins."""
+    shown, reports = rows(vending.catalog), tmp_path / "reports"
+    settings = "operations: [optimize], task_memory: 512MB, check: {enabled: false}"
+    entry = f"{{name: {NAME}, table: 'iceberg:{LAKE}/{NAME}', {settings}}}"
+    (tmp_path / "tables.yaml").write_text(f"version: 1\ntables: [{entry}]\n")
+    asked = {"--policy": tmp_path / "tables.yaml", "--table": NAME, "--run-id-prefix": "night", "--reports": reports}
+    # A worker finds the settings of the catalog in its environment, as the driver does.
+    with standalone(tmp_path / "cluster", workers=1) as cluster:
+        submit(cluster, ROOT / "jobs/care.py", *(str(text) for pair in asked.items() for text in pair))
+    (document,) = load_history(reports)
+    assert document.outcome is Outcome.VERIFIED, document.reason
+    told: Any = document.to_json()
+    # A task of the rewrite and one of the gate.
+    assert sum(told["metrics"]["executors"].values()) >= 2
+    assert rows(vending.catalog) == shown
+    assert not vending.sessions.refused and vending.sessions.given > 2
