@@ -59,10 +59,18 @@ def bucket_place(s3_bucket: Bucket) -> str:
     return f"{s3_bucket.uri}/team a/reports"
 
 
-@pytest.fixture(params=["folder", pytest.param("bucket", marks=pytest.mark.slow)])
+@pytest.fixture(
+    params=[
+        "folder",
+        pytest.param("bucket", marks=pytest.mark.slow),
+        pytest.param("container", marks=[pytest.mark.slow, pytest.mark.extended]),
+    ]
+)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "folder":
         return str(tmp_path / "reports")
+    if request.param == "container":
+        return f"{request.getfixturevalue('azure_container').uri}/team a/reports"
     found: str = request.getfixturevalue("bucket_place")
     return found
 

@@ -30,7 +30,7 @@ SCRIPTED_JOB = """
 import argparse, json, os, pathlib, signal, sys, time
 from datetime import UTC, datetime
 from nightkeep.model import Operation, Outcome
-from nightkeep.reports import CheckStatus, Expectations, RunDocument, store
+from nightkeep.reports import CheckStatus, Expectations, RunDocument, store, write_file
 
 parser = argparse.ArgumentParser()
 for name in ("policy", "reports", "tables", "run-id-prefix", "result", "where", "zorder", "hilbert", "target-size"):
@@ -62,8 +62,8 @@ for table in args.tables.split(","):
     kinds = {"sweep_orphans": (Operation.EXPIRE, Operation.SWEEP)[-len(said.split()):]}
     for operation, marked in zip(kinds.get(job, (Operation.UPGRADE, Operation.OPTIMIZE)), said.split()):
         if marked == "die":
-            pathlib.Path(args.result).write_text(json.dumps(entries))
-            pathlib.Path(args.result + ".hand").write_text(table)
+            write_file(args.result, json.dumps(entries))
+            write_file(args.result + ".hand", table)
             os.kill(os.getpid(), signal.SIGKILL)
         one, denied = marked.rstrip("?!").replace("denied", "failed"), marked == "denied"
         check = {"?": CheckStatus.NOT_RUN, "!": CheckStatus.FAILED}.get(marked[-1], CheckStatus.PASSED)
@@ -78,7 +78,7 @@ for table in args.tables.split(","):
             "table": table, "operation": operation, "outcome": one, "reason": document.reason,
             "committed_version": published, "document": str(path), "permanent": denied,
         })
-pathlib.Path(args.result).write_text(json.dumps(entries))
+write_file(args.result, json.dumps(entries))
 """
 
 

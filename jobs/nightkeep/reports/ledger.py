@@ -72,7 +72,8 @@ def measured(document: RunDocument) -> Measured | None:
 
 
 def keep_measured(document: RunDocument, reports: str | Path) -> None:
-    """Add what the document says of its prediction to the ledgers. A document that is stored again is added again."""
+    """Add what the document says of its prediction to the ledgers. A document that is stored again is added
+    again, if it says something else."""
     found = measured(document)
     if found is None:
         return
@@ -142,6 +143,8 @@ def _append(store: ReportStore, name: str, line: bytes) -> None:
     for _ in range(_TRIES):
         before = _kept(store, name)
         held = b"" if before is None else before.data
+        if held.endswith(line):
+            return
         if len(held) + len(line) > _MOST_BYTES:
             held = held[-_MOST_BYTES // 2 :].split(b"\n", 1)[-1]
         ended = b"" if not held or held.endswith(b"\n") else b"\n"
