@@ -9,9 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 from uuid import uuid4
 
 from nightkeep.reports import RESULTS, is_address, read_text, remove_file, report_store
+from nightkeep.reports.report_places import forget_old
+
+_KEPT_SECONDS: Final = 30 * 24 * 60 * 60
 
 
 @contextmanager
@@ -21,11 +25,13 @@ def handed(reports: str) -> Iterator[str]:
         with TemporaryDirectory(prefix="nightkeep-") as folder:
             yield str(Path(folder) / "result.json")
         return
-    address = report_store(reports).address(f"{RESULTS}/{uuid4().hex}.json")
+    store = report_store(reports)
+    address = store.address(f"{RESULTS}/{uuid4().hex}.json")
+    # What tasks left that were killed.
+    forget_old(store, RESULTS, seconds=_KEPT_SECONDS)
     try:
         yield address
     finally:
-        # What stays is small, and no other job reads it.
         with suppress(OSError):
             remove_file(address)
             remove_file(f"{address}.hand")

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -21,7 +22,7 @@ from nightkeep.commands.job import run_job
 from nightkeep.groups.run_group import StoredDocument, TableGroup, run_group
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load
-from nightkeep.reports import CheckStatus, load_document, load_history, read_text
+from nightkeep.reports import CheckStatus, load_document, load_history, read_text, write_file
 from nightkeep.spark.engine import Engine
 from nightkeep_airflow.handed import at_hand, handed
 from nightkeep_airflow.results import awaits_check, parse, refresh_result, settle_results
@@ -96,6 +97,9 @@ def test_a_job_hands_its_outcomes_over_in_the_bucket(
     machines: tuple[Path, Path], reports: str, s3_bucket: Bucket
 ) -> None:
     os.chdir(machines[0])
+    for name, days in (("killed.json.hand", 40), ("running.json", 1)):
+        address = write_file(f"{reports}/~results/{name}", "")
+        os.utime(s3_bucket.folder / address.removeprefix(f"{s3_bucket.uri}/"), (time.time() - days * 86_400,) * 2)
     arguments = [
         "--policy",
         "tables.yaml",
@@ -113,7 +117,7 @@ def test_a_job_hands_its_outcomes_over_in_the_bucket(
         (entry,) = parse(str(read_text(result)))
         assert (entry.table, entry.outcome, at_hand(result)) == ("one", Outcome.SKIPPED, None)
     left = [path.name for path in (s3_bucket.folder / "nights").rglob("*") if path.is_file()]
-    assert left == [f"n~3aone-{Operation.OPTIMIZE}.json"] and load_history(reports)
+    assert sorted(left) == [f"n~3aone-{Operation.OPTIMIZE}.json", "running.json"] and load_history(reports)
 
 
 def test_pages_come_from_the_bucket_and_nothing_else_does(

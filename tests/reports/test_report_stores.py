@@ -18,7 +18,7 @@ from tests.reports.test_report import document
 from nightkeep.discovery import keep_found, kept_found
 from nightkeep.discovery.found import Found, FoundTable
 from nightkeep.errors import CorruptMetadata, EvidenceError, RefusedTable
-from nightkeep.model import Outcome
+from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.reports import (
     CheckStatus,
@@ -45,6 +45,7 @@ from nightkeep.reports import (
     secure,
     store,
     store_or_say,
+    table_documents,
     write_file,
     write_page,
 )
@@ -299,6 +300,18 @@ class TestFaults:
         before = len(faults.requests)
         assert len(last_outcomes(bucket_place, [*(f"t{n}" for n in range(3)), *(f"none{n}" for n in range(50))])) == 3
         assert len(faults.requests) - before == 1 + 3 * (1 + 2)
+
+    def test_documents_are_read_as_far_as_they_are_asked_for(self, faults: S3Faults, bucket_place: str) -> None:
+        for night in range(30):
+            store(replace(document("t"), run_id=f"night {night:02}"), bucket_place)
+        store(replace(document("t"), run_id="week", operation=Operation.SWEEP), bucket_place)
+        before = len(faults.requests)
+        found = table_documents(bucket_place, "t")
+        assert next(found.newest_first(Operation.SWEEP)).run_id == "week"
+        assert next(found.newest_first(Operation.UPGRADE)).operation is Operation.UPGRADE
+        assert len(faults.requests) - before == 1 + 1 + 2
+        assert len([*found.newest_first()]) == 31 == len(load_history(bucket_place))
+        assert [*table_documents(bucket_place, "nobody").newest_first()] == []
 
 
 def assert_refused(work: Callable[[], None], header: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from samples.working_copy import copy_tables, variables
 
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import PolicyFile, Settings, load
-from nightkeep.reports import RunDocument, store
+from nightkeep.reports import RunDocument, store, table_documents
 from nightkeep.running.table_status import TableStatus, past_metrics, read_status
 
 NOW = datetime(2026, 11, 24, 2, tzinfo=UTC)
@@ -111,12 +112,23 @@ def test_documents_tell_of_the_last_run_and_of_orphans(policy: PolicyFile) -> No
         document(Operation.OPTIMIZE, 9, Outcome.VERIFIED), document(Operation.OPTIMIZE, 2.5, Outcome.UNCHANGED),
         document(Operation.OPTIMIZE, 1, Outcome.FAILED),
     ]  # fmt: skip
-    assert past_metrics(runs, NOW) == {"days_since_run": 2.5, "nights_waited": 0, "orphans": None}
-    swept = document(Operation.SWEEP, 3, Outcome.VERIFIED, orphans_total=7, mode="dry-run")
-    assert past_metrics([swept], NOW) == {"days_since_run": None, "nights_waited": 0, "orphans": 7}
-    removed = document(Operation.SWEEP, 2, Outcome.VERIFIED, orphans_total=7, mode="delete")
-    assert past_metrics([swept, removed], NOW)["orphans"] == 0
     reports = Path(policy.file).parent / "reports"
+
+    def past(name: str, *documents: RunDocument) -> Mapping[str, object]:
+        for each in documents:
+            store(replace(each, table=name), reports)
+        return past_metrics(table_documents(reports, name), NOW)
+
+    assert past("a", *runs) == {"days_since_run": 2.5, "nights_waited": 0, "orphans": None}
+    left_out = [
+        replace(document(Operation.OPTIMIZE, days, Outcome.SKIPPED), reason="budget: no") for days in (0.9, 0.8)
+    ]
+    assert past("a", *left_out) == {"days_since_run": 2.5, "nights_waited": 2, "orphans": None}
+    assert past("a", document(Operation.UPGRADE, 0.1, Outcome.UNCHANGED))["nights_waited"] == 0
+    swept = document(Operation.SWEEP, 3, Outcome.VERIFIED, orphans_total=7, mode="dry-run")
+    assert past("b", swept) == {"days_since_run": None, "nights_waited": 0, "orphans": 7}
+    removed = document(Operation.SWEEP, 2, Outcome.VERIFIED, orphans_total=7, mode="delete")
+    assert past("b", removed)["orphans"] == 0
     for each in (*runs, swept):
         store(each, reports)
     assert told(policy, "lake.clicks").metrics["days_since_run"] == 2.5

@@ -11,7 +11,10 @@ from nightkeep.model import Operation, VerifyLevel, Writers
 
 Table = Annotated[str, typer.Argument(help="A name of tables.yaml, or an address such as paimon:/path/to/table")]
 Policy = Annotated[Path | None, typer.Option("--policy", help="tables.yaml; else $NIGHTKEEP_POLICY or ./tables.yaml")]
-Reports = Annotated[str | None, typer.Option("--reports", help="Folder of documents; reports/ beside the policy")]
+Reports = Annotated[
+    str | None,
+    typer.Option("--reports", help="Folder of documents, or an address in a bucket; else reports/ beside the policy"),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout")]
 Master = Annotated[str, typer.Option("--master", help="Spark master")]
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,6 +10,7 @@ from nightkeep.discovery.found import Found
 from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.reports import found_path, located
 from nightkeep.reports.json_files import read_json
+from nightkeep.reports.report_places import forget_old
 
 _KEPT_SECONDS: Final = 30 * 24 * 60 * 60
 """Runs are tried again for hours, not for weeks."""
@@ -27,10 +26,7 @@ def keep_found(reports: str, prefix: str, found: Found) -> str:
         store.write(name, f"{json.dumps(replace(found, others=()).to_json())}\n".encode())
     except OSError as failure:
         raise EvidenceError(path, "a file that can be written", failure.strerror or str(failure)) from failure
-    with suppress(OSError):
-        for old in store.list(""):
-            if time.time() - old.modified_ns / 1e9 > _KEPT_SECONDS and old.name.endswith(".json"):
-                store.remove(old.name, read=None)
+    forget_old(store, "", seconds=_KEPT_SECONDS)
     return path
 
 

@@ -18,7 +18,7 @@ from nightkeep.reports.failure_outcomes import failure_outcome
 from nightkeep.reports.file_names import RESULTS, page_name, slug
 from nightkeep.reports.holds import Hold, held, hold, hold_or_say, release
 from nightkeep.reports.json_files import History, Unreadable, load_document
-from nightkeep.reports.last_run import LastRun, last_outcomes, last_run, read_thread
+from nightkeep.reports.last_run import LastRun, TableDocuments, last_outcomes, last_run, read_thread, table_documents
 from nightkeep.reports.ledger import Measured, measured_of_format, measured_of_table
 from nightkeep.reports.pages import render_index, render_run
 from nightkeep.reports.report_places import (
@@ -68,6 +68,7 @@ __all__ = [
     "PlanUnit",
     "Predicted",
     "RunDocument",
+    "TableDocuments",
     "UnitEstimate",
     "UnitResult",
     "Unreadable",
@@ -112,6 +113,7 @@ __all__ = [
     "store",
     "store_or_say",
     "summary_text",
+    "table_documents",
     "write_file",
     "write_page",
 ]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.model import Outcome
+from nightkeep.model import Operation, Outcome
 from nightkeep.reports.document import RunDocument
 from nightkeep.reports.file_names import table_folder
 from nightkeep.reports.json_files import History, documents_in, read_folders, side_by_side, stored_document
@@ -22,6 +22,7 @@ from nightkeep.reports.store import document_folders
 
 _LOOKED_AT: Final = 10
 """How many of a name's newest documents are read for ids."""
+_FIRST: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,31 @@ class LastRun:
     run_id: str
     outcome: Outcome
     finished_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TableDocuments:
+    """The documents of one table, listed newest first, by when they were written; none is read yet."""
+
+    store: ReportStore
+    folder: str
+    names: tuple[str, ...]
+
+    def newest_first(self, *operations: Operation) -> Iterator[RunDocument]:
+        """Those that can be read, of these operations or of all: read as far as they are asked for, few at once."""
+        endings = tuple(f"-{operation}.json" for operation in operations or Operation)
+        names = [f"{self.folder}/{name}" for name in self.names if name.endswith(endings)]
+        # The first ones often tell enough.
+        most = min(_FIRST, self.store.at_once)
+        while names:
+            chunk, names = names[:most], names[most:]
+            yield from filter(None, side_by_side(self.store, partial(_readable, self.store), chunk))
+            most = self.store.at_once
+
+
+def table_documents(reports: str | Path, table: str) -> TableDocuments:
+    """The documents of a table, none if they cannot be listed."""
+    return _listed(report_store(reports), table_folder(table))
 
 
 def last_run(reports: str | Path, table: str) -> LastRun | None:
@@ -82,9 +108,17 @@ def _newest_ids(store: ReportStore, folder: str) -> set[str | None]:
 
 
 def _newest_first(store: ReportStore, folder: str) -> Iterator[RunDocument]:
+    return _listed(store, folder).newest_first()
+
+
+def _listed(store: ReportStore, folder: str) -> TableDocuments:
     written = list[tuple[int, str]]()
     with suppress(OSError):
         written = [(each.modified_ns, each.name) for each in documents_in(store, folder)]
-    for _, name in sorted(written, reverse=True):
-        with suppress(CorruptMetadata, OSError):
-            yield stored_document(store, f"{folder}/{name}")
+    return TableDocuments(store, folder, tuple(name for _, name in sorted(written, reverse=True)))
+
+
+def _readable(store: ReportStore, name: str) -> RunDocument | None:
+    with suppress(CorruptMetadata, OSError):
+        return stored_document(store, name)
+    return None

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import re
+import time
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Final, cast
@@ -88,3 +90,11 @@ def remove_file(address: str | Path) -> None:
     """Remove one file, if it is there."""
     store, name = located(address)
     store.remove(name, read=None)
+
+
+def forget_old(store: ReportStore, folder: str, *, seconds: float) -> None:
+    """Remove the JSON files of a folder that were written so long ago, as far as that works."""
+    with suppress(OSError):
+        for old in store.list(folder):
+            if time.time() - old.modified_ns / 1e9 > seconds and old.name.endswith((".json", ".hand")):
+                store.remove("/".join(filter(None, [folder, old.name])), read=None)

@@ -2,37 +2,51 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
 from nightkeep.model import Operation, Outcome
-from nightkeep.reports import RunDocument
+from nightkeep.reports import RunDocument, TableDocuments
 
 PAST: Final = frozenset({"days_since_run", "nights_waited", "orphans"})
 BUDGET: Final = "budget: "
 """How the reason of a document begins if a night had no budget left for its table."""
+_REWRITES: Final = tuple(each for each in Operation if each.rewrites)
 _DONE: Final = (Outcome.VERIFIED, Outcome.UNCHANGED)
 
 
-def past_metrics(documents: Sequence[RunDocument], now: datetime) -> Mapping[str, int | float | None]:
+def past_metrics(documents: TableDocuments, now: datetime) -> Mapping[str, int | float | None]:
     """What documents tell of a table: days since a run published or found nothing to do, and `orphans`, the files that
     the last sweep left in place; None if no document tells. `nights_waited`: for how many nights a budget left it out.
+
+    Reads the newest documents, back to the last run that ended well and to the last sweep.
     """
-    ended = [each.finished_at for each in documents if each.operation.rewrites and each.outcome in _DONE]
-    swept = [each for each in documents if each.operation is Operation.SWEEP and "orphans_total" in each.extra]
-    found = swept[-1].extra if swept else {}
-    stays = found.get("mode") == "dry-run"
-    orphans = found.get("orphans_total")
-    days = (now - max(ended)).total_seconds() / 86_400 if ended else None
-    runs = [each for each in documents if each.operation.rewrites]
-    waited = itertools.takewhile(_is_left_out, reversed(runs))
+    left_out, ended = _waited(documents.newest_first(*_REWRITES))
+    listed = (each for each in documents.newest_first(Operation.SWEEP) if "orphans_total" in each.extra)
+    swept = next(listed, None)
+    days = None if ended is None else (now - ended).total_seconds() / 86_400
     return {
-        "nights_waited": len({each.run_id for each in waited}),
+        "nights_waited": left_out,
         "days_since_run": None if days is None else round(days, 2),
-        "orphans": orphans if stays and isinstance(orphans, int) else 0 if swept else None,
+        "orphans": None if swept is None else _left(swept),
     }
+
+
+def _waited(runs: Iterator[RunDocument]) -> tuple[int, datetime | None]:
+    """How many of the newest runs were left out, and when the last one ended that did its work."""
+    waited, left_out = set[str](), True
+    for each in runs:
+        left_out = left_out and _is_left_out(each)
+        waited |= {each.run_id} if left_out else set()
+        if each.outcome in _DONE:
+            return len(waited), each.finished_at
+    return len(waited), None
+
+
+def _left(swept: RunDocument) -> int:
+    orphans = swept.extra["orphans_total"]
+    return orphans if swept.extra.get("mode") == "dry-run" and isinstance(orphans, int) else 0
 
 
 def _is_left_out(document: RunDocument) -> bool:

@@ -14,7 +14,7 @@ from nightkeep.model.night import NightPlace
 from nightkeep.policy import EffectivePolicy
 from nightkeep.policy.when import Metrics
 from nightkeep.protocol import OpenTable, Snapshot
-from nightkeep.reports import failure_outcome, read_history
+from nightkeep.reports import failure_outcome, table_documents
 from nightkeep.running.past_metrics import past_metrics
 from nightkeep.running.planned_work import request_of, run_of
 from nightkeep.running.planning import predicted_of
@@ -68,13 +68,13 @@ def read_status(policy: EffectivePolicy, reports: str, *, now: datetime) -> Tabl
         outcome, reason = failure_outcome(failure, address.name)
         return TableStatus(
             name=address.name, table=str(address), format=address.format, why=f"{outcome}: {reason}",
-            metrics=past_metrics(read_history(reports, address.name).documents, now),
+            metrics=past_metrics(table_documents(reports, address.name), now),
         )  # fmt: skip
 
 
 def _status(policy: EffectivePolicy, reports: str, table: OpenTable, now: datetime) -> TableStatus:
     address = policy.address
-    past = past_metrics(read_history(reports, address.name).documents, now)
+    past = past_metrics(table_documents(reports, address.name), now)
     if table.never_written():
         why = "nothing was ever written to it"
         return TableStatus(name=address.name, table=str(address), format=address.format, why=why, metrics=past)

@@ -8,7 +8,7 @@ from nightkeep.model import Operation, Request
 from nightkeep.policy import EffectivePolicy, Window
 from nightkeep.policy.when import Metrics, metrics_of, unmet
 from nightkeep.protocol import OpenTable, Snapshot
-from nightkeep.reports import read_history
+from nightkeep.reports import table_documents
 from nightkeep.running.owner_says import owner_says, require_no_other_manager
 from nightkeep.running.past_metrics import PAST, past_metrics
 from nightkeep.running.prediction import Prediction
@@ -63,8 +63,7 @@ def _unmet(policy: EffectivePolicy, order: RunOrder, table: OpenTable, base: Sna
         return None
     metrics = {} if table.health is None else dict(table.health(base, request).metrics)
     if metrics_of(condition) & PAST:
-        documents = read_history(order.reports, policy.address.name).documents
-        metrics |= past_metrics(documents, _now(request))
+        metrics |= past_metrics(table_documents(order.reports, policy.address.name), _now(request))
     return unmet_by(policy, order.operation, metrics)
 
 
