@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from nightkeep.discovery import completed, find_tables, keep_found, kept_found, located_all, places_for
 from nightkeep.policy import Discovery, PolicyFile, load_usable
@@ -52,6 +53,6 @@ def found_option(reports: str, prefix: str) -> list[str]:
 def _found(loaded: PolicyFile, places: Sequence[Discovery], reports: str, prefix: str) -> PolicyFile:
     if not places:
         return loaded
-    found = find_tables(places)
+    found = replace(find_tables(places), located=loaded.located)
     keep_found(reports, prefix, found)
     return completed(loaded, found)

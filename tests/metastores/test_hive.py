@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hive_metastore.ThriftHiveMetastore import Client
 from hive_metastore.ttypes import MetaException
 from pyiceberg.catalog import load_catalog
-from tests.discovery.warehouses import policy
+from tests.discovery.warehouses import SAMPLES, policy
 from tests.drivers.hive_metastore import HiveMetastore
 from tests.formats.iceberg.pyiceberg_tables import ROWS
 from tests.metastores.metastore_world import DELTA, PAIMON, care_for, copied, hive_table, in_hive
 
 import nightkeep
 from nightkeep.api.place import find_place
-from nightkeep.discovery import completed, find_tables, located_all
+from nightkeep.discovery import completed, find_tables, kept_found, located_all, located_some
 from nightkeep.errors import AddressError, PolicyError, Unreachable
 from nightkeep.limits import LISTED
 from nightkeep.metastores import hive, located
 from nightkeep.metastores.hive_connections import MetastoreConnections
-from nightkeep.model import Address, Outcome
+from nightkeep.model import Address, Operation, Outcome
+from nightkeep.policy import load_usable
+from nightkeep.reports import found_path
+from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.tasks import inline
+from nightkeep_airflow.run_tables import find_all, run_policy
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -107,6 +116,42 @@ def test_a_table_is_cared_for_by_its_name(shop: Shop) -> None:
     assert place.chosen("clicks").address == Address("delta", str(moved), "clicks")
     done = care_for("clicks", shop.folder / "reports", file)
     assert done.outcome is Outcome.VERIFIED, done.reason
+
+
+def test_a_table_that_is_dropped_and_made_anew_after_its_plan_is_not_published(shop: Shop) -> None:
+    """The new one has the name, the folder, and more versions than the one that was planned."""
+    chosen = find_place(None, shop.folder / "reports").chosen(f"delta:{shop.uri}/shop.clicks")
+    log, another = shop.delta / "_delta_log", SAMPLES / "delta/shop.db/readings/_delta_log"
+
+    def overtaken(work: Callable[[T], R], items: Sequence[T], *, label: str) -> list[R]:
+        done = inline(work, items, label=label)
+        if log.exists():
+            shutil.rmtree(log)
+        shutil.copytree(another, log)
+        return done
+
+    done = run_operation(
+        chosen, RunOrder(Operation.OPTIMIZE, "night", str(shop.folder / "reports")), mapper=lambda: overtaken
+    )  # fmt: skip
+    assert done.outcome is Outcome.CONFLICTED, done.reason
+    assert sorted(each.name for each in log.iterdir()) == sorted(each.name for each in another.iterdir())
+
+
+def test_a_night_locates_and_finds_its_tables_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a DAG does it: the first task asks, and what it was told holds for the run."""
+    reports = str(shop.folder / "reports")
+    tables = f"tables: [{{name: clicks, table: 'delta:{shop.uri}/shop.clicks', operations: [optimize]}}]\n"
+    file = shop.policy(f"{tables}patterns: [{{match: '*', check: {{enabled: false}}}}]\n")
+    first = find_all(str(file), reports, "night")
+    assert [each.name for each in first.tables] == ["clicks", "lake.events", "lake.orders"]
+    assert [each.name for each in run_policy(str(file), reports, "night").tables] == [
+        "clicks", "lake.events", "lake.orders",
+    ]  # fmt: skip
+    # A job asks the metastore for nothing that the first task was told.
+    monkeypatch.delattr(hive, "entry")
+    of_job = located_some(completed(load_usable(file), kept_found(found_path(reports, "night"))), ["clicks"])
+    assert of_job.effective("clicks").address == Address("delta", str(shop.delta), "clicks")
+    assert of_job.effective("lake.events").address.location == f"{shop.uri}/shop.events"
 
 
 def test_names_that_mean_no_table_are_told(shop: Shop) -> None:

@@ -96,7 +96,7 @@ def _tables(arguments: argparse.Namespace, said: Overrides) -> TableGroup:
         raise UsageError("--tables, --table: expected the name or address of a table, found none")
     loaded = load_usable(arguments.policy)
     if arguments.found:
-        policy = completed(located_some(loaded, tables), kept_found(arguments.found))
+        policy = located_some(completed(loaded, kept_found(arguments.found)), tables)
     else:
         policy = knowing(loaded, tables)
     return TableGroup(

@@ -19,6 +19,7 @@ def completed(policy: PolicyFile, found: Found) -> PolicyFile:
     Of two tables with one name none is usable. A table that two places hold is the first one's. Places whose tables
     are not known are unusable too: they fail by name.
     """
+    policy = policy.with_locations(found.located, ())
     origins = {each.name: each.origin for each in policy.discoveries}
     new = _unlisted(policy, [table for table in found.tables if table.found_in in origins])
     named: dict[str, list[FoundTable]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TypedDict
 
 from nightkeep.model import Address
@@ -44,11 +44,15 @@ class Unlistable:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Tables in the order of the places, what could not be listed, and what is not ours."""
+    """Tables in the order of the places, what could not be listed, and what is not ours.
+
+    `located` are places of tables that the policy names by a metastore, by their addresses.
+    """
 
     tables: tuple[FoundTable, ...] = ()
     unlistable: tuple[Unlistable, ...] = ()
     others: tuple[FoundOther, ...] = ()
+    located: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
@@ -60,6 +64,7 @@ class Found:
             tuple(FoundTable(**each) for each in value["tables"]),
             tuple(Unlistable(**each) for each in value["unlistable"]),
             tuple(FoundOther(**each) for each in value["others"]),
+            dict(value["located"]),
         )
 
 
@@ -69,3 +74,4 @@ class FoundJson(TypedDict):
     tables: list[Mapping[str, str]]
     unlistable: list[Mapping[str, str]]
     others: list[Mapping[str, str]]
+    located: Mapping[str, str]

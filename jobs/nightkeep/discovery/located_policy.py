@@ -29,7 +29,7 @@ def located_some(policy: PolicyFile, names: Sequence[str]) -> PolicyFile:
 
 def _located(policy: PolicyFile, asked: Sequence[Address]) -> PolicyFile:
     """Each table is asked for once, whether an entry or an address names it."""
-    named = {str(each): each for each in asked if metastore_address(str(each)) is not None}
+    named = {str(each): each for each in asked if metastore_address(str(each)) and str(each) not in policy.located}
     if not named:
         return policy
     metastores: Any = importlib.import_module("nightkeep.metastores.locating")

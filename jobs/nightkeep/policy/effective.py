@@ -209,7 +209,8 @@ class PolicyFile:
             replace(each, address=replace(each.address, location=located.get(str(each.address), each.address.location)))
             for each in self.tables if each.name not in lost
         ]  # fmt: skip
-        return replace(self, tables=tuple(tables), unusable=(*self.unusable, *unknown), located=located)
+        whole = {**self.located, **located}
+        return replace(self, tables=tuple(tables), unusable=(*self.unusable, *unknown), located=whole)
 
     def _matching(self, names: Sequence[str], file: str | None) -> list[Layer]:
         """The layers of the patterns for a table. Raises PolicyError for a faulty one: half a policy is none."""
