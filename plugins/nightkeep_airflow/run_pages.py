@@ -26,6 +26,8 @@ from nightkeep.reports import (
 from nightkeep_airflow.results import Settled
 
 INDEX = "index"
+_NEWEST = 40
+"""How many documents of each table the index shows. Every night writes it, however many nights there were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,8 @@ def _index(reports: str, now: datetime) -> str:
         name = page_name(document.run_id.removesuffix(f":{document.table}"))
         return name if name in there else None
 
-    history = read_history(reports)
+    history = read_history(reports, newest=_NEWEST)
     return render_index(
-        history.documents, title="Nightkeep", generated_at=now, page_of=page_of, unreadable=history.unreadable
-    )
+        history.documents, title="Nightkeep", generated_at=now, page_of=page_of, unreadable=history.unreadable,
+        older=history.older,
+    )  # fmt: skip

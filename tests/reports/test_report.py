@@ -54,6 +54,7 @@ from nightkeep.reports import (
     load_document,
     load_history,
     plan_text,
+    read_history,
     release,
     render_index,
     render_run,
@@ -345,6 +346,19 @@ class TestStore:
         assert load_history(tmp_path, "b") == (early, late)
         assert load_history(tmp_path, "nobody") == ()
         assert load_history(tmp_path / "nowhere") == ()
+
+    def test_the_newest_of_each_table_are_read_and_the_others_counted(self, tmp_path: Path) -> None:
+        for table, nights in (("a", 5), ("b", 2)):
+            for night in range(nights):
+                path = store(replace(document(table), run_id=f"night-{night}"), tmp_path)
+                os.utime(path, (night, night))
+        found = read_history(tmp_path, newest=2)
+        assert sorted((each.table, each.run_id) for each in found.documents) == [
+            ("a", "night-3"), ("a", "night-4"), ("b", "night-0"), ("b", "night-1"),
+        ]  # fmt: skip
+        assert (found.older, read_history(tmp_path).older) == (3, 0)
+        text = render_index(found.documents, title="t", generated_at=NIGHT, older=found.older)
+        assert "The newest runs of each table: " in text and "3 older runs are with the reports." in text
 
     def test_a_damaged_document_is_named(self, tmp_path: Path) -> None:
         path = Path(store(document(), tmp_path))

@@ -49,10 +49,11 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Documents, oldest start first, and the files that could not be read, by path."""
+    """Documents, oldest start first, and the files that could not be read, by path. `older`: how many were not read."""
 
     documents: tuple[RunDocument, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
+    older: int = 0
 
 
 def read_json(store: ReportStore, name: str) -> object:
@@ -102,16 +103,19 @@ def stored_document(store: ReportStore, name: str) -> RunDocument:
     return RunDocument.from_json(read_json(store, name), store.address(name))
 
 
-def read_folders(store: ReportStore, folders: Sequence[str]) -> History:
-    """The documents of these folders. A folder that does not exist has none."""
-    listed = [each for found in side_by_side(store, partial(_listed, store), folders) for each in found]
+def read_folders(store: ReportStore, folders: Sequence[str], *, newest: int | None = None) -> History:
+    """The documents of these folders, or the `newest` of each, by when they were written. A folder that does not exist
+    has none."""
+    found = [*side_by_side(store, partial(_listed, store), folders)]
+    listed = [each for some in found for each in sorted(some, key=_written, reverse=True)[:newest]]
     failed = [each for each in listed if isinstance(each, Unreadable)]
     names = [each for each in listed if not isinstance(each, Unreadable)]
     read = [*side_by_side(store, lambda each: _document(store, *each), names)]
     documents = [each for each in read if isinstance(each, RunDocument)]
     documents.sort(key=lambda d: (d.started_at, d.table, d.run_id, d.operation))
     unreadable = [*failed, *(each for each in read if isinstance(each, Unreadable))]
-    return History(tuple(documents), tuple(sorted(unreadable, key=lambda each: each.path)))
+    older = sum(map(len, found)) - len(listed)
+    return History(tuple(documents), tuple(sorted(unreadable, key=lambda each: each.path)), older)
 
 
 def documents_in(store: ReportStore, folder: str) -> list[ListedReport]:
@@ -134,6 +138,10 @@ def _listed(store: ReportStore, folder: str) -> Sequence[tuple[str, ListedReport
     except OSError as failure:
         address = store.address(folder)
         return [Unreadable(address, address, "a folder that can be listed", failure.strerror or str(failure))]
+
+
+def _written(listed: tuple[str, ListedReport] | Unreadable) -> int:
+    return 0 if isinstance(listed, Unreadable) else listed[1].modified_ns
 
 
 def _document(store: ReportStore, folder: str, listed: ListedReport) -> RunDocument | Unreadable | None:

@@ -129,20 +129,20 @@ def render_run(
 
 def render_index(
     history: Sequence[RunDocument], *, title: str, generated_at: datetime,
-    page_of: Callable[[RunDocument], str | None] | None = None, unreadable: Sequence[Unreadable] = (),
+    page_of: Callable[[RunDocument], str | None] | None = None, unreadable: Sequence[Unreadable] = (), older: int = 0,
 ) -> str:  # fmt: skip
     """The index of all runs: one row per table, then every run. `history` is oldest first.
 
-    `page_of` returns a document's page as a relative link, None if it has none. `unreadable` are listed at the end.
+    `page_of` returns a document's page as a relative link, None if it has none. `unreadable` are listed at the end, and
+    `older` is how many documents were not read.
     """
     newest = [*reversed(history)][:_MOST_ROWS]
     page = _environment().get_template("index.html.j2").render(
-        title=title,
-        generated_at=generated_at,
+        title=title, generated_at=generated_at,
         lede=tally(history) if history else "No run has left a report yet.",
         tables=_table_rows(history),
         runs=[RunRow(document, page_of(document) if page_of else None) for document in newest],
-        hidden=len(history) - len(newest),
+        hidden=len(history) - len(newest) + older, older=older,
         unreadable=_excerpt([_readable_name(each) for each in unreadable]),
     )  # fmt: skip
     return redact(page)

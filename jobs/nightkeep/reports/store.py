@@ -111,11 +111,12 @@ def night_path(reports: str | Path, prefix: str) -> str:
     return report_store(reports).address(f"{FOUND}/{slug(prefix)}~night.json")
 
 
-def read_history(reports: str | Path, table: str | None = None) -> History:
-    """Every document, or those of one table, and the files that could not be read. Raises OSError if the place of
-    reports itself cannot be listed."""
+def read_history(reports: str | Path, table: str | None = None, *, newest: int | None = None) -> History:
+    """Every document, or those of one table, and the files that could not be read; of each table only the `newest`
+    where that is given. Raises OSError if the place of reports itself cannot be listed."""
     kept = report_store(reports)
-    return read_folders(kept, [table_folder(table)] if table is not None else document_folders(kept))
+    folders = [table_folder(table)] if table is not None else document_folders(kept)
+    return read_folders(kept, folders, newest=newest)
 
 
 def load_history(reports: str | Path, table: str | None = None) -> tuple[RunDocument, ...]:
