@@ -12,7 +12,7 @@ NightkeepError
     |-- MissingFile        a file that metadata names is not there
     |   `-- BeingCreated     another writer is about to write it: run again
     |-- NotCreated         the store certainly did not create a file: nothing was published
-    |-- Unreachable        a catalog or a cluster does not answer now
+    |-- Unreachable        a catalog, a cluster or the place of reports does not answer now
     |-- ReaderEnded        a process ended, or was ended, while it read a table's metadata
     `-- UnknownOutcome     a commit may or may not have happened; nothing may be deleted
 """
@@ -151,7 +151,7 @@ class NotCreated(EvidenceError):
 
 
 class Unreachable(EvidenceError):
-    """A catalog or cluster that does not answer now. Nothing was changed."""
+    """A catalog, a cluster or a place of reports that does not answer now. Nothing was changed."""
 
 
 class ReaderEnded(EvidenceError):

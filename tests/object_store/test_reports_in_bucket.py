@@ -13,8 +13,10 @@ from typing import cast
 
 import pytest
 from tests.drivers.memory_engine import MemoryEngine
+from tests.drivers.s3_faults import S3Faults
 from tests.drivers.s3_server import Bucket
 from tests.object_store.bucket_tables import SAMPLES, upload
+from tests.reports.test_report_stores import faults
 from tests.reports.test_unwritable import Judging, engines, version
 from tests.support.commands import said
 
@@ -29,7 +31,7 @@ from nightkeep_airflow.results import awaits_check, parse, refresh_result, settl
 from nightkeep_airflow.run_pages import RunPage, write_run
 from nightkeep_airflow.stored_files import StoredFiles
 
-__all__ = ["engines"]
+__all__ = ["engines", "faults"]
 ROOT = Path(__file__).parents[2]
 
 
@@ -91,6 +93,18 @@ def test_a_second_machine_sees_the_hold_of_the_first(
 
     page = write_run(reports, RunPage("night-2", "night-2", one.document.finished_at), told, policy=load("tables.yaml"))
     assert page == f"{reports}/pages/night-2.html" and "night-2.html" in str(read_text(f"{reports}/pages/index.html"))
+
+
+def test_without_an_answer_about_holds_nothing_is_done(
+    machines: tuple[Path, Path], reports: str, engines: dict[str, MemoryEngine], faults: S3Faults
+) -> None:
+    before = version(engines["one"])
+    faults.fail(403, request="GET .*/holds/one.json")
+    one, two = night(machines[0], reports, Judging(machines[0]))
+    assert (one.document.outcome, version(engines["one"])) == (Outcome.FAILED, before)
+    assert str(one.document.reason).startswith(f"Unreachable: {reports}/holds/one.json: expected a hold, or none")
+    assert two.document.outcome is Outcome.VERIFIED
+    assert night(machines[1], reports, Judging(machines[1]))[0].document.outcome is Outcome.VERIFIED
 
 
 def test_a_job_hands_its_outcomes_over_in_the_bucket(

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from nightkeep.errors import CorruptMetadata, EvidenceError
+from nightkeep.errors import CorruptMetadata, EvidenceError, Unreachable
 from nightkeep.model import Operation
 from nightkeep.redaction import redacted
 from nightkeep.reports.codec import decode, encode
 from nightkeep.reports.document import Extra, RunDocument
 from nightkeep.reports.file_names import document_name, hold_name
 from nightkeep.reports.json_files import Unreadable, parsed, read_kept
-from nightkeep.reports.report_places import report_store
+from nightkeep.reports.report_places import is_address, report_store
 from nightkeep.reports.report_store import KeptFile, ReportStore
 from nightkeep.reports.store import bytes_of, joined, why_not
 
@@ -74,10 +74,11 @@ def hold_or_say(reports: str | Path, document: RunDocument) -> RunDocument:
 
 
 def held(reports: str | Path, table: str) -> Hold | None:
-    """The hold on `table`, or None. Raises CorruptMetadata for an unreadable one, which counts as a hold too."""
+    """The hold on `table`, or None. Raises CorruptMetadata for an unreadable one, which counts as a hold too, and
+    Unreachable where a bucket does not say whether there is one: then nothing may be done either."""
     store, name = report_store(reports), hold_name(table)
     try:
-        return _hold(store, name, read_kept(store, name))
+        return _hold(store, name, _read(store, name))
     except FileNotFoundError:
         return None
 
@@ -85,12 +86,13 @@ def held(reports: str | Path, table: str) -> Hold | None:
 def release(reports: str | Path, table: str) -> Hold | Unreadable | None:
     """Remove the hold on `table`, also an unreadable one, and return it; None if there is none.
 
-    Raises EvidenceError if it cannot be removed, or if another one was written meanwhile.
+    Raises EvidenceError if it cannot be removed, if a bucket does not say whether there is one, or if another one was
+    written meanwhile.
     """
     store, name = report_store(reports), hold_name(table)
     read: KeptFile | None = None
     try:
-        read = read_kept(store, name)
+        read = _read(store, name)
         found: Hold | Unreadable = _hold(store, name, read)
     except FileNotFoundError:
         return None
@@ -98,6 +100,19 @@ def release(reports: str | Path, table: str) -> Hold | Unreadable | None:
         found = Unreadable.of(store.address(name), failure)
     _remove(store, name, read)
     return found
+
+
+def _read(store: ReportStore, name: str) -> KeptFile:
+    if not is_address(store.root):
+        return read_kept(store, name)
+    try:
+        return store.read(name)
+    except FileNotFoundError:
+        raise
+    except OSError as failure:
+        raise Unreachable(store.address(name), "a hold, or none", why_not(failure)) from failure
+    except ValueError as failure:
+        raise CorruptMetadata(store.address(name), "a hold", str(failure)) from failure
 
 
 def _remove(store: ReportStore, name: str, read: KeptFile | None) -> None:
