@@ -15,6 +15,7 @@ from tests.drivers.s3_server import Bucket, S3Server
 from tests.reports.test_ledger import DONE
 from tests.reports.test_report import document
 
+from nightkeep.api.results import Release
 from nightkeep.discovery import keep_found, kept_found
 from nightkeep.discovery.found import Found, FoundTable
 from nightkeep.errors import CorruptMetadata, EvidenceError, RefusedTable, Unreachable
@@ -199,7 +200,7 @@ def test_of_two_that_write_at_once_none_is_lost(place: str) -> None:
         start.wait()
         for number in range(5):
             store_or_say(replace(DONE, table=f"t{machine}", run_id=f"{machine}-{number}"), place)
-        hold(place, "t", document("t", outcome=Outcome.MISMATCH))
+        hold(place, "t", replace(document("t", outcome=Outcome.MISMATCH), run_id=f"night {machine}"))
 
     machines = [threading.Thread(target=night, args=(each,)) for each in range(4)]
     for each in machines:
@@ -208,13 +209,19 @@ def test_of_two_that_write_at_once_none_is_lost(place: str) -> None:
         each.join()
     runs = {each.run_id for each in measured_of_format(place, DONE.format, DONE.operation)}
     assert runs == {f"{machine}-{number}" for machine in range(4) for number in range(5)}
-    assert isinstance(held(place, "t"), Hold)
+    stands = held(place, "t")
+    assert stands is not None
+    assert {*stands.runs} == {f"night {machine}" for machine in range(4)}
+    # The same run, tried again, holds once.
+    assert hold(place, "t", replace(document("t"), run_id=stands.run_id)).runs == stands.runs
+    assert str(Release("t", stands)) == f"t: holds of runs {', '.join(stands.runs)} lifted"
 
 
 def test_a_hold_that_comes_while_another_is_lifted_stands(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     hold(place, "t", document("t"))
 
     def another_first(kept: ReportStore, name: str, read: KeptFile) -> Hold:
+        monkeypatch.setattr("nightkeep.reports.holds._hold", parsed_hold)
         hold(place, "t", replace(document("t"), run_id="later"))
         return parsed_hold(kept, name, read)
 

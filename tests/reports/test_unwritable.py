@@ -31,6 +31,7 @@ from nightkeep.policy import load
 from nightkeep.reports import CheckStatus, load_history, store
 from nightkeep.reports.check_report import CheckReport, ExpectationResult
 from nightkeep.reports.local_reports import LocalReports
+from nightkeep.reports.report_store import KeptFile
 from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.running.run_operation import RunOrder
 from nightkeep.spark.engine import Engine
@@ -47,15 +48,24 @@ class Full:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.first, self.last, self.writes = 0, 0, 0
-        real = LocalReports.write
+        real, swap_real = LocalReports.write, LocalReports.swap
 
         def write(store: LocalReports, name: str, data: bytes) -> None:
-            self.writes += 1
-            if self.first <= self.writes <= self.last:
-                raise OSError(28, "No space left on device", name)
+            self.note(name)
             real(store, name, data)
 
+        def swap(store: LocalReports, name: str, data: bytes, *, read: KeptFile | None) -> bool:
+            if name.startswith("holds/"):
+                self.note(name)
+            return swap_real(store, name, data, read=read)
+
         monkeypatch.setattr(LocalReports, "write", write)
+        monkeypatch.setattr(LocalReports, "swap", swap)
+
+    def note(self, name: str) -> None:
+        self.writes += 1
+        if self.first <= self.writes <= self.last:
+            raise OSError(28, "No space left on device", name)
 
     def fails(self, first: int, last: int | None = None) -> None:
         self.first, self.last, self.writes = first, last or first, 0

@@ -141,7 +141,11 @@ class Release:
     def __str__(self) -> str:
         if isinstance(self.hold, Unreadable):
             return f"{self.table}: hold that could not be read lifted; {self.hold}"
-        return f"{self.table}: no hold" if self.hold is None else f"{self.table}: hold of run {self.hold.run_id} lifted"
+        if self.hold is None:
+            return f"{self.table}: no hold"
+        runs = self.hold.runs
+        told = f"hold of run {runs[0]}" if len(runs) == 1 else f"holds of runs {', '.join(runs)}"
+        return f"{self.table}: {told} lifted"
 
     def _repr_html_(self) -> str:
         return render_card(self.table, (str(self).removeprefix(f"{self.table}: "),))

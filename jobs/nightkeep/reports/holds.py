@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from nightkeep.errors import CorruptMetadata, EvidenceError, Unreachable
 from nightkeep.model import Operation
@@ -18,6 +20,9 @@ from nightkeep.reports.json_files import Unreadable, parsed, read_kept
 from nightkeep.reports.report_places import is_address, report_store
 from nightkeep.reports.report_store import KeptFile, ReportStore
 from nightkeep.reports.store import bytes_of, joined, why_not
+
+_TRIES: Final = 10
+_MOST_EARLIER: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +39,56 @@ class Hold:
     go_back: str | None = None
     extra: Extra = field(default_factory=dict)
 
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The run, and those of earlier holds that it replaced."""
+        earlier = self.extra.get("earlier")
+        named = [each.get("run_id") for each in earlier if isinstance(each, dict)] if isinstance(earlier, list) else []
+        return (self.run_id, *(each for each in named if isinstance(each, str)))
+
 
 def hold(reports: str | Path, table: str, document: RunDocument) -> Hold:
-    """Put `table` on hold because of `document`, replacing an earlier hold."""
-    reason = Hold(
+    """Put `table` on hold because of `document`. Earlier holds of other runs are named in the new one as `earlier`."""
+    store, name = report_store(reports), hold_name(table)
+    for _ in range(_TRIES):
+        standing = _standing(store, name, document.run_id)
+        if standing is None:
+            break
+        reason = _reason(table, document, standing.earlier)
+        if store.swap(name, _text(reason), read=standing.read):
+            return reason
+    # Nothing is known of an earlier hold, or others are faster: whoever holds the table, it is held.
+    reason = _reason(table, document, ())
+    store.write(name, _text(reason))
+    return reason
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """What is at the place of a hold, None for nothing, and the holds of other runs that it tells of, as JSON."""
+
+    read: KeptFile | None = None
+    earlier: Sequence[object] = ()
+
+
+def _standing(store: ReportStore, name: str, run_id: str) -> _Standing | None:
+    """None if what is there cannot be read."""
+    try:
+        read = _read(store, name)
+        found = _hold(store, name, read)
+    except FileNotFoundError:
+        return _Standing()
+    except EvidenceError:
+        return None
+    told = found.extra.get("earlier")
+    earlier = [*told] if isinstance(told, list | tuple) else []
+    if found.run_id != run_id:
+        earlier.append(encode(replace(found, extra={})))
+    return _Standing(read, earlier[-_MOST_EARLIER:])
+
+
+def _reason(table: str, document: RunDocument, earlier: Sequence[object]) -> Hold:
+    return Hold(
         table=table,
         run_id=document.run_id,
         operation=document.operation,
@@ -46,10 +97,12 @@ def hold(reports: str | Path, table: str, document: RunDocument) -> Hold:
         base_version=document.base_version,
         committed_version=document.committed_version,
         go_back=document.go_back,
+        extra={"earlier": [*earlier]} if earlier else {},
     )
-    # Without a condition: of two machines that hold a table at once, each is right.
-    report_store(reports).write(hold_name(table), bytes_of(json.dumps(redacted(encode(reason)), indent=2) + "\n"))
-    return reason
+
+
+def _text(reason: Hold) -> bytes:
+    return bytes_of(json.dumps(redacted(encode(reason)), indent=2) + "\n")
 
 
 def hold_or_say(reports: str | Path, document: RunDocument) -> RunDocument:
