@@ -167,7 +167,7 @@ def test_names_that_mean_no_table_are_told(shop: Shop) -> None:
     assert branch == Address("paimon", f"{shop.paimon}$branch_dev", "orders")
 
 
-def test_a_metastore_that_is_down_costs_no_other_table_its_night(shop: Shop) -> None:
+def test_a_metastore_that_is_down_costs_no_other_table_its_night(shop: Shop, capfd: pytest.CaptureFixture[str]) -> None:
     down = "thrift://127.0.0.1:1"
     text = (
         f"version: 1\ndiscover: [{{hive: '{down}'}}, {{hive: '{shop.uri}'}}]\n"
@@ -177,10 +177,14 @@ def test_a_metastore_that_is_down_costs_no_other_table_its_night(shop: Shop) -> 
     whole = completed(located_all(loaded), find_tables(loaded.discoveries))
     assert [each.name for each in whole.tables] == ["two", "shop.events", "shop.orders"]
     faults = {each.name: each.fault for each in whole.unusable}
-    assert f"expected an answer of {down}, found no metastore answers" in faults["one"]
+    assert sorted(faults) == [f"discover hive:{down}", f"discover hive:{shop.uri}: shop.lost", "one"]
+    assert faults["one"].endswith(f"expected an answer of {down}, found no metastore answers: Connection refused")
     assert f"discover hive:{down}: cannot be listed: no metastore answers" in faults[f"discover hive:{down}"]
     with pytest.raises(PolicyError, match="found no metastore answers"):
         nightkeep.plan(f"delta:{down}/shop.one", reports=shop.folder / "reports")
+    assert not capfd.readouterr().err
+    with pytest.raises(PolicyError, match="found no metastore answers"):
+        located_some(loaded, [f"delta:{down}/shop.one"]).effective(f"delta:{down}/shop.one")
     with pytest.raises(Unreachable):
         located(Address("delta", f"{down}/shop.one", "one"))
 

@@ -39,9 +39,8 @@ def _located(policy: PolicyFile, asked: Sequence[Address]) -> PolicyFile:
             located[text] = metastores.located(address).location
         except NightkeepError as failure:
             faults[text] = str(failure)
-    lost = {each.name: str(each.address) for each in policy.tables} | {text: text for text in faults}
+    listed = {str(each.address): each.name for each in policy.tables}
     unknown = [
-        UnusableTable(name, named[text].format, faults[text], named[text])
-        for name, text in lost.items() if text in faults
+        UnusableTable(listed.get(text, text), named[text].format, fault, named[text]) for text, fault in faults.items()
     ]  # fmt: skip
     return policy.with_locations(located, unknown)

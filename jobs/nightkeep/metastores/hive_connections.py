@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping
 from types import TracebackType
@@ -46,7 +47,7 @@ class MetastoreConnections:
             _limit(entered)
             self._stack.append(client)
             return entered
-        raise ConnectionError(f"no metastore answers: {failures[0]}") from failures[0]
+        raise ConnectionError(f"no metastore answers: {_why(failures[0])}") from failures[0]
 
     def __exit__(
         self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
@@ -71,3 +72,11 @@ def _wait_for(transport: Any, seconds: float) -> None:
 def _limit(client: Client) -> None:
     """Limit how many names one answer may have, before they are read. Thrift itself limits texts."""
     client._iprot.container_length_limit = LISTED.value
+
+
+def _why(failure: TTransportException) -> str:
+    return getattr(failure.inner, "strerror", None) or str(failure)
+
+
+# It prints what is raised as well.
+logging.getLogger("thrift.transport.TSocket").setLevel(logging.CRITICAL)

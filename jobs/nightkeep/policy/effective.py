@@ -17,7 +17,7 @@ from typing import Final
 from nightkeep.errors import AddressError, PolicyError
 from nightkeep.model import Address, Operation
 from nightkeep.model.own_expectations import OwnRequest
-from nightkeep.policy.address import is_address, names_of, parse_address, same_place
+from nightkeep.policy.address import is_address, metastore_address, names_of, parse_address, same_place
 from nightkeep.policy.budget import Budget
 from nightkeep.policy.discover_entry import Discovery
 from nightkeep.policy.layers import BUILT_IN, Layer
@@ -159,7 +159,7 @@ class PolicyFile:
         if listed is not None:
             return self.of_table(listed)
         for each in self.unusable:
-            if each.name == table:
+            if each.name == table or (str(each.address) == table and metastore_address(table)):
                 raise PolicyError(each.fault)
         if not is_address(table):
             raise AddressError(self._unknown(table, (entry.name for entry in self.tables)))
