@@ -22,6 +22,7 @@ from nightkeep.formats import open_table
 from nightkeep.groups.run_group import TableGroup, sweep_group
 from nightkeep.model import Fingerprint, Operation, Outcome, View
 from nightkeep.policy import EffectivePolicy, load, parse_window
+from nightkeep.policy.windows import Windows
 from nightkeep.reports import CheckStatus, Expectations, RunDocument, held, hold, load_document, store
 from nightkeep.retention import RetentionOrder, apply_order, run_order, run_retention
 from nightkeep.retention.order import unchecked_versions
@@ -254,7 +255,7 @@ class TestSweep:
         policy = place.policy
         now = datetime.now(UTC)
         closed = f"{(now.hour + 2) % 24:02}:00-{(now.hour + 3) % 24:02}:00 UTC"
-        updates: dict[str, Any] = {"pause": "moving", "window": parse_window(closed)}
+        updates: dict[str, Any] = {"pause": "moving", "window": Windows(parse_window(closed))}
         if reason == "hold":
             hold(place.reports, policy.address.name, place.swept(run_id="other"))
         else:
