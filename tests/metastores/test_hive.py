@@ -21,8 +21,9 @@ import nightkeep
 from nightkeep.api.place import find_place
 from nightkeep.discovery import completed, find_tables, kept_found, located_all, located_some
 from nightkeep.errors import AddressError, PolicyError, Unreachable
+from nightkeep.formats import open_table
 from nightkeep.limits import LISTED
-from nightkeep.metastores import hive, located
+from nightkeep.metastores import hive, located, locating
 from nightkeep.metastores.hive_connections import MetastoreConnections
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import load_usable
@@ -175,18 +176,40 @@ def test_a_metastore_that_is_down_costs_no_other_table_its_night(shop: Shop, cap
     )
     loaded = policy(shop.folder, text)
     whole = completed(located_all(loaded), find_tables(loaded.discoveries))
-    assert [each.name for each in whole.tables] == ["two", "shop.events", "shop.orders"]
+    assert [each.name for each in whole.tables] == ["one", "two", "shop.events", "shop.orders"]
     faults = {each.name: each.fault for each in whole.unusable}
-    assert sorted(faults) == [f"discover hive:{down}", f"discover hive:{shop.uri}: shop.lost", "one"]
-    assert faults["one"].endswith(f"expected an answer of {down}, found no metastore answers: Connection refused")
+    assert sorted(faults) == [f"discover hive:{down}", f"discover hive:{shop.uri}: shop.lost"]
     assert f"discover hive:{down}: cannot be listed: no metastore answers" in faults[f"discover hive:{down}"]
-    with pytest.raises(PolicyError, match="found no metastore answers"):
-        nightkeep.plan(f"delta:{down}/shop.one", reports=shop.folder / "reports")
+    for name in ("one", f"delta:{down}/shop.one", f"delta:{down}/shop.other"):
+        told = care_for(name, shop.folder / "reports", shop.folder / "tables.yaml")
+        assert told.outcome is Outcome.FAILED and str(told.reason).endswith(
+            f"expected an answer of {down}, found no metastore answers: Connection refused"
+        )
+    assert care_for("two", shop.folder / "reports", shop.folder / "tables.yaml").outcome is Outcome.VERIFIED
     assert not capfd.readouterr().err
-    with pytest.raises(PolicyError, match="found no metastore answers"):
-        located_some(loaded, [f"delta:{down}/shop.one"]).effective(f"delta:{down}/shop.one")
+
+
+def test_a_name_without_a_table_is_a_fault_of_the_policy(shop: Shop) -> None:
+    loaded = policy(shop.folder, f"version: 1\ntables: [{{name: one, table: 'delta:{shop.uri}/shop.gone'}}]\n")
+    for name in ("one", f"delta:{shop.uri}/shop.gone", f"paimon:{shop.uri}/shop.gone"):
+        with pytest.raises(PolicyError, match=r"shop\.gone: expected a table, found none of that name in thrift"):
+            located_some(loaded, [name]).effective(name)
+
+
+def test_a_silent_metastore_is_not_waited_for_by_each_table(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    down = Address("delta", "thrift://127.0.0.1:2/shop.one", "one")
     with pytest.raises(Unreachable):
-        located(Address("delta", f"{down}/shop.one", "one"))
+        located(down)
+    with monkeypatch.context() as unasked:
+        unasked.delattr(hive, "entry")
+        with pytest.raises(Unreachable, match="no metastore answers: Connection refused"):
+            located(down)
+    monkeypatch.setattr(locating, "SILENT_SECONDS", 0)
+    with pytest.raises(Unreachable):
+        located(down)
+    # What answers only after the run began has no place in this run.
+    with pytest.raises(Unreachable, match="expected a place since the run began, found it only now; run again"):
+        open_table(Address("delta", f"{shop.uri}/shop.clicks", "clicks"))
 
 
 def test_a_database_that_cannot_be_listed_costs_no_other_its_tables(

@@ -6,14 +6,16 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from nightkeep.errors import NightkeepError
+from nightkeep.errors import NightkeepError, Unreachable
 from nightkeep.model import Address
 from nightkeep.policy import PolicyFile, UnusableTable
 from nightkeep.policy.address import metastore_address
 
 
 def located_all(policy: PolicyFile) -> PolicyFile:
-    """The policy file with the places of all tables that it lists. One whose place is not known fails by name."""
+    """The policy file with the places of all tables that it lists. A name without a table of its format is a fault.
+
+    Names stay where a metastore does not answer: such a table cannot be opened, and fails by name."""
     return _located(policy, [each.address for each in policy.tables])
 
 
@@ -37,6 +39,9 @@ def _located(policy: PolicyFile, asked: Sequence[Address]) -> PolicyFile:
     for text, address in named.items():
         try:
             located[text] = metastores.located(address).location
+        except Unreachable:
+            # Not a fault of the policy: the run of the table asks again, and says so.
+            continue
         except NightkeepError as failure:
             faults[text] = str(failure)
     listed = {str(each.address): each.name for each in policy.tables}

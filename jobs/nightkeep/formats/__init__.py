@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import sys
 
-from nightkeep.errors import AddressError
+from nightkeep.errors import AddressError, Unreachable
 from nightkeep.model import Address
+from nightkeep.model.metastore_table import metastore_table
 from nightkeep.protocol import OpenTable
 
 FORMATS = {name: f"nightkeep.formats.{name}.format" for name in ("delta", "iceberg", "memory", "paimon")}
@@ -27,5 +28,14 @@ def open_table(address: Address) -> OpenTable:
     except KeyError:
         known = ", ".join(sorted(FORMATS))
         raise AddressError(f"{address}: expected a table of format {known}, found {address.format}") from None
-    table: OpenTable = module.open_table(address)
+    table: OpenTable = module.open_table(_placed(address))
     return table
+
+
+def _placed(address: Address) -> Address:
+    """The address, if it has a place. Raises Unreachable for a name whose metastore did not answer when it was asked
+    for the place: what holds for a run is asked once."""
+    if address.format == "iceberg" or metastore_table(address.location) is None:
+        return address
+    importlib.import_module("nightkeep.metastores.locating").located(address)
+    raise Unreachable(str(address), "a place since the run began", "it only now; run again")

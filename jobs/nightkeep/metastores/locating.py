@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Final
 
@@ -14,6 +15,10 @@ from nightkeep.model import Address
 from nightkeep.model.dotted import join_name
 from nightkeep.model.metastore_table import MetastoreTable, metastore_table
 
+SILENT_SECONDS: Final = 60.0
+"""How long a metastore that does not answer is not asked again: each table would wait for as long as the first."""
+_SILENT: Final[dict[str, tuple[float, str]]] = {}
+"""When a metastore did not answer last, and why."""
 _BRANCH: Final = "$branch_"
 
 
@@ -41,10 +46,13 @@ def located(address: Address) -> Address:
 
 
 def _entry(named: MetastoreTable, address: Address) -> MetastoreEntry:
-    settings = settings_of(named.metastore)
+    settings, (since, why) = settings_of(named.metastore), _SILENT.get(named.metastore, (0.0, ""))
+    if why and time.monotonic() - since < SILENT_SECONDS:
+        raise Unreachable(str(address), f"an answer of {named.metastore}", why)
     try:
         entry = client_of(settings).entry(settings, named.database, named.name)
     except OSError as failure:
+        _SILENT[named.metastore] = (time.monotonic(), str(failure))
         raise Unreachable(str(address), f"an answer of {named.metastore}", str(failure)) from failure
     if entry is None:
         raise AddressError(f"{address}: expected a table, found none of that name in {named.metastore}")
