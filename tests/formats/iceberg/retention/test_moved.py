@@ -44,7 +44,7 @@ def test_what_was_put_aside_before_a_table_moved_comes_back(warehouse: Warehouse
     assert not orphan.exists()
     with table.transaction() as transaction:
         transaction._apply((SetLocationUpdate(location=f"{warehouse.location}/new/t"),))
-    document = document_path(reports, "iceberg:lake/db.t", run_id="r", operation=Operation.SWEEP)
+    document = Path(document_path(reports, "iceberg:lake/db.t", run_id="r", operation=Operation.SWEEP))
     aside, text = document.with_suffix(".aside"), document.read_text()
     document.rename(aside)
     with pytest.raises(UsageError, match="nothing of run r is in quarantine"):
