@@ -51,6 +51,15 @@ def watched(
         yield start, piece
 
 
+def is_exact(kind: pa.DataType) -> bool:
+    """Whether no writer cuts bounds of such values, so that readers answer MIN and MAX from them without the rows.
+
+    delta-spark writes a float's short text, which is another number.
+    """
+    whole = pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_date(kind)
+    return whole or pa.types.is_float64(kind)
+
+
 def leaf_values(batch: pa.Table, path: Sequence[str]) -> ChunkedArray:
     """A column, or a field within structs; null where a struct above it is null."""
     values = batch.column(path[0])

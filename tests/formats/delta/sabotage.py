@@ -194,6 +194,12 @@ def raise_a_minimum(staged: Staged) -> None:
         stats["minValues"]["id"] += 1
 
 
+def lower_a_minimum(staged: Staged) -> None:
+    """Readers answer MIN from it."""
+    with staged.stats() as stats:
+        stats["minValues"]["price"] -= 55
+
+
 def lower_a_maximum(staged: Staged) -> None:
     with staged.stats() as stats:
         stats["maxValues"]["note"] = "note 01"
@@ -336,7 +342,12 @@ def tell_the_time_too_late(staged: Staged) -> None:
 
 def hide_other_rows(staged: Staged) -> None:
     """As many as before, so that every count agrees."""
-    _give_another_vector(staged, lambda rows: BitMap64(position + 1 for position in rows))
+
+    def others(rows: BitMap64) -> BitMap64:
+        free = next(position for position in range(len(rows) + 1) if position not in rows)
+        return (rows - BitMap64([rows.max()])) | BitMap64([free])
+
+    _give_another_vector(staged, others)
 
 
 def show_deleted_rows_again(staged: Staged) -> None:

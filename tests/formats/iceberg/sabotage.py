@@ -32,6 +32,7 @@ from nightkeep.formats.iceberg.metadata.content_files import (
     NewFile,
     Status,
 )
+from nightkeep.formats.iceberg.metadata.file_records import PATH_FIELD
 from nightkeep.formats.iceberg.metadata.locations import storage_name
 from nightkeep.formats.iceberg.metadata.manifest_list import write_manifest_list
 from nightkeep.formats.iceberg.metadata.manifests import read_manifest, write_manifest
@@ -331,6 +332,19 @@ def raise_a_minimum(staged: Staged) -> None:
     staged.metric("lower_bounds", lambda _: (1).to_bytes(8, "little"))
 
 
+def lower_a_minimum(staged: Staged) -> None:
+    """Readers answer MIN from it."""
+    staged.metric("lower_bounds", lambda _: (-77).to_bytes(8, "little", signed=True))
+
+
+def claim_a_sort_order(staged: Staged) -> None:
+    staged.describe(sort_order_id=1)
+
+
+def claim_another_format(staged: Staged) -> None:
+    staged.describe(file_format="ORC")
+
+
 def lower_a_maximum(staged: Staged) -> None:
     staged.metric("upper_bounds", lambda _: b"note 1", field_id=4)
 
@@ -392,6 +406,12 @@ def hide_one_more_row(staged: Staged) -> None:
 
 def lose_positions(staged: Staged) -> None:
     staged.edit_new(FileContent.POSITION_DELETES, lambda item: [])
+
+
+def bound_positions_by_another_path(staged: Staged) -> None:
+    """Readers that match deletes by bounds of their paths find none for the data file."""
+    other = {PATH_FIELD: b"file:///zzz"}
+    staged.describe(FileContent.POSITION_DELETES, lower_bounds=other, upper_bounds=other)
 
 
 def put_deletes_before_their_rows(staged: Staged) -> None:

@@ -220,6 +220,13 @@ def lower_a_maximum(staged: Staged) -> None:
         _bound(file, "_MAX_VALUES", 3, "packed")
 
 
+def lower_a_minimum(staged: Staged) -> None:
+    """Readers answer MIN from it."""
+    with staged.added() as file:
+        values = list(decode_row(file["_VALUE_STATS"]["_MIN_VALUES"], ORDERS))
+        file["_VALUE_STATS"]["_MIN_VALUES"] = encode_row([values[0], -5, *values[2:]], ORDERS)
+
+
 def miscount_nulls(staged: Staged) -> None:
     with staged.added() as file:
         file["_VALUE_STATS"]["_NULL_COUNTS"][5] += 1

@@ -59,6 +59,7 @@ REWRITTEN: dict[Act, str] = {
     sabotage.swap_two_partitions: "rows differ",
     sabotage.leave_out_a_partition_value: "day=null: changed, though no unit of it was worked on",
     sabotage.raise_a_minimum: "id has a value below the minimum that statistics tell",
+    sabotage.lower_a_minimum: "price has no value at an end of the range",
     sabotage.lower_a_maximum: "note has a value above the maximum that statistics tell",
     sabotage.keep_the_statistics_of_an_input: "id has a value above the maximum",
     sabotage.miscount_nulls: "note has [0-9]+ nulls, statistics say",

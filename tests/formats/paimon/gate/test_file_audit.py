@@ -75,8 +75,12 @@ def test_rows_that_may_not_be_there_are_named(rows: list[Row], named: str, group
     assert any(named in fault for fault in faults(rows, {"_DELETE_ROW_COUNT": 0}, group_rows=group_rows))
 
 
-def test_wider_statistics_are_right_and_absent_ones_claim_nothing() -> None:
-    assert faults(ROWS, {"_VALUE_STATS": statistics([0, "a"], [9, "z"], [0, 1])}) == []
+def test_wider_statistics_of_texts_are_right_and_absent_ones_claim_nothing() -> None:
+    keys = [row.key for row in ROWS]
+    assert faults(ROWS, {"_VALUE_STATS": statistics([min(keys), "a"], [max(keys), "z"], [0, 1])}) == []
+    for wider in (statistics([0, "a"], [max(keys), "z"], [0, 1]), statistics([min(keys), "a"], [9, "z"], [0, 1])):
+        (fault,) = faults(ROWS, {"_VALUE_STATS": wider})
+        assert "k has no value at an end of the range" in fault
     assert faults(ROWS, {"_VALUE_STATS": statistics([None, None], [None, None], None)}) == []
     only_value = {"_MIN_VALUES": encode_row(("b",), (TEXT,)), "_MAX_VALUES": encode_row(("d",), (TEXT,))}
     dense = {"_VALUE_STATS": {**only_value, "_NULL_COUNTS": [1]}, "_VALUE_STATS_COLS": ["v"]}

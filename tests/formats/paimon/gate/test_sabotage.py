@@ -42,6 +42,7 @@ CAUGHT: dict[Act, str] = {
     sabotage.move_a_vector: "rows differ",
     sabotage.overrun_a_vector: "position 1048576 of",
     sabotage.raise_a_minimum: "customer_id has a value below the minimum that statistics say",
+    sabotage.lower_a_minimum: "order_id has no value at an end of the range",
     sabotage.lower_a_maximum: "status has a value above the maximum that statistics say",
     sabotage.miscount_nulls: "note has [0-9]+ nulls, statistics say",
     sabotage.widen_the_keys: "first or last key differs from what metadata says",

@@ -206,8 +206,15 @@ def _kept_faults(before: DeltaDataFile, after: DeltaDataFile) -> Iterator[str]:
     changed = [key for key in _changed(before, after) if key not in allowed]
     if changed:
         yield f"{after.name}: {', '.join(changed)} changed, though its bytes did not"
+    if before.identity != after.identity and after.vector is not None and _is_tight(after):
+        yield f"{after.name}: statistics that are said to be tight, though rows of it are deleted"
     if before.rows is not None and before.rows != after.rows:
         yield f"{after.name}: {after.rows} rows, {before.rows} before, though its bytes did not change"
+
+
+def _is_tight(file: DeltaDataFile) -> bool:
+    claims = parse_object(file.stats or "{}", subject=f"statistics of {file.path}")
+    return claims.get("tightBounds") is not False and not claims.keys() <= {"numRecords", "tightBounds"}
 
 
 def _claims(file: DeltaDataFile) -> Mapping[str, object]:

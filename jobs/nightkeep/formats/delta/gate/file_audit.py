@@ -7,7 +7,7 @@ is in memory at a time.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +19,7 @@ from nightkeep.formats.delta.data.columns import DeltaFileReader, every_column
 from nightkeep.formats.delta.metadata.leaf_columns import leaves
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
-from nightkeep.gate.column_range import ColumnRange, field_id, watched
+from nightkeep.gate.column_range import ColumnRange, field_id, is_exact, watched
 from nightkeep.model.arrow_types import ChunkedArray, Scalar
 from nightkeep.protocol import Show
 from nightkeep.storage import Storage
@@ -95,6 +95,14 @@ def _claim_faults(seen: ColumnRange, claims: ColumnBounds) -> Iterator[str]:
         yield "has a value below the minimum that statistics tell"
     if seen.greatest is not None and _holds(pc.greater(seen.greatest, high)):
         yield "has a value above the maximum that statistics tell"
+    is_told_exactly = is_exact(claims.lows.type) and not seen.nans
+    if is_told_exactly and (_is_off(seen.least, low, pc.less) or _is_off(seen.greatest, high, pc.greater)):
+        yield "has no value at an end of the range that statistics tell, which readers take for a value"
+
+
+def _is_off(end: Scalar | None, told: Scalar, beyond: Callable[[Scalar, Scalar], Scalar]) -> bool:
+    """Whether statistics tell an end of a range that is beyond all values."""
+    return told.is_valid if end is None or not end.is_valid else _holds(beyond(told, end))
 
 
 def _holds(flag: Scalar) -> bool:

@@ -26,6 +26,10 @@ _ORDERED = (
     T.ByteType | T.ShortType | T.IntegerType | T.LongType | T.FloatType | T.DoubleType | T.DecimalType
     | T.DateType | T.TimestampType | T.TimestampNTZType | T.StringType
 )  # fmt: skip
+_EXACT = (
+    T.ByteType | T.ShortType | T.IntegerType | T.LongType | T.DoubleType | T.DecimalType | T.DateType
+)  # fmt: skip
+"""Types whose bounds no writer cuts."""
 _TIMES = T.TimestampType | T.TimestampNTZType
 
 
@@ -100,7 +104,12 @@ def _is_wrong(leaf: _Leaf, place: int) -> Column:
         low, high = leaf.stated("minValues"), leaf.stated("maxValues")
         # Written as milliseconds, rounded down, so readers add one (DataSkippingReader.scala).
         high = high + F.expr("INTERVAL 1 MILLISECOND") if isinstance(leaf.kind, _TIMES) else high
-        faults += [F.col(f"least_{place}") < low, F.col(f"greatest_{place}") > high]
+        least, greatest = F.col(f"least_{place}"), F.col(f"greatest_{place}")
+        faults += [least < low, greatest > high]
+        if isinstance(leaf.kind, _EXACT):
+            # A bound at which there is no value: readers answer MIN and MAX from tight bounds.
+            ends = ((low, least), (high, greatest))
+            faults += [is_tight & told.isNotNull() & ~told.eqNullSafe(end) for told, end in ends]
     return reduce(or_, (F.coalesce(fault, F.lit(False)) for fault in faults))  # noqa: FBT003
 
 

@@ -8,9 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from nightkeep.formats.iceberg.deletes.position_deletes import read_positions
+from pyiceberg.types import LongType, StringType
+from pyroaring import BitMap64
+
+from nightkeep.formats.iceberg.deletes.position_deletes import POSITION_FIELD, read_positions
 from nightkeep.formats.iceberg.deletes.vectors import read_vectors
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
+from nightkeep.formats.iceberg.metadata.conversions import to_bytes
+from nightkeep.formats.iceberg.metadata.file_records import PATH_FIELD
 from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.model import UnitKey
@@ -104,6 +109,8 @@ def new_delete_faults(storage: Storage, unit: IcebergUnit, deletes: Iterable[Con
     for vector, positions in read_vectors(storage, vectors):
         if not positions:
             yield f"{vector.path}: a vector without positions, expected none"
+        else:
+            yield from _metric_faults(vector, positions)
 
 
 def _position_faults(storage: Storage, delete: ContentFile, target: ContentFile) -> Iterator[str]:
@@ -116,3 +123,19 @@ def _position_faults(storage: Storage, delete: ContentFile, target: ContentFile)
         yield f"{delete.path}: {len(positions)} positions, the manifest says {delete.rows}"
     elif positions.max() >= target.rows:
         yield f"{delete.path}: position {positions.max()}, expected below {target.rows}"
+    else:
+        yield from _metric_faults(delete, positions)
+
+
+def _metric_faults(delete: ContentFile, positions: BitMap64) -> Iterator[str]:
+    """Faults of what a manifest tells of the two columns. By it, pyiceberg leaves out deletes of other data files."""
+    path = to_bytes(StringType(), delete.referenced)
+    for name, end in (("lower_bounds", positions.min()), ("upper_bounds", positions.max())):
+        told = (delete.bound(name, PATH_FIELD), delete.bound(name, POSITION_FIELD))
+        expected = (path, to_bytes(LongType(), end))
+        if any(held not in (None, one) for held, one in zip(told, expected, strict=True)):
+            yield f"{delete.path}: {name} {told}, expected {expected}"
+    for name, count in (("value_counts", delete.rows), ("null_value_counts", 0)):
+        counts = {delete.count(name, PATH_FIELD), delete.count(name, POSITION_FIELD)} - {None, count}
+        if counts:
+            yield f"{delete.path}: {name} {counts}, expected {count}"

@@ -6,8 +6,9 @@ batch is in memory at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import gt, lt
 from typing import Any
 
 import pyarrow as pa
@@ -22,11 +23,14 @@ from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.formats.iceberg.metadata.types import parquet_field
-from nightkeep.gate.column_range import ColumnRange, field_id, watched
+from nightkeep.gate.column_range import ColumnRange, field_id, is_exact, watched
 from nightkeep.model.arrow_types import ArrowField, Scalar
 from nightkeep.protocol import Show
 from nightkeep.storage import Storage
 
+_UNSORTED = 0
+"""The id of the order of files that are not sorted (spec, "Sort Orders")."""
+_NEVER_TOLD = ("equality_ids", "referenced_data_file", "content_offset", "content_size_in_bytes", "key_metadata")
 _LINEAGE = frozenset(field.field_id for field in LINEAGE.values())
 
 
@@ -42,12 +46,18 @@ def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile, *, live:
         for batch in piece.combine_chunks().to_batches():
             show(batch)
     for leaf in leaves:
-        faults = _claim_faults(seen[leaf.path], _Claims.of(file, leaf), reader.rows)
+        exact = is_exact(parquet_field(leaf.field).type)
+        faults = _claim_faults(seen[leaf.path], _Claims.of(file, leaf), reader.rows, exact=exact)
         yield from (f"{file.path}: {'.'.join(leaf.path)} {fault}" for fault in faults)
 
 
 def _stated_faults(reader: IcebergFileReader, unit: IcebergUnit, file: ContentFile) -> Iterator[str]:
     footer = reader.footer
+    if file.format != "parquet" or file.sort_order_id not in (None, _UNSORTED):
+        yield f"of format {file.format} and sort order {file.sort_order_id}, expected Parquet and none"
+    told = sorted(name for name in _NEVER_TOLD if file.raw.get(name) not in (None, [], ()))
+    if told:
+        yield f"{', '.join(told)}, expected none of a data file"
     if identity(file.spec_id, file.partition) != identity(unit.spec_id, unit.values):
         yield f"of partition {file.partition} of spec {file.spec_id}, expected {unit.values} of {unit.spec_id}"
     if file.rows == 0 or footer.num_rows != file.rows:
@@ -129,9 +139,9 @@ def _end(file: ContentFile, name: str, number: int, *, kind: IcebergType) -> Any
     return None if data is None else from_bytes(kind, data, subject=f"{file.path}: {name} of field {number}")
 
 
-def _claim_faults(seen: ColumnRange, claims: _Claims, rows: int) -> Iterator[str]:
+def _claim_faults(seen: ColumnRange, claims: _Claims, rows: int, *, exact: bool) -> Iterator[str]:
     """Faults, without values of rows, unless counts are exact and all values are within the bounds: readers skip files
-    by them."""
+    by them. `exact`: the bounds are values."""
     for what, claimed, counted in (
         ("values", claims.values, rows),
         ("nulls", claims.nulls, seen.nulls),
@@ -144,6 +154,12 @@ def _claim_faults(seen: ColumnRange, claims: _Claims, rows: int) -> Iterator[str
         yield "has a value below its lower bound"
     if greatest is not None and claims.high is not None and greatest > claims.high:
         yield "has a value above its upper bound"
+    if exact and (_is_beyond(least, claims.low, lt) or _is_beyond(greatest, claims.high, gt)):
+        yield "has no value at one of its bounds, which readers take for a value"
+
+
+def _is_beyond(end: Any, told: Any, beyond: Callable[[Any, Any], bool]) -> bool:
+    return told is not None and (end is None or beyond(told, end))
 
 
 def _stored(value: Scalar | None) -> Any:

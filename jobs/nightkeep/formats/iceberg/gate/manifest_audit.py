@@ -39,7 +39,12 @@ def manifest_faults(storage: Storage, parent: IcebergSnapshot, candidate: Iceber
         before = listed.get(manifest.path)
         if before is None:
             entries = read_manifest(storage, manifest, candidate.schema)
-            faults = (*_list_faults(manifest, entries, candidate), *_entry_faults(entries, live, candidate))
+            size = len(storage.read(manifest.name))
+            faults = (
+                *([f"its list says {manifest.bytes} bytes, it has {size}"] if manifest.bytes != size else []),
+                *_list_faults(manifest, entries, candidate),
+                *_entry_faults(entries, live, candidate),
+            )
             yield from (f"{manifest.name}: {fault}" for fault in faults)
         elif not _same_line(before, manifest):
             yield f"{manifest.name}: its line in the manifest list changed, though its bytes did not"

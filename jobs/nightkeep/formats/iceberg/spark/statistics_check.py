@@ -13,7 +13,16 @@ from operator import add, or_
 from typing import Final
 
 import pyarrow as pa
-from pyiceberg.types import DoubleType, FloatType, IcebergType, NestedField
+from pyiceberg.types import (
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+)
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -28,6 +37,8 @@ from nightkeep.spark.stored_files import StoredFile
 from nightkeep.storage import Storage
 
 _COUNTS: Final = {"value_counts": "values", "null_value_counts": "nulls", "nan_value_counts": "nans"}
+_EXACT: Final = IntegerType | LongType | FloatType | DoubleType | DecimalType | DateType
+"""Types whose bounds no writer cuts."""
 _BOUNDS: Final = {"lower_bounds": "low", "upper_bounds": "high"}
 
 
@@ -92,6 +103,12 @@ class _Leaf:
             column("nans") != column("seen_nans"),
             column("least") < low,
             column("greatest") > high,
+            *(
+                # Readers answer MIN and MAX from bounds that no writer cuts.
+                told.isNotNull() & ~told.eqNullSafe(column(end))
+                for told, end in ((low, "least"), (high, "greatest"))
+                if isinstance(self.kind, _EXACT)
+            ),
         )
         return reduce(or_, (F.coalesce(fault, F.lit(False)) for fault in faults))  # noqa: FBT003
 

@@ -23,12 +23,17 @@ from nightkeep.formats.paimon.data.columns import (
 from nightkeep.formats.paimon.metadata.binary_row import decode_row, sort_key
 from nightkeep.formats.paimon.metadata.schema import skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
-from nightkeep.formats.paimon.metadata.types import PaimonType
+from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.metadata.values import Value, canonical
 from nightkeep.gate.column_range import ColumnRange
 from nightkeep.model.arrow_types import Array, ChunkedArray
 from nightkeep.storage import Storage
 
+EXACT = frozenset({
+    TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.FLOAT, TypeRoot.DOUBLE,
+    TypeRoot.DECIMAL, TypeRoot.DATE,
+})  # fmt: skip
+"""Types whose bounds no writer cuts, so that readers answer MIN and MAX from them without the rows."""
 RowFaults = Callable[[pa.Table, pa.Table | None, Sequence[str]], Iterator[str]]
 """Rows of a row group, the last row before it, and the key columns -> faults. Every row has its keys and its kind."""
 
@@ -184,3 +189,5 @@ def _claim_faults(seen: ColumnRange, kind: PaimonType, low: Value, high: Value, 
     above = high is not None and sort_key((greatest,), (kind,)) > sort_key((high,), (kind,))
     if below or above:
         yield f"has a value {'below the minimum' if below else 'above the maximum'} that statistics say"
+    elif kind.root in EXACT and (low not in (None, least) or high not in (None, greatest)):
+        yield "has no value at an end of the range that statistics say, which readers take for a value"
