@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -60,6 +61,13 @@ def table_kind(entry: MetastoreEntry) -> PlacedTable | OtherKind:
     if found == "paimon":
         return PlacedTable("paimon", _place(entry.parameters.get("paimon_location") or entry.location))
     return PlacedTable(found, "")
+
+
+def stated_kind(parameters: Mapping[str, str]) -> str:
+    """`table_type`, as Iceberg's catalogs know a table by it; `delta` for one of Delta, which may have both (UniForm):
+    only Delta writes the Iceberg metadata of such a table."""
+    of_delta = parameters.get(_PROVIDER, "").lower() == "delta"
+    return "delta" if of_delta else parameters.get("table_type", "")
 
 
 _LINK: Final = "LINK"

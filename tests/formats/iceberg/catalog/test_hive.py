@@ -150,7 +150,12 @@ def test_tables_of_other_kinds_are_named(lake: str) -> None:
     alter(table_type="SOMETHING")
     with pytest.raises(AddressError, match=r"db\.events: expected an Iceberg table, found one of type SOMETHING"):
         handle(lake)
-    alter(table_type="ICEBERG")
+    alter(table_type="ICEBERG", **{"spark.sql.sources.provider": "delta"})
+    # Delta's UniForm: its Iceberg metadata is written by Delta alone.
+    with pytest.raises(AddressError, match=r"db\.events: expected an Iceberg table, found one of type delta"):
+        handle(lake)
+    alter(**{"spark.sql.sources.provider": "iceberg"})
+    assert handle(lake).load()
 
 
 def test_the_first_metastore_that_answers_is_asked(

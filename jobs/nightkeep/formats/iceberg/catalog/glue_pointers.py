@@ -20,6 +20,7 @@ from nightkeep.formats.iceberg.catalog.metadata_swap import Pointers
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw
 from nightkeep.metastores.glue import open_glue
 from nightkeep.metastores.glue_answers import CHANGED, GONE, asking_glue, code_of
+from nightkeep.metastores.table_kind import stated_kind
 
 _POINTER: Final = "metadata_location"
 _STATED: Final = (
@@ -49,7 +50,7 @@ class GluePointers:
         if found is None:
             return None
         parameters = found.get("Parameters", {})
-        kind = parameters.get("table_type", "")
+        kind = stated_kind(parameters)
         location: str | None = parameters.get(_POINTER) if kind.lower() == "iceberg" else None
         if location is None:
             subject = ".".join((self.catalog.name, *identifier))

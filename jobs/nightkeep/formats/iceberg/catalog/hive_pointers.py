@@ -34,6 +34,7 @@ from nightkeep.formats.iceberg.catalog.claims import Claim
 from nightkeep.formats.iceberg.catalog.metadata_swap import Pointers
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw
 from nightkeep.metastores.hive_connections import MetastoreConnections
+from nightkeep.metastores.table_kind import stated_kind
 
 LOCK_SECONDS: Final = 60.0
 """How long a commit waits for the lock of a table. Other writers hold it for the time of a few requests."""
@@ -69,8 +70,9 @@ class HivePointers:
             found = _table(client, identifier)
         if found is None:
             return None
-        kind = (found.parameters or {}).get("table_type", "")
-        location: str | None = found.parameters.get(_POINTER) if kind.lower() == "iceberg" else None
+        stated = found.parameters or {}
+        kind = stated_kind(stated)
+        location: str | None = stated.get(_POINTER) if kind.lower() == "iceberg" else None
         if location is None:
             subject = ".".join((self.catalog.name, *identifier))
             raise AddressError(f"{subject}: expected an Iceberg table, found one of type {kind or found.tableType}")
