@@ -8,6 +8,7 @@ import pytest
 from tests.drivers.azure_server import AzureContainer, AzureServer, serve_azure
 from tests.drivers.delta_spark import DeltaSpark
 from tests.drivers.glue_server import serve_glue
+from tests.drivers.google_server import GoogleBucket, GoogleServer, serve_google
 from tests.drivers.hdfs_cluster import USER, HdfsCluster
 from tests.drivers.hive_metastore import HiveMetastore, serve_metastore
 from tests.drivers.iceberg_java import IcebergJava
@@ -59,6 +60,20 @@ def hdfs_folder(hdfs_cluster: HdfsCluster, monkeypatch: pytest.MonkeyPatch) -> s
     """The location of a folder that is not made yet, with the user of the cluster in the environment."""
     monkeypatch.setenv("HADOOP_USER_NAME", USER)
     return hdfs_cluster.folder()
+
+
+@pytest.fixture(scope="session")
+def google_server() -> Iterator[GoogleServer]:
+    with serve_google() as server:
+        yield server
+
+
+@pytest.fixture
+def google_bucket(google_server: GoogleServer, monkeypatch: pytest.MonkeyPatch) -> GoogleBucket:
+    """A new bucket, with what a client needs to reach it in the environment."""
+    for name, value in google_server.environment().items():
+        monkeypatch.setenv(name, value)
+    return google_server.bucket()
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from tests.drivers.toolchain import alone, cache_dir, free_port, program, wait_until_it_listens
+from tests.drivers.go_programs import go_program
+from tests.drivers.toolchain import free_port, wait_until_it_listens
 
 ACCESS_KEY = "nightkeep-tests"
 SECRET_KEY = "no-secret-at-all"
@@ -20,7 +21,6 @@ REGION = "us-east-1"
 
 _MODULE = "github.com/versity/versitygw/cmd/versitygw"
 _VERSION = "v1.8.0"
-_BUILD_SECONDS = 900
 _START_SECONDS = 60.0
 
 
@@ -65,7 +65,7 @@ class S3Server:
 @contextmanager
 def serve_s3(requests: Path | None = None) -> Iterator[S3Server]:
     """A server with a folder of its own, ended with the context. It adds a line for each request to `requests`."""
-    program_file = _built()
+    program_file = go_program(_MODULE, _VERSION)
     with tempfile.TemporaryDirectory(prefix="nightkeep-s3-") as scratch:
         folder, log = Path(scratch, "buckets"), Path(scratch, "log")
         folder.mkdir()
@@ -82,33 +82,3 @@ def serve_s3(requests: Path | None = None) -> Iterator[S3Server]:
         finally:
             process.terminate()
             process.wait(_START_SECONDS)
-
-
-def _built() -> Path:
-    """The server's program in the cache, built from its sources by Go if it is not there."""
-    built = cache_dir() / "go" / f"versitygw-{_VERSION}"
-    with alone("versitygw"):
-        if built.exists():
-            return built
-        built.parent.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=built.parent) as scratch:
-            _build(Path(scratch))
-            Path(scratch, "versitygw").rename(built)
-    return built
-
-
-def _build(scratch: Path) -> None:
-    places = {name: str(scratch / name.lower()) for name in ("GOPATH", "GOMODCACHE", "GOCACHE")}
-    # A module cache that can be deleted, and no other Go than the one that is installed. Sums are checked as ever.
-    settings = {"GOBIN": str(scratch), "GOFLAGS": "-modcacherw", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
-    done = subprocess.run(
-        [program("go", "golang-go"), "install", "-trimpath", "-ldflags=-s -w", f"{_MODULE}@{_VERSION}"],
-        env={**os.environ, **places, **settings},
-        cwd=scratch,
-        capture_output=True,
-        text=True,
-        timeout=_BUILD_SECONDS,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"Go could not build {_MODULE} {_VERSION}:\n{(done.stdout + done.stderr)[-4000:]}")

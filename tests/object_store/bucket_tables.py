@@ -7,6 +7,7 @@ from pathlib import Path
 from pyiceberg.catalog.sql import SqlCatalog
 from samples.iceberg_places import CATALOG, NOWHERE, Move, current_metadata
 from tests.drivers.azure_server import AzureContainer
+from tests.drivers.google_server import GoogleBucket
 from tests.drivers.s3_server import ACCESS_KEY, REGION, SECRET_KEY, Bucket
 
 from nightkeep.storage import ObjectStorage
@@ -14,7 +15,7 @@ from nightkeep.storage import ObjectStorage
 SAMPLES = Path(__file__).parents[2] / "samples"
 
 
-def upload(folder: Path, bucket: Bucket | AzureContainer, prefix: str) -> str:
+def upload(folder: Path, bucket: Bucket | AzureContainer | GoogleBucket, prefix: str) -> str:
     """The files of a folder as objects; returns the prefix's URI."""
     uri = f"{bucket.uri}/{prefix}"
     storage = ObjectStorage(uri)

@@ -1,4 +1,4 @@
-"""What every store promises, asked of a folder, of a real S3 server's bucket, of Azurite's container and of HDFS."""
+"""What every store promises: a folder, buckets of a real S3 server and of emulators of Azure and Google, and HDFS."""
 
 import os
 import pickle
@@ -41,13 +41,16 @@ OUT = ("../outside", "bucket-0/../../outside", "/etc/passwd", "..")
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(params=["folder", "bucket", "prefix", "container", "hdfs"])
+BUCKETS = {"bucket": "s3_bucket", "prefix": "s3_bucket", "container": "azure_container", "google": "google_bucket"}
+
+
+@pytest.fixture(params=["folder", *BUCKETS, "hdfs"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     if request.param == "folder":
         return LocalStorage(str(tmp_path))
     if request.param == "hdfs":
         return HdfsStorage(f"{request.getfixturevalue('hdfs_folder')}/ware house/100%/t")
-    place = request.getfixturevalue("azure_container" if request.param == "container" else "s3_bucket")
+    place = request.getfixturevalue(BUCKETS[request.param])
     return ObjectStorage(place.uri if request.param == "bucket" else f"{place.uri}/ware house/100%/t")
 
 
@@ -189,6 +192,9 @@ def test_a_sink_takes_a_parquet_file_and_a_reader_gives_its_columns(store: Stora
 
 @pytest.mark.parametrize("size", [0, 1, 300_000, 20_000_000])
 def test_bytes_of_any_number_come_back(store: Storage, size: int) -> None:
+    if store.root.startswith("gs:"):
+        # The emulator takes no uploads in parts.
+        size = min(size, 5_000_000)
     data = os.urandom(size)
     with store.create("big") as sink:
         for start in range(0, size, 1_000_000):

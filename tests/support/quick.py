@@ -13,9 +13,9 @@ from typing import NoReturn
 import pytest
 
 PROCESSES = frozenset({
-    "airflow_database", "azure_server", "cluster", "delta_spark", "glue", "hdfs_cluster", "hive_metastore",
-    "iceberg_java",
-    "iceberg_rest", "iceberg_spark", "lakes", "paimon_java", "postgres", "pypaimon", "s3_server", "spark",
+    "airflow_database", "azure_server", "cluster", "delta_spark", "glue", "google_server", "hdfs_cluster",
+    "hive_metastore", "iceberg_java", "iceberg_rest", "iceberg_spark", "lakes", "paimon_java", "postgres", "pypaimon",
+    "s3_server", "spark",
 })  # fmt: skip
 """Fixtures that start a process."""
 

@@ -37,6 +37,7 @@ NEEDED: Mapping[str, Needs] = {
     "cluster": Needs.PROGRAMS,
     "s3_server": Needs.S3,
     "azure_server": Needs.S3,
+    "google_server": Needs.S3,
     "hdfs_cluster": Needs.S3,
     "glue": Needs.PROGRAMS,
     "hive_metastore": Needs.PROGRAMS,
