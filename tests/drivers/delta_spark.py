@@ -189,4 +189,4 @@ def _loading(
 
 
 def _absolute(table: Path | str) -> str:
-    return str(Path(table).absolute())
+    return str(table) if "://" in str(table) else str(Path(table).absolute())

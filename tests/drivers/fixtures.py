@@ -9,7 +9,7 @@ from tests.drivers.azure_server import AzureContainer, AzureServer, serve_azure
 from tests.drivers.delta_spark import DeltaSpark
 from tests.drivers.glue_server import serve_glue
 from tests.drivers.google_server import GoogleBucket, GoogleServer, serve_google
-from tests.drivers.hdfs_cluster import USER, HdfsCluster
+from tests.drivers.hdfs_cluster import HdfsCluster
 from tests.drivers.hive_metastore import HiveMetastore, serve_metastore
 from tests.drivers.iceberg_java import IcebergJava
 from tests.drivers.iceberg_rest import IcebergRest
@@ -56,9 +56,8 @@ def hdfs_cluster() -> Iterator[HdfsCluster]:
 
 
 @pytest.fixture
-def hdfs_folder(hdfs_cluster: HdfsCluster, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The location of a folder that is not made yet, with the user of the cluster in the environment."""
-    monkeypatch.setenv("HADOOP_USER_NAME", USER)
+def hdfs_folder(hdfs_cluster: HdfsCluster) -> str:
+    """The location of a folder that is not made yet."""
     return hdfs_cluster.folder()
 
 

@@ -1,4 +1,7 @@
-"""A cluster of HDFS as a process: a namenode and a datanode of Hadoop's own MiniDFSCluster, on loopback."""
+"""A cluster of HDFS as a process: a namenode and a datanode of Hadoop's own MiniDFSCluster, on loopback.
+
+Its superuser is the user of the tests and of the engines.
+"""
 
 import os
 import signal
@@ -14,8 +17,6 @@ from tests.drivers.toolchain import SHORT_LIVED, compile_java, fetch_jar, progra
 # The shaded jar needs no other: Spark brings the version's hadoop-client-api and hadoop-client-runtime.
 _CLUSTER = "org.apache.hadoop:hadoop-client-minicluster:3.4.2"
 _ANSWER_SECONDS = 120.0
-USER = "nightkeep"
-"""The user of all clients, and the cluster's superuser."""
 
 
 class HdfsCluster(Engine):
@@ -29,7 +30,7 @@ class HdfsCluster(Engine):
         path = ["-cp", pathsep.join((str(classes), *class_path))]
         places = [f"-Djava.io.tmpdir={scratch}", f"-Dtest.build.data={scratch}"]
         command = [java, "-Xmx512m", *SHORT_LIVED, *places, *path, "MiniHdfs", f"{scratch}/cluster"]
-        self._start(command, timeout=_ANSWER_SECONDS, env={**os.environ, "HADOOP_USER_NAME": USER})
+        self._start(command, timeout=_ANSWER_SECONDS)
         self.port = int(self._lines.request("port", {}))
         self._numbers = count(1)
 

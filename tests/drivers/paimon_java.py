@@ -246,5 +246,5 @@ def _positions(positions: Mapping[str, Sequence[int]], user: str | None) -> dict
 
 
 def _at(table: Table, snapshot: int | None) -> dict[str, Any]:
-    path = str(Path(table).absolute())
+    path = str(table) if "://" in str(table) else str(Path(table).absolute())
     return {"table": path} if snapshot is None else {"table": path, "snapshot": snapshot}

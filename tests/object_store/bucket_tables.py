@@ -1,6 +1,7 @@
 """Sample tables in a bucket of the test server, put there by requests: files laid into its folder have no ETag."""
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,19 +11,26 @@ from tests.drivers.azure_server import AzureContainer
 from tests.drivers.google_server import GoogleBucket
 from tests.drivers.s3_server import ACCESS_KEY, REGION, SECRET_KEY, Bucket
 
-from nightkeep.storage import ObjectStorage
+from nightkeep.storage import HdfsStorage, ObjectStorage, Storage
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
 
 def upload(folder: Path, bucket: Bucket | AzureContainer | GoogleBucket, prefix: str) -> str:
     """The files of a folder as objects; returns the prefix's URI."""
-    uri = f"{bucket.uri}/{prefix}"
-    storage = ObjectStorage(uri)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            storage.put(str(path.relative_to(folder)), path.read_bytes())
-    return uri
+    return filled(ObjectStorage(f"{bucket.uri}/{prefix}"), folder)
+
+
+def upload_to_hdfs(folder: Path, location: str) -> str:
+    """The files of a folder below a location of HDFS, which is returned."""
+    return filled(HdfsStorage(location), folder)
+
+
+def filled(storage: Storage, folder: Path) -> str:
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda path: storage.put(str(path.relative_to(folder)), path.read_bytes()), files))
+    return storage.root
 
 
 @dataclass

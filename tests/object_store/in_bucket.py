@@ -1,4 +1,4 @@
-"""A table in a bucket, cared for in one process without Spark."""
+"""A table in a bucket or in HDFS, cared for in one process without Spark."""
 
 import os
 import subprocess
@@ -17,13 +17,13 @@ from nightkeep.model import Address, Operation, Run, run_token
 from nightkeep.policy import load
 from nightkeep.reports import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
-from nightkeep.storage import ObjectStorage
+from nightkeep.storage import open_storage
 from nightkeep.tasks import inline
 
 
 @dataclass(frozen=True)
 class InBucket:
-    """A table in a bucket; `commits` is the folder of its versions and `version` matches the name of one."""
+    """A table by its location; `commits` is the folder of its versions and `version` matches the name of one."""
 
     location: str
     operation: Operation
@@ -55,7 +55,7 @@ class InBucket:
         return Address(self.format, self.location, "t")
 
     def names(self) -> set[str]:
-        return {file.name for batch in ObjectStorage(self.location).walk("") for file in batch}
+        return {file.name for batch in open_storage(self.location).walk("") for file in batch}
 
     def files_of(self, run_id: str) -> set[str]:
         token = run_token(run_id, self.operation)

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
-from tests.drivers.hdfs_cluster import USER, HdfsCluster
+from tests.drivers.hdfs_cluster import HdfsCluster
 from tests.support.faulty_hdfs import FaultyHdfs, Trouble
 from tests.support.processes import child
 from tests.support.store_twin import done, done_to
@@ -54,7 +54,6 @@ def test_one_of_a_hundred_creates_a_name_and_all_others_are_told(hdfs_folder: st
 
 
 def _race(pipe: Connection, root: str, number: int) -> None:
-    os.environ["HADOOP_USER_NAME"] = USER
     store = HdfsStorage(root)
     store.exists("warm")
     start = Barrier(THREADS)
@@ -144,7 +143,6 @@ def test_what_a_killed_writer_leaves_is_no_commit_and_can_be_moved_and_deleted(s
 
 
 def _die_writing(pipe: Connection, root: str) -> None:
-    os.environ["HADOOP_USER_NAME"] = USER
     with HdfsStorage(root).create("log/.t") as sink:
         sink.write(b"x" * 6_000_000)
         os.kill(os.getpid(), signal.SIGKILL)

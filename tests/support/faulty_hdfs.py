@@ -22,11 +22,14 @@ class FaultyHdfs:
     trouble: Trouble = Trouble.BEFORE
     at: int = 0
     passed: list[str] = field(default_factory=list)
+    meet: Callable[[str, str], None] = lambda name, path: None
+    """Called before each change with the last of its texts, such as the new name of a renamed file."""
 
     def __call__(self, authority: str) -> Any:
         return _Watched(self, self.give(authority))
 
-    def change(self, name: str, act: Callable[[], Any]) -> Any:
+    def change(self, name: str, path: str, act: Callable[[], Any]) -> Any:
+        self.meet(name, path)
         self.passed.append(name)
         if len(self.passed) != self.at:
             return act()
@@ -51,7 +54,8 @@ class _Watched:
             return found
 
         def change(*arguments: Any, **named: Any) -> Any:
-            answer = self._faulty.change(name, lambda: found(*arguments, **named))
+            path = next((each for each in reversed(arguments) if isinstance(each, str)), "")
+            answer = self._faulty.change(name, path, lambda: found(*arguments, **named))
             return _Watched(self._faulty, answer) if name == "create" else answer
 
         return change

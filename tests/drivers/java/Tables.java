@@ -1,11 +1,15 @@
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.apache.paimon.catalog.CatalogContext;
 import org.apache.paimon.fs.FileIO;
 import org.apache.paimon.fs.Path;
 import org.apache.paimon.fs.local.LocalFileIO;
+import org.apache.paimon.options.Options;
 import org.apache.paimon.schema.Schema;
 import org.apache.paimon.schema.SchemaChange;
 import org.apache.paimon.schema.SchemaManager;
@@ -17,7 +21,16 @@ import org.apache.paimon.types.DataTypeJsonParser;
 
 /** Tables by path: opened anew for every request, so that commits of other engines are always seen. */
 final class Tables {
-    static final FileIO FILES = LocalFileIO.create();
+    private static FileIO files(Path path) {
+        if (path.toUri().getScheme() == null) {
+            return LocalFileIO.create();
+        }
+        try {
+            return FileIO.get(path, CatalogContext.create(new Options()));
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
+    }
 
     /** The folder of a branch's metadata, branch/branch-(name) of its table, stands for the branch. */
     static FileStoreTable open(JsonNode request) {
@@ -26,9 +39,9 @@ final class Tables {
         }
         Path path = path(request);
         if (!path.getParent().getName().equals("branch") || !path.getName().startsWith("branch-")) {
-            return FileStoreTableFactory.create(FILES, path);
+            return FileStoreTableFactory.create(files(path), path);
         }
-        return FileStoreTableFactory.create(FILES, path.getParent().getParent())
+        return FileStoreTableFactory.create(files(path), path.getParent().getParent())
                 .switchToBranch(path.getName().substring("branch-".length()));
     }
 
@@ -38,7 +51,7 @@ final class Tables {
     }
 
     static JsonNode create(JsonNode request) throws Exception {
-        new SchemaManager(FILES, path(request)).createTable(stated(request));
+        new SchemaManager(files(path(request)), path(request)).createTable(stated(request));
         return schema(request);
     }
 
@@ -54,7 +67,7 @@ final class Tables {
     }
 
     static JsonNode alter(JsonNode request) throws Exception {
-        new SchemaManager(FILES, path(request)).commitChanges(changes(request));
+        new SchemaManager(files(path(request)), path(request)).commitChanges(changes(request));
         return schema(request);
     }
 
@@ -68,7 +81,7 @@ final class Tables {
 
     static JsonNode schema(JsonNode request) throws Exception {
         // As it is on disk: opening a table adds its path to the options.
-        String text = new SchemaManager(FILES, path(request)).latestOrThrow("no schema in " + path(request)).toString();
+        String text = new SchemaManager(files(path(request)), path(request)).latestOrThrow("no schema in " + path(request)).toString();
         return PaimonDriver.JSON.readTree(text);
     }
 

@@ -16,11 +16,8 @@ public final class MiniHdfs {
   public static void main(String[] arguments) throws Exception {
     PrintStream answers = System.out;
     System.setOut(System.err);
-    Configuration settings = new Configuration();
-    // A file is closed before its datanode has reported the last block; clients wait half a second otherwise.
-    settings.set("dfs.namenode.file.close.num-committed-allowed", "1");
     MiniDFSCluster cluster =
-        new MiniDFSCluster.Builder(settings, new File(arguments[0])).numDataNodes(1).build();
+        new MiniDFSCluster.Builder(new Configuration(), new File(arguments[0])).numDataNodes(1).build();
     cluster.waitActive();
     BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
     for (String line; (line = lines.readLine()) != null; ) {
