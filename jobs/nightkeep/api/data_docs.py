@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from nightkeep.reports import RunDocument, pages_in
+from nightkeep.reports.old_results import forget_pages
 from nightkeep.reports.validations import DATA_DOCS, docs_page_name, read_validations, write_docs_page
 
 MOST_RUNS = 200
@@ -15,13 +16,17 @@ MOST_RUNS = 200
 
 
 def build_data_docs(documents: Sequence[RunDocument], reports: str, folder: str) -> str:
-    """Write the pages of the newest runs with results, oldest first, and the index over them. Returns the index."""
+    """Write the pages of the newest runs with results, oldest first, and the index over them. Returns the index.
+
+    Beside the documents, pages of older runs are removed.
+    """
     # Imports Great Expectations, which takes seconds.
     module: Any = importlib.import_module("nightkeep.checking.data_docs")
-    lines = []
+    lines, names = [], set[str]()
     for document in [each for each in documents if each.expectations.docs][-MOST_RUNS:]:
         for number, validation in enumerate(read_validations(document, reports), 1):
             name, suite = docs_page_name(document, number), str(validation.get("suite_name"))
+            names.add(name)
             title = f"{document.table}, {document.operation}, {document.run_id}: {suite}"
             html = module.docs_page(
                 validation, run_id=document.run_id, started_at=document.started_at, title=title,
@@ -29,6 +34,8 @@ def build_data_docs(documents: Sequence[RunDocument], reports: str, folder: str)
             write_docs_page(folder, name, html)
             word = "passed" if validation.get("success") else "not passed"
             lines.append(f'<li><a href="{escape(name)}.html">{escape(title)}</a>, {word}</li>')
+    if folder == reports:
+        forget_pages(reports, names)
     body = f"<h1>Data Docs</h1><ul>{''.join(reversed(lines))}</ul>" if lines else "<p>No run has left results yet.</p>"
     return write_docs_page(
         folder, "index", module.offline(f"<html><head></head><body>{body}</body></html>", "Data Docs")

@@ -10,6 +10,7 @@ from nightkeep.api.data_docs import build_data_docs, docs_pages
 from nightkeep.api.place import Place, find_place
 from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
+from nightkeep.policy import parse_duration
 from nightkeep.reports import (
     RunDocument,
     has_documents,
@@ -23,6 +24,7 @@ from nightkeep.reports import (
     reports_place,
     write_page,
 )
+from nightkeep.reports.old_results import YOUNGEST_MS, forget_results
 from nightkeep.running.handled_operations import handled_operations
 
 
@@ -51,15 +53,18 @@ def release(table: str, *, policy: str | Path | None = None, reports: str | Path
 
 def report(
     *, policy: str | Path | None = None, reports: str | Path | None = None, out: str | Path | None = None,
-    data_docs: bool = False,
+    data_docs: bool = False, forget: str | None = None,
 ) -> Pages:  # fmt: skip
     """Write a page for each run and the index, to the folder `out` or, by default, beside the documents.
 
-    `data_docs`: also the pages of Great Expectations, from the results that were kept; they load nothing.
+    `data_docs`: also the pages of Great Expectations, from the results that were kept; they load nothing. `forget`:
+    remove results that are older than this, such as 90d, and those of documents that are gone.
     """
     place, now = find_place(policy, reports), datetime.now(UTC)
     if not report_store(place.reports).exists():
         raise UsageError(f"{place.reports}: expected a folder of reports, found none")
+    if forget is not None:
+        forget_results(place.reports, older_than_ms=_age("--forget", forget))
     stored = read_history(place.reports)
     documents, folder = stored.documents, reports_place(out or place.reports)
     docs = build_data_docs(documents, place.reports, folder) if data_docs else None
@@ -74,6 +79,16 @@ def report(
     runs = tuple(map(_shown, pages.values()))
     written = write_page(folder, "index", index)
     return Pages(_shown(written), runs, stored.unreadable, None if docs is None else _shown(docs))
+
+
+def _age(option: str, text: str) -> int:
+    try:
+        age = parse_duration(text)
+    except ValueError as failure:
+        raise UsageError(f"{option}: expected {failure.args[0]}, found {text!r}") from failure
+    if age < YOUNGEST_MS:
+        raise UsageError(f"{option}: expected at least 24h, as runs may still write what is younger, found {text!r}")
+    return age
 
 
 def _shown(address: str) -> Path | str:

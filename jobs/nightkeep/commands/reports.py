@@ -40,9 +40,12 @@ def report(
     data_docs: Annotated[
         bool, typer.Option("--data-docs", help="Also the Data Docs of Great Expectations, which load nothing")
     ] = False,
+    forget: Annotated[
+        str | None, typer.Option("--forget", help="Remove results of Great Expectations older than this, such as 90d")
+    ] = None,
 ) -> None:  # fmt: skip
     """Write the page of every run and the index over them."""
-    pages = api.report(policy=policy, reports=reports, out=out, data_docs=data_docs)
+    pages = api.report(policy=policy, reports=reports, out=out, data_docs=data_docs, forget=forget)
     print(pages)
     _say_unreadable(pages.unreadable)
 

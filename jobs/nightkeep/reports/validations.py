@@ -22,6 +22,8 @@ from nightkeep.reports.report_places import absolute, report_store
 from nightkeep.reports.stored_pages import write_below
 
 Validation = Mapping[str, Any]
+RESULTS_OF_RUNS = "expectations"
+"""The folder of results, in that of a table's documents."""
 DATA_DOCS = "data-docs"
 """The folder of Data Docs, below that of the pages."""
 
@@ -68,7 +70,7 @@ def write_docs_page(reports: str | Path, name: str, html: str) -> str:
 
 def _name(document: RunDocument) -> str:
     folder, _, name = document_name(document.table, run_id=document.run_id, operation=document.operation).partition("/")
-    return f"{folder}/expectations/{name}"
+    return f"{folder}/{RESULTS_OF_RUNS}/{name}"
 
 
 def _plain(value: Any) -> Any:
