@@ -224,7 +224,7 @@ def test_hadoop_is_told_of_a_bucket_what_our_own_client_goes_by(monkeypatch: pyt
         "fs.s3a.bucket.b.access.key": "own",
         "fs.s3a.bucket.b.secret.key": "other",
     }
-    assert hadoop_settings(LocalStorage("/")) == hadoop_settings(ObjectStorage("gs://b")) == {}
+    assert hadoop_settings(LocalStorage("/")) == {}
 
 
 HOST = "account.dfs.core.windows.net"
@@ -279,9 +279,11 @@ def test_hadoop_is_told_of_google_s_store_what_our_own_client_goes_by(monkeypatc
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/key.json")
     told = {"fs.gs.storage.root.url": "http://environment:1", "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE"}
     told |= {"fs.gs.auth.service.account.json.keyfile": "/key.json"}
+    told["fs.gs.impl"] = "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem"
     assert hadoop_settings(ObjectStorage("gs://b")) == told
     options = {"gcs.oauth2.token": "of a catalog", "gcs.service.host": "http://catalog:1"}
-    assert hadoop_settings(ObjectStorage("gs://b", relevant(options))) == {"fs.gs.storage.root.url": "http://catalog:1"}
+    told = {"fs.gs.storage.root.url": "http://catalog:1", "fs.gs.impl": told["fs.gs.impl"]}
+    assert hadoop_settings(ObjectStorage("gs://b", relevant(options))) == told
 
 
 def test_roots_are_spelt_as_hadoop_does() -> None:

@@ -75,9 +75,10 @@ def _s3a(bucket: str, options: Options) -> dict[str, str]:
 
 
 def _gs(bucket: str, options: Options) -> dict[str, str]:
-    """The connector takes no token."""
+    """The connector takes no token. Hadoop does not find it by itself in a jar that Spark adds to a session."""
     settings = google_settings(options)
     properties = {f"fs.gs.{name}": settings[ours] for ours, name in _GCS.items() if settings.get(ours)}
+    properties["fs.gs.impl"] = CONNECTORS["gs"].classes[0]
     if settings.get("key_file"):
         properties["fs.gs.auth.type"] = "SERVICE_ACCOUNT_JSON_KEYFILE"
     return properties
