@@ -173,7 +173,8 @@ def test_a_run_that_is_killed_while_it_writes_is_done_by_its_retry(table: InBuck
     assert table.committed("killed") == [table.latest()] == [base + 1]
 
 
-POINTS = range(1, 80)
+POINTS = range(1, 80, 8)
+"""Of the changes that a run makes."""
 
 
 @pytest.mark.parametrize("at", some_extended(POINTS, keep=2))
