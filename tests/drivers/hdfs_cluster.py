@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from itertools import count
 from os import pathsep
 from pathlib import Path
+from time import monotonic, sleep
 
 from tests.drivers.json_lines import Engine
 from tests.drivers.toolchain import SHORT_LIVED, compile_java, fetch_jar, program, spark_jars
@@ -63,9 +64,17 @@ class HdfsCluster(Engine):
         """The cluster takes connections and answers nothing."""
         os.kill(self.pid, signal.SIGSTOP)
         try:
+            self._await_stop()
             yield
         finally:
             os.kill(self.pid, signal.SIGCONT)
+
+    def _await_stop(self) -> None:
+        """A stopped process goes on for a moment: a thread may still answer a call."""
+        until = monotonic() + _ANSWER_SECONDS
+        while any(_state(thread) != "T" for thread in Path(f"/proc/{self.pid}/task").iterdir()):
+            assert monotonic() < until, f"process {self.pid} was not stopped within {_ANSWER_SECONDS:g} seconds"
+            sleep(0.01)
 
     def nameservice(self, folder: Path, name: str) -> Mapping[str, str]:
         """The environment of a client that knows the cluster by a name, as the second namenode of two."""
@@ -83,3 +92,8 @@ class HdfsCluster(Engine):
         )
         (folder / "hdfs-site.xml").write_text(f"<configuration>{stated}</configuration>")
         return {"HADOOP_CONF_DIR": str(folder)}
+
+
+def _state(thread: Path) -> str:
+    """The letter of proc(5), `T` for a stopped one."""
+    return (thread / "stat").read_text().rpartition(")")[2].split()[0]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from nightkeep.clustering.wide_task import wide_writes
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle, open_handle
 from nightkeep.formats.iceberg.catalog.description import describe, described
 from nightkeep.formats.iceberg.commit.commits import commits_of
 from nightkeep.formats.iceberg.gate.gate import gate_of
+from nightkeep.formats.iceberg.metadata.own_format import require_iceberg_only
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit, outline
 from nightkeep.formats.iceberg.metadata.versions import digest, read_staged, read_version
@@ -29,9 +31,10 @@ from nightkeep.formats.iceberg.rewrite.persist_plan import (
     streaming_note,
 )
 from nightkeep.formats.iceberg.rewrite.rewrite import IcebergTask, rewrite
-from nightkeep.model import Address, Operation
+from nightkeep.model import Address, Operation, Request
 from nightkeep.protocol import Bound, OperationRules, Table
 from nightkeep.protocol.table_files import of_any_format
+from nightkeep.storage import Storage
 
 IcebergRules = OperationRules[IcebergSnapshot, IcebergUnit, IcebergTask]
 IcebergTable = Table[IcebergSnapshot, IcebergUnit, IcebergTask, IcebergEdit]
@@ -56,7 +59,10 @@ def table_of(address: Address, handle: TableHandle) -> IcebergTable:
     storage = handle.storage
     return Table(
         address=address,
-        operations={Operation.OPTIMIZE: _OPTIMIZE, Operation.PERSIST_DELETES: _PERSIST_DELETES},
+        operations={
+            Operation.OPTIMIZE: _of_iceberg_only(_OPTIMIZE, storage),
+            Operation.PERSIST_DELETES: _of_iceberg_only(_PERSIST_DELETES, storage),
+        },
         snapshot=Bound(Bound(read_version, address), handle),
         units=units,
         digest=Bound(digest, handle),
@@ -74,6 +80,14 @@ def table_of(address: Address, handle: TableHandle) -> IcebergTable:
         retention=of_any_format(retained_files(address, handle)),
         outline=Bound(Bound(outline, address), handle),
     )
+
+
+def _of_iceberg_only(rules: IcebergRules, storage: Storage) -> IcebergRules:
+    return replace(rules, refuse=(*rules.refuse, Bound(_refuse_other_formats, storage)))
+
+
+def _refuse_other_formats(storage: Storage, snapshot: IcebergSnapshot, request: Request) -> None:
+    require_iceberg_only(snapshot.table.name, storage, snapshot.metadata)
 
 
 def units(snapshot: IcebergSnapshot) -> Sequence[IcebergUnit]:

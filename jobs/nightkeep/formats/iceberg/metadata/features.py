@@ -207,6 +207,7 @@ _NESTED_KEYS: Final = (
     "tests/formats/iceberg/rewrite/test_persist_plan.py::test_columns_without_one_meaning_of_equal_are_refused"
 )
 _BUCKETS: Final = "tests/object_store/test_runs.py::test_pyiceberg_reads_on_s3_what_java_read_before"
+_OF_ANOTHER: Final = "tests/engines/iceberg/test_written_by_paimon.py::test_nothing_is_rewritten_expired_or_written"
 _ENGINE: Final = "use the engine's own maintenance for this table"
 _ROWLESS: Final = "Planned, swept and expired, for which no row is read"
 _REWRITE: Final = (
@@ -263,6 +264,9 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
     "files in object stores": IcebergFeature(handled="Read and written in one bucket", test=_BUCKETS),
     **{name: IcebergFeature(refused=advice) for name, advice in ADVICE.items()},
     "files outside the table's folder": IcebergFeature(handled="Read where manifests say, written as properties say"),
+    "metadata that Paimon or Delta writes of its own tables": IcebergFeature(
+        refused="care for the table by its own format", test=_OF_ANOTHER
+    ),
     "branches and tags": IcebergFeature(handled="Left alone: only the branch main is read and committed to"),
     "statistics files": IcebergFeature(handled="Kept", test=_KEPT),
     "snapshots without a manifest list": IcebergFeature(refused="expire snapshots of before the upgrade to version 2"),

@@ -14,6 +14,7 @@ from typing import Final
 from nightkeep.errors import CorruptMetadata, UnknownOutcome, kind_of
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle
 from nightkeep.formats.iceberg.metadata.locations import name_in
+from nightkeep.formats.iceberg.metadata.own_format import require_iceberg_only
 from nightkeep.formats.iceberg.metadata.remove_snapshots import RemovedSnapshots
 from nightkeep.formats.iceberg.metadata.table_metadata import (
     MAIN,
@@ -48,6 +49,7 @@ def plan_expiry(
     """
     raw, location = loaded
     refuse_upkeep(table, loaded)
+    require_iceberg_only(table, storage, raw)
     kept, ended = _judged(_Rules(raw, location, request, storage))
     snapshots = head(raw, subject=location).snapshots
     gone = {number for number in snapshots if number not in kept}

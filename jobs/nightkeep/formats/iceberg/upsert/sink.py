@@ -20,6 +20,7 @@ from nightkeep.formats.iceberg.catalog.catalog import TableHandle
 from nightkeep.formats.iceberg.commit import commit
 from nightkeep.formats.iceberg.commit.commits import commits_of
 from nightkeep.formats.iceberg.metadata.content_files import FileContent, NewFile
+from nightkeep.formats.iceberg.metadata.own_format import require_iceberg_only
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
 from nightkeep.formats.iceberg.metadata.table_metadata import ancestors, head, summary_of
@@ -57,6 +58,7 @@ def find_applied(handle: TableHandle, batch: ChangeBatch) -> Applied | None:
 
 def target_of(handle: TableHandle, snapshot: IcebergSnapshot, batch: ChangeBatch) -> WriterTarget:
     """The target of the batch's writers. Raises RefusedTable and UsageError before any data is read or written."""
+    require_iceberg_only(snapshot.table.name, handle.storage, snapshot.metadata)
     schema = snapshot.schema
     keys = () if batch.mode is ChangeMode.APPEND else _keys(schema, batch)
     if batch.distribution is Distribution.HASH and not keys:
