@@ -1,14 +1,18 @@
 """Many tables in one night: with nothing to do, and with a little work each.
 
 Run by `make bench-many` (BENCH="--idle 2000 --work 0"). A third of the tables are of each format. What is measured is
-the job that a night submits, in a process of its own: wall seconds, CPU seconds of Python, the largest process, and
-what stages took.
-A job over tables with nothing to do runs without any Java, so that a Spark session would end it.
+the job that a night submits, in a process of its own: wall seconds, CPU seconds of all its processes, the largest of
+them, and what stages took. A job over tables with nothing to do runs without any Java, so that a Spark session would
+end it.
+
+Tables with work are cared for twice, in warehouses of their own: side by side in one session, as a night does it, and,
+as many as `--before` says, one after the other with their checks, four to a session.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import platform
 import resource
@@ -18,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -26,11 +31,19 @@ import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 from samples.iceberg_places import current_metadata, place
 
-from nightkeep.reports import RunDocument, load_history
+from nightkeep.groups.cared_table import care_for, store_checked
+from nightkeep.policy import load
+from nightkeep.reports import load_history
+from nightkeep.running.run_operation import RunOrder, read_table
+from nightkeep.running.suited_operations import suited_operations
+from nightkeep.spark.engine import Engine
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "samples"
-TIMEOUT = 3600.0
+TIMEOUT = 7200.0
+TO_A_SESSION = 4
+SUBREAPER = 36
+"""Of prctl(2): orphans, such as a JVM whose driver has ended, become children of this process, with their CPU time."""
 STAGES = ("plan", "rewrite", "verify", "publish", "check")
 
 
@@ -92,48 +105,113 @@ def _uri(folder: Path) -> str:
     return f"sqlite:///{folder}/iceberg/catalog.db"
 
 
-def run_job(warehouse: Warehouse, *, java: bool) -> tuple[float, float, int]:
-    """One night over all tables: wall seconds, CPU seconds, and the peak bytes of its largest process."""
+@dataclass(frozen=True)
+class Cost:
+    """Wall seconds, CPU seconds of all processes, and the peak bytes of the largest."""
+
+    seconds: float
+    cpu: float
+    peak: int
+
+    def __str__(self) -> str:
+        busy = self.cpu / self.seconds / (os.cpu_count() or 1)
+        return (
+            f"{self.seconds:.1f} s, {self.cpu:.1f} CPU s (cores {busy:.0%} busy), largest process {self.peak >> 20} MiB"
+        )
+
+
+def run_job(warehouse: Warehouse, *, java: bool) -> Cost:
+    """One night over all tables."""
+    arguments = ["--policy", str(warehouse.policy), "--reports", str(warehouse.reports), "--run-id-prefix", "night"]
+    job = [str(ROOT / "jobs/care.py"), *arguments, "--tables", ",".join(warehouse.names)]
+    return measured([job], warehouse, java=java)
+
+
+def run_before(warehouse: Warehouse) -> Cost:
+    """The same, one table after the other, a few to a session."""
+    some = [warehouse.names[n : n + TO_A_SESSION] for n in range(0, len(warehouse.names), TO_A_SESSION)]
+    jobs = [[__file__, "--policy", str(warehouse.policy), "--tables", ",".join(names)] for names in some]
+    return measured(jobs, warehouse, java=True)
+
+
+def one_after_the_other(policy: Path, names: list[str]) -> None:
+    """The work on these tables and their checks in one session, and nothing beside it."""
+    chosen, reports = load(policy), str(policy.parent / "reports")
+    with Engine(master="local[*]", task_memory_bytes=2 << 30, checks=True) as engine:
+        for table in map(chosen.effective, names):
+            for operation in suited_operations(table):
+                order = RunOrder(operation, f"before:{table.address.name}", reports)
+                document = care_for(table, order, engine, read_table)
+                store_checked(document, table, reports, engine=engine)
+
+
+def measured(jobs: list[list[str]], warehouse: Warehouse, *, java: bool) -> Cost:
+    """What these jobs cost, one after the other, with all processes that they start."""
     environ = {
         **os.environ, "PYICEBERG_CATALOG__MANY__URI": _uri(warehouse.folder), "NIGHTKEEP_MASTER": "local[*]",
-        "GX_ANALYTICS_ENABLED": "false", "PYTHONPATH": f"{ROOT / 'jobs'}",
+        "GX_ANALYTICS_ENABLED": "false", "PYTHONPATH": f"{ROOT / 'jobs'}{os.pathsep}{ROOT}",
     }  # fmt: skip
     if not java:
         environ |= {"JAVA_HOME": "/no/java", "PATH": str(Path(sys.executable).parent)}
-    arguments = ["--policy", str(warehouse.policy), "--reports", str(warehouse.reports), "--run-id-prefix", "night"]
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(
-        [sys.executable, str(ROOT / "jobs/care.py"), *arguments, "--tables", ",".join(warehouse.names)],
-        env=environ, timeout=TIMEOUT, check=True, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    seconds, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+    for job in jobs:
+        subprocess.run([sys.executable, *job], env=environ, timeout=TIMEOUT, check=True, stderr=subprocess.DEVNULL)
+    seconds = time.perf_counter() - begun
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, 0):
+            pass
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return seconds, cpu, after.ru_maxrss * 1024
+    return Cost(seconds, cpu, after.ru_maxrss * 1024)
 
 
-def show(title: str, documents: tuple[RunDocument, ...], figures: tuple[float, float, int]) -> None:
-    seconds, cpu, peak = figures
+def show(title: str, warehouse: Warehouse, cost: Cost) -> None:
+    documents = load_history(warehouse.reports)
     outcomes = ", ".join(f"{count} {name}" for name, count in Counter(str(each.outcome) for each in documents).items())
     spent = {stage: sum(each.metrics.seconds.get(stage, 0.0) for each in documents) for stage in STAGES}
     share = spent["check"] / max(sum(spent.values()), 1e-9)
-    print(f"{title}: {seconds:.1f} s, {cpu:.1f} CPU s of Python, largest process {peak >> 20} MiB; {outcomes}")
+    print(f"{title}: {cost}; {outcomes}")
     print("  " + ", ".join(f"{stage} {value:.1f} s" for stage, value in spent.items()) + f"; check {share:.0%} of it")
+
+
+def compare(count: int, before: int) -> None:
+    """Tables with a little work each, side by side and one after the other."""
+    with tempfile.TemporaryDirectory(prefix="nightkeep-many-") as folder:
+        warehouse = made(Path(folder), count, work=True)
+        now = run_job(warehouse, java=True)
+        show(f"{count} tables, a little work each", warehouse, now)
+    if not before:
+        return
+    with tempfile.TemporaryDirectory(prefix="nightkeep-many-") as folder:
+        warehouse = made(Path(folder), before, work=True)
+        then = run_before(warehouse)
+        show(f"{before} tables, one after the other, {TO_A_SESSION} to a session", warehouse, then)
+    wall, cpu = then.seconds / before / (now.seconds / count), then.cpu / before / (now.cpu / count)
+    print(
+        f"  a table takes {now.seconds / count:.2f} s and {now.cpu / count:.2f} CPU s: {wall:.1f} x, {cpu:.1f} x less"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--idle", type=int, default=200, help="tables with nothing to do")
-    parser.add_argument("--work", type=int, default=60, help="tables with a little work each")
+    parser.add_argument("--work", type=int, default=200, help="tables with a little work each")
+    parser.add_argument("--before", type=int, default=20, help="tables that are cared for one after the other")
+    parser.add_argument("--policy", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--tables", help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.policy is not None:
+        one_after_the_other(asked.policy, asked.tables.split(","))
+        return
+    ctypes.CDLL(None).prctl(SUBREAPER, 1)
     packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "pyarrow", "great-expectations"))
     print(f"{platform.machine()}, {os.cpu_count()} cores; Python {platform.python_version()}, {packages}")
-    for title, count, java in (("nothing to do", asked.idle, False), ("a little work each", asked.work, True)):
-        if not count:
-            continue
+    if asked.idle:
         with tempfile.TemporaryDirectory(prefix="nightkeep-many-") as folder:
-            warehouse = made(Path(folder), count, work=java)
-            figures = run_job(warehouse, java=java)
-            show(f"{count} tables, {title}", load_history(warehouse.reports), figures)
+            warehouse = made(Path(folder), asked.idle, work=False)
+            show(f"{asked.idle} tables, nothing to do", warehouse, run_job(warehouse, java=False))
+    if asked.work:
+        compare(asked.work, asked.before)
 
 
 if __name__ == "__main__":

@@ -37,8 +37,8 @@ def handed(reports: str) -> Iterator[str]:
             remove_file(f"{address}.hand")
 
 
-def at_hand(result: str) -> str | None:
-    """The table at which a job died, or None."""
+def at_hand(result: str) -> tuple[str, ...]:
+    """The tables at which a job died, each a line of its file."""
     with suppress(OSError):
-        return read_text(f"{result}.hand")
-    return None
+        return tuple(filter(None, (read_text(f"{result}.hand") or "").split("\n")))
+    return ()

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -45,14 +46,28 @@ RETRIED = frozenset({Outcome.CONFLICTED, Outcome.FAILED})
 # How Airflow's hook reports the exit status of a job that did not understand its policy or its arguments.
 _NOT_UNDERSTOOD = "Error code is: 2."
 
-# How many jobs are started one after the other. Each continues behind the table at which the one before it died.
-_JOBS = 4
+# How many jobs are started one after the other. Each continues behind the tables at which the one before it died: the
+# first one may only have found that one of several is deadly.
+_JOBS = 5
 
 # The memory of a task if no policy sets it.
 _TASK_MEMORY = 2 << 30
 
 # Airflow sends SIGKILL five seconds after SIGTERM, so Spark must have ended by then.
 _GRACE_SECONDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """What a job is told of the one that died before it: the table that did it, and whether more than one may have."""
+
+    died: str | None = None
+    one_by_one: bool = False
+
+    @property
+    def options(self) -> list[str]:
+        died = [] if self.died is None else [f"--died={self.died}"]
+        return [*died, *(["--one-by-one"] if self.one_by_one else [])]
 
 
 class NightkeepSparkOperator(SparkSubmitOperator):
@@ -93,33 +108,37 @@ class NightkeepSparkOperator(SparkSubmitOperator):
     def submit(self, script: str, tables: Sequence[str], context: Context) -> tuple[JobResult, ...]:
         """Run `script` over `tables` and return its result. All its processes have ended then.
 
-        If a job dies at a table, another job reports that table as failed and works on the rest. Raises
+        If a job dies at a table, another job reports that table as failed and works on the rest. If it dies while
+        several are at work, the next job works on one after the other, so that a death is blamed on one. Raises
         AirflowException if too many jobs die or if one wrote no result, and AirflowFailException if the job did not
         understand its policy or arguments, as a retry would fail too.
         """
         results: tuple[JobResult, ...] = ()
-        left, died = list(tables), None
+        left, rest = list(tables), _Rest()
         for more in reversed(range(_JOBS)):
-            entries, at = self._submit_once(script, left, context, died=died, last=not more)
-            # The next job reports everything about the table at which this one died.
-            results += tuple(entry for entry in entries if entry.table != at)
-            if at is None:
+            entries, at = self._submit_once(script, left, context, rest=rest, last=not more)
+            if not at:
+                results += entries
                 break
-            left, died = left[left.index(at) :], at
+            # The next job reports everything about the tables from the first one on that has no results.
+            told = {entry.table for entry in entries} - set(at)
+            first = next((n for n, table in enumerate(left) if table not in told), len(left))
+            results += tuple(entry for entry in entries if entry.table in left[:first])
+            left, rest = left[first:], _Rest(at[0] if len(at) == 1 else None, rest.one_by_one or len(at) > 1)
         for entry in results:
             self.log.info("%s", entry)
         return results
 
     def _submit_once(
-        self, script: str, tables: Sequence[str], context: Context, *, died: str | None, last: bool
-    ) -> tuple[tuple[JobResult, ...], str | None]:
-        """The results of a job, and the table at which it died, if another job can continue behind it."""
+        self, script: str, tables: Sequence[str], context: Context, *, rest: _Rest, last: bool
+    ) -> tuple[tuple[JobResult, ...], tuple[str, ...]]:
+        """The results of a job, and the tables at which it died, if another job can continue behind it."""
         with handed(self.reports) as result:
-            at = None
+            at = tuple[str, ...]()
             run = context["dag_run"]
             prefix = run_prefix(run.dag_id, run.run_id)
             self.name = f"nightkeep {run.dag_id} {self.task_id}: {self.tables_label}"
-            arguments = [*self._arguments(tables, prefix), *([] if died is None else [f"--died={died}"])]
+            arguments = [*self._arguments(tables, prefix), *rest.options]
             self._prepare(script, [*arguments, "--result", result], tables, prefix)
             try:
                 self._submitted(context)
@@ -127,9 +146,9 @@ class NightkeepSparkOperator(SparkSubmitOperator):
                 raise
             except AirflowException as failure:
                 at = at_hand(result)
-                if last or self._killed or at == died or at not in tables:
+                if last or self._killed or at == (rest.died,) or not at or not set(at) <= set(tables):
                     raise
-                self.log.warning("the job died at %s; another one goes on behind it: %s", at, failure)
+                self.log.warning("the job died at %s; another one goes on: %s", ", ".join(at), failure)
             text = read_text(result)
             if text is None:
                 raise AirflowException(f"{script}: expected a result file at exit status 0, found none")

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from samples.working_copy import copy_tables, variables
 
 import nightkeep
-from nightkeep.groups.run_group import check_table
+from nightkeep.groups.cared_table import check_table
 from nightkeep.policy import EffectivePolicy, load
 from nightkeep.reports import RunDocument, store
 from nightkeep.spark.engine import Engine

@@ -12,7 +12,7 @@ from tests.support.commands import Said, said
 from tests.support.extended import some_extended
 
 from nightkeep.api import runs as care_commands
-from nightkeep.groups import run_group
+from nightkeep.groups import cared_table
 from nightkeep.model import Clustering, Curve, Operation, VerifyLevel, Writers
 from nightkeep.policy import EffectivePolicy
 from nightkeep.spark.engine import Engine
@@ -65,7 +65,7 @@ def policies(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> list[EffectivePol
         return real(policy, *arguments, **more)
 
     monkeypatch.setattr(care_commands, "run_operation", noted)
-    monkeypatch.setattr(run_group, "run_operation", noted)
+    monkeypatch.setattr(cared_table, "run_operation", noted)
     return found
 
 

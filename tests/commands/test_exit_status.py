@@ -14,7 +14,7 @@ from tests.formats.delta.lake import Lake
 from tests.support.commands import said
 
 from nightkeep.errors import DEBUG
-from nightkeep.groups import run_group
+from nightkeep.groups import cared_table
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline, inline_exchange
 
@@ -65,7 +65,7 @@ def test_its_traceback_is_there_for_who_asks(
 def test_a_surprise_in_a_run_is_its_outcome_and_its_document_is_stored(
     table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_group, "run_operation", surprise)
+    monkeypatch.setattr(cared_table, "run_operation", surprise)
     told = said(capsys, "run", table, "--operation", "optimize", "--json")
     assert (told.status, told.json["outcome"]) == (1, "failed")
     assert told.json["reason"].startswith("KeyError: ") and "Traceback" not in told.err
@@ -75,7 +75,7 @@ def test_a_surprise_in_a_run_is_its_outcome_and_its_document_is_stored(
 def test_a_surprise_in_the_check_keeps_what_was_published(
     table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_group, "check_after_commit", surprise)
+    monkeypatch.setattr(cared_table, "check_after_commit", surprise)
     told = said(capsys, "run", table, "--operation", "optimize", "--json")
     assert (told.status, told.json["outcome"], told.json["committed_version"]) == (1, "failed", 4)
     assert told.json["reason"].startswith("published, but its check did not finish: KeyError")

@@ -121,3 +121,11 @@ def test_a_table_that_is_left_out_is_skipped(tmp_path: Path, monkeypatch: pytest
     (done,) = run_group(night, (), Engine(master="local[1]", task_memory_bytes=1 << 30))
     assert (done.document.outcome, done.document.reason) == (Outcome.SKIPPED, out.reason)
     assert done.document.extra["night"] == out.to_json()
+
+
+def test_a_table_that_is_left_out_is_not_opened_again(tmp_path: Path) -> None:
+    out = NightPlace("gone", 2, 2, taken=False, reason="budget: place 2 of 2")
+    policy = load("t.yaml", text=f"version: 1\ntables: [{{name: gone, table: 'paimon:{tmp_path}/gone'}}]")
+    night = TableGroup(policy, ("gone",), "night", str(tmp_path / "reports"), night={"gone": out})
+    (done,) = run_group(night, (), Engine(master="local[1]", task_memory_bytes=1 << 30))
+    assert (done.document.outcome, done.document.reason) == (Outcome.SKIPPED, out.reason)

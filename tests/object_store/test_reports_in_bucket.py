@@ -129,7 +129,7 @@ def test_a_job_hands_its_outcomes_over_in_the_bucket(
         assert result.startswith(f"{reports}/~results/") and read_text(result) is None
         assert run_job([*arguments, "--result", result], operations=(Operation.OPTIMIZE,)) == 0
         (entry,) = parse(str(read_text(result)))
-        assert (entry.table, entry.outcome, at_hand(result)) == ("one", Outcome.SKIPPED, None)
+        assert (entry.table, entry.outcome, at_hand(result)) == ("one", Outcome.SKIPPED, ())
     left = [path.name for path in (s3_bucket.folder / "nights").rglob("*") if path.is_file()]
     assert sorted(left) == [f"n~3aone-{Operation.OPTIMIZE}.json", "running.json"] and load_history(reports)
 

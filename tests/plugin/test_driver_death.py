@@ -28,6 +28,7 @@ tables:
   - {{name: deadly, table: "iceberg:lake/shop.orders", operations: [persist-deletes, optimize]}}
   - {{name: last, table: "delta:{folder}/last"}}
 """
+ALONE = ("--run-id-prefix", "night-1", "--one-by-one")
 JOB = """
 import sys
 from nightkeep.commands import job
@@ -52,7 +53,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def job(folder: Path, kind: str, *more: str, tables: str = "first,deadly,last", deadly: bool = True) -> int:
+def job(
+    folder: Path, kind: str, *more: str, tables: str = "first,deadly,last", deadly: bool = True, alone: bool = True
+) -> int:
     """Its status: negative for a signal."""
     names = {"policy": "tables.yaml", "reports": "reports", "result": "result.json"}
     paths = [part for name, file in names.items() for part in (f"--{name}", str(folder / file))]
@@ -61,7 +64,7 @@ def job(folder: Path, kind: str, *more: str, tables: str = "first,deadly,last", 
         catalog["PYICEBERG_CATALOG__LAKE__PY_CATALOG_IMPL"] = "tests.support.deadly_catalogs.spare_children"
     searched = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return subprocess.run(
-        [sys.executable, "-c", JOB, kind, *paths, "--tables", tables, "--run-id-prefix", "night-1", *more],
+        [sys.executable, "-c", JOB, kind, *paths, "--tables", tables, *(ALONE if alone else ALONE[:2]), *more],
         env={**os.environ, **catalog, "PYTHONPATH": searched}, check=False, timeout=300, stderr=subprocess.DEVNULL,
     ).returncode  # fmt: skip
 
@@ -77,9 +80,9 @@ def submitted(folder: Path) -> int:
         "PYICEBERG_CATALOG__LAKE__PY_CATALOG_IMPL": "tests.support.deadly_catalogs.end_spark",
     }  # fmt: skip
     submit = [Path(sys.executable).with_name("spark-submit"), "--master", "local[1]", ROOT / "jobs/care.py"]
-    tables = ["--tables", "first,deadly,last", "--run-id-prefix", "night-1"]
+    tables = ["--tables", "first,deadly,last"]
     done = subprocess.run(
-        [*submit, *paths, *tables], env=environ, cwd=folder, check=False, timeout=300, stderr=subprocess.DEVNULL
+        [*submit, *paths, *tables, *ALONE], env=environ, cwd=folder, check=False, timeout=300, stderr=subprocess.DEVNULL
     )
     assert not psutil.wait_procs(family(str(folder)), timeout=120)[1]
     return done.returncode
@@ -104,6 +107,15 @@ def test_the_next_job_tells_of_the_table_and_does_the_rest(folder: Path) -> None
     # A retry of the run may find it as it should be.
     assert job(folder, "care", tables="deadly", deadly=False) == 0
     assert told(folder) == [("deadly", "persist-deletes", "verified"), ("deadly", "optimize", "verified")]
+
+
+@pytest.mark.extended
+def test_of_several_tables_at_work_each_is_named(folder: Path) -> None:
+    assert job(folder, "care", alone=False) == -signal.SIGKILL
+    assert "deadly" in (folder / "result.json.hand").read_text().split()
+    # The next job works on one after the other, and finds which one it was.
+    assert job(folder, "care") == -signal.SIGKILL
+    assert (folder / "result.json.hand").read_text() == "deadly"
 
 
 @pytest.mark.extended

@@ -292,6 +292,24 @@ print(json.dumps(care.execute(context)))"""
     ]  # fmt: skip
 
 
+def test_after_a_job_that_dies_at_several_tables_each_has_a_turn_of_its_own(tmp_path: Path) -> None:
+    names = ["p.one", "p.two", "p.three"]
+    airflow = without_jvm(airflow_home(tmp_path, names))
+    airflow.script(care={"p.two": ["die+p.three", "die", "die"]})
+    where = {"jobs": str(tmp_path / "jobs"), "policy": str(tmp_path / "tables.yaml"), "reports": "reports"}
+    found = airflow.python(
+        f"""{NIGHT}
+care = CareOperator(task_id="care", tables={names!r}, conn_id="nightkeep_spark", **{where!r})
+print(json.dumps(care.execute(context)))"""
+    )
+    assert [(call["tables"], call["died"], call["one_by_one"]) for call in airflow.calls("care")] == [
+        ("p.one,p.two,p.three", [], False), ("p.two,p.three", [], True), ("p.two,p.three", ["p.two"], True),
+    ]  # fmt: skip
+    assert [(entry.table, entry.outcome) for entry in map(reported, found)] == [
+        ("p.one", Outcome.VERIFIED), ("p.two", Outcome.FAILED), ("p.three", Outcome.VERIFIED),
+    ]  # fmt: skip
+
+
 def test_no_more_than_a_few_jobs_follow_each_other(tmp_path: Path) -> None:
     names = [f"p.{number}" for number in range(6)]
     airflow = without_jvm(airflow_home(tmp_path, names))
@@ -305,7 +323,7 @@ except Exception as failure:
     print(json.dumps(type(failure).__name__))"""
     )
     assert found == "AirflowException"
-    assert [call["died"] for call in airflow.calls("care")] == [[], ["p.0"], ["p.1"], ["p.2"]]
+    assert [call["died"] for call in airflow.calls("care")] == [[], ["p.0"], ["p.1"], ["p.2"], ["p.3"]]
 
 
 def test_run_prefix_is_a_safe_name_that_keeps_runs_apart() -> None:

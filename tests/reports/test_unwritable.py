@@ -101,7 +101,9 @@ class Judging(Checking):
 
 
 def night(folder: Path, engine: Any) -> list[StoredDocument]:
-    group = TableGroup(load(folder / "tables.yaml"), ("one", "two"), "night-1", str(folder / "reports"))
+    group = TableGroup(
+        load(folder / "tables.yaml"), ("one", "two"), "night-1", str(folder / "reports"), one_by_one=True
+    )
     return [*run_group(group, (Operation.OPTIMIZE,), cast(Engine, engine))]
 
 

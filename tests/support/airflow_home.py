@@ -21,11 +21,11 @@ ROOT = Path(__file__).parents[2]
 JOBS = ("care.py", "l0_upgrade.py", "persist_deletes.py", "optimize.py", "sweep_orphans.py", "check.py")
 
 # Says of each table what its script says for this try ("crash" ends the process; "die" does so at this table, which is
-# noted, and is "failed" once `--died` names the table), and notes how it was called. What is said is an outcome, or
-# several, one for each operation in turn: "unchanged verified". What is verified was published and passed its check; a
-# mark tells of others that they were published and failed their check ("!"), and of any that no check has judged ("?").
-# A sweep publishes nothing; of two outcomes the first is an expiry's. "denied" is a failure for good, "" is a table of
-# which nothing is said, and "hang" a job that only SIGKILL ends.
+# noted, with others that are at work in "die+other", and is "failed" once `--died` names the table), and notes how it
+# was called. What is said is an outcome, or several, one for each operation in turn: "unchanged verified". What is
+# verified was published and passed its check; a mark tells of others that they were published and failed their check
+# ("!"), and of any that no check has judged ("?"). A sweep publishes nothing; of two outcomes the first is an expiry's.
+# "denied" is a failure for good, "" is a table of which nothing is said, and "hang" a job that only SIGKILL ends.
 SCRIPTED_JOB = """
 import argparse, json, os, pathlib, signal, sys, time
 from datetime import UTC, datetime
@@ -36,7 +36,7 @@ parser = argparse.ArgumentParser()
 for name in ("policy", "reports", "tables", "run-id-prefix", "result", "where", "zorder", "hilbert", "target-size"):
     parser.add_argument(f"--{name}")
 parser.add_argument("--died", action="append", default=[])
-for name in ("dry-run", "full"):
+for name in ("dry-run", "full", "one-by-one"):
     parser.add_argument(f"--{name}", action="store_true")
 args, here, job = parser.parse_args(), pathlib.Path(__file__).parent, pathlib.Path(__file__).stem
 calls = here / "calls.jsonl"
@@ -61,9 +61,9 @@ for table in args.tables.split(","):
         time.sleep(900)
     kinds = {"sweep_orphans": (Operation.EXPIRE, Operation.SWEEP)[-len(said.split()):]}
     for operation, marked in zip(kinds.get(job, (Operation.UPGRADE, Operation.OPTIMIZE)), said.split()):
-        if marked == "die":
+        if marked.startswith("die"):
             write_file(args.result, json.dumps(entries))
-            write_file(args.result + ".hand", table)
+            write_file(args.result + ".hand", "\\n".join([table, *marked.split("+")[1:]]))
             os.kill(os.getpid(), signal.SIGKILL)
         one, denied = marked.rstrip("?!").replace("denied", "failed"), marked == "denied"
         check = {"?": CheckStatus.NOT_RUN, "!": CheckStatus.FAILED}.get(marked[-1], CheckStatus.PASSED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nightkeep.groups.run_group import check_table, run_table
+from nightkeep.groups.cared_table import check_table, run_table
 from nightkeep.model import Run
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import CheckStatus, Expectations, RunDocument, store_or_say

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
@@ -33,24 +32,27 @@ def run_job(argv: Sequence[str], *, operations: Sequence[Operation]) -> int:
     Raises UsageError, before any work, for an invalid policy or option.
     """
     arguments = _parse(argv)
-    with run_tables(_group(arguments), operations) as reported:
-        return _write(arguments.result, reported)
+    group = _group(arguments)
+    with run_tables(group, operations) as reported:
+        return _write(arguments.result, reported, group)
 
 
 @redacted_output()
 def check_job(argv: Sequence[str]) -> int:
     """Check every version that the run of `argv` published and that no check has judged."""
     arguments = _parse(argv)
-    with check_tables(_group(arguments)) as reported:
-        return _write(arguments.result, reported)
+    group = _group(arguments)
+    with check_tables(group) as reported:
+        return _write(arguments.result, reported, group)
 
 
 @redacted_output()
 def sweep_job(argv: Sequence[str]) -> int:
     """Expire and sweep the tables of `argv` as their policies say, and check the remaining files."""
     arguments = parsed(_arguments(), argv)
-    with sweep_tables(_tables(arguments, Overrides())) as reported:
-        return _write(arguments.result, reported)
+    group = _tables(arguments, Overrides())
+    with sweep_tables(group) as reported:
+        return _write(arguments.result, reported, group)
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -74,6 +76,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--result", help="the file that the list of outcomes goes to, or its address")
     parser.add_argument("--night", help="the order of a night with a budget")
     parser.add_argument("--died", action="append", default=[], help="a table at which an earlier process died")
+    parser.add_argument("--one-by-one", action="store_true", help="no two tables side by side")
     parser.add_argument("--found", help="the tables that the run found, in a file")
     parser.add_argument("--dry-run", action="store_true", help="plan only")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -102,6 +105,7 @@ def _tables(arguments: argparse.Namespace, said: Overrides) -> TableGroup:
     return TableGroup(
         policy, tables, arguments.run_id_prefix, reports_place(arguments.reports), said, dry_run=arguments.dry_run,
         night=places_of(arguments.night), hand=_hand(arguments.result), died=tuple(arguments.died),
+        one_by_one=arguments.one_by_one,
     )  # fmt: skip
 
 
@@ -118,16 +122,16 @@ def places_of(file: str | None) -> dict[str, NightPlace]:
     return {each.table: each for each in places}
 
 
-def _write(result: str | None, reported: Iterable[StoredDocument]) -> int:
+def _write(result: str | None, reported: Iterable[StoredDocument], group: TableGroup) -> int:
     """Write every entry as soon as it exists. Raises UsageError, before any work, if the file cannot be written.
 
-    If Spark has ended, the work stops with status 1, as the other tables would fail too. The note of the table at work
+    If Spark has ended, the work stops with status 1, as the other tables would fail too. The note of the tables at work
     stays.
     """
-    entries, launcher = list[dict[str, object]](), os.getppid()
+    entries = list[dict[str, object]]()
     _put(result, entries)
     for one in reported:
-        if _abandoned(launcher):
+        if not group.goes_on():
             logging.error(
                 "%s: the JVM of spark-submit is gone; what is left of the group is not begun", one.document.table
             )
@@ -145,13 +149,8 @@ def _write(result: str | None, reported: Iterable[StoredDocument]) -> int:
     return 0
 
 
-def _abandoned(launcher: int) -> bool:
-    """Whether the JVM of spark-submit, which started this process, has ended."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ and os.getppid() != launcher
-
-
 def _hand(result: str | None) -> str | None:
-    """The file that names the table at work. It exists only while a table is at work."""
+    """The file that names the tables at work. It exists only while tables are at work."""
     return None if result is None else f"{result}.hand"
 
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
-from queue import SimpleQueue
 
 from nightkeep.errors import NightkeepError
 from nightkeep.formats import OF_ONE_PROCESS
-from nightkeep.groups.child_process import ChildProcess
+from nightkeep.groups.child_processes import ChildProcesses
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import failure_outcome
 from nightkeep.running.table_status import TableStatus, read_status
@@ -24,25 +22,16 @@ from nightkeep.running.table_status import TableStatus, read_status
 def statuses(policies: Sequence[EffectivePolicy], reports: str, *, now: datetime) -> tuple[TableStatus, ...]:
     """The status of each table, in order."""
     count = min(len(policies), os.cpu_count() or 1)
-    with ExitStack() as stack:
-        idle = SimpleQueue[ChildProcess]()
-        for _ in range(count):
-            idle.put(stack.enter_context(ChildProcess()))
-        threads = stack.enter_context(ThreadPoolExecutor(max_workers=max(1, count)))
-        return tuple(threads.map(lambda policy: _status(policy, reports, now, idle), policies))
+    with ChildProcesses(count) as apart, ThreadPoolExecutor(max_workers=max(1, count)) as threads:
+        return tuple(threads.map(lambda policy: _status(policy, reports, now, apart), policies))
 
 
-def _status(
-    policy: EffectivePolicy, reports: str, now: datetime, idle: SimpleQueue[ChildProcess]
-) -> TableStatus:  # fmt: skip
+def _status(policy: EffectivePolicy, reports: str, now: datetime, apart: ChildProcesses) -> TableStatus:
     work, address = partial(read_status, policy, reports, now=now), policy.address
     if address.format in OF_ONE_PROCESS:
         return work()
-    reader = idle.get()
     try:
-        return reader.call(address.name, work)
+        return apart.call(address.name, work)
     except NightkeepError as failure:
         outcome, reason = failure_outcome(failure, address.name)
         return TableStatus(name=address.name, table=str(address), format=address.format, why=f"{outcome}: {reason}")
-    finally:
-        idle.put(reader)

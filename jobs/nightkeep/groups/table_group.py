@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -19,9 +20,10 @@ UNFINISHED = "published, but its check did not finish: "
 class TableGroup:
     """The work of one session. The run id of a table is `prefix:table`, the same in every retry.
 
-    `hand` is the address of a file with the name of the table at work, for the process that continues after this one
-    died. `died` are tables at which an earlier process died: they are reported from their documents, and not worked on.
-    `night`: the places of tables in a night with a budget, by name.
+    `hand` is the address of a file with the names of the tables at work, a line each, for the process that continues
+    after this one died. `died` are tables at which an earlier process died: they are reported from their documents, and
+    not worked on. `one_by_one`: no two tables are at work at once, so that a death is blamed on one. `night`: the
+    places of tables in a night with a budget, by name. `launcher` is the process that started this one.
     """
 
     policy: PolicyFile
@@ -33,6 +35,8 @@ class TableGroup:
     night: Mapping[str, NightPlace] = field(default_factory=dict)
     hand: str | None = None
     died: tuple[str, ...] = ()
+    one_by_one: bool = False
+    launcher: int = field(default_factory=os.getppid)
 
     def effective(self, table: str) -> EffectivePolicy:
         """The table's policy, overridden by the caller's options. Raises UsageError."""
@@ -47,12 +51,16 @@ class TableGroup:
     def run_id(self, table: str) -> str:
         return f"{self.prefix}:{table}"
 
-    def take(self, table: str) -> None:
-        """Record in `hand` that this table is at work now."""
+    def take(self, tables: Sequence[str]) -> None:
+        """Record in `hand` that these tables are at work now."""
         if self.hand is not None:
             # Without this record, a crash counts for the whole group.
             with suppress(OSError):
-                write_file(self.hand, table)
+                write_file(self.hand, "\n".join(tables))
+
+    def goes_on(self) -> bool:
+        """Whether more work can be begun: False once the JVM of spark-submit, which started this process, has ended."""
+        return "PYSPARK_GATEWAY_PORT" not in os.environ or os.getppid() == self.launcher
 
     def _policy(self, table: str) -> EffectivePolicy | Unusable:
         try:

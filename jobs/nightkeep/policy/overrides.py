@@ -58,9 +58,14 @@ class Overrides:
         given = {name: getattr(self, name) for name in _OF_WORK}
         return {name: value for name, value in given.items() if value is not None and value is not False}
 
+    @property
+    def clusters(self) -> bool:
+        """Whether columns to cluster by are given."""
+        return bool(self.zorder or self.hilbert)
+
     def require_use(self, operations: Collection[Operation]) -> None:
         """Raise UsageError if columns to cluster by are given but none of the operations clusters."""
-        if (self.zorder or self.hilbert) and Operation.OPTIMIZE not in operations:
+        if self.clusters and Operation.OPTIMIZE not in operations:
             option = "--zorder" if self.zorder else "--hilbert"
             raise UsageError(f"{option}: expected operation optimize, found {', '.join(operations)}")
 

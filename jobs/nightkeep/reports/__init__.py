@@ -19,7 +19,7 @@ from nightkeep.reports.file_names import RESULTS, page_name, slug
 from nightkeep.reports.holds import Hold, held, hold, hold_or_say, release
 from nightkeep.reports.json_files import History, Unreadable, load_document
 from nightkeep.reports.last_run import LastRun, TableDocuments, last_outcomes, last_run, read_thread, table_documents
-from nightkeep.reports.ledger import Measured, measured_of_format, measured_of_table
+from nightkeep.reports.ledger import Measured, last_seconds, measured_of_format, measured_of_table
 from nightkeep.reports.pages import render_index, render_run
 from nightkeep.reports.report_places import (
     absolute,
@@ -87,6 +87,7 @@ __all__ = [
     "last_look",
     "last_outcomes",
     "last_run",
+    "last_seconds",
     "leftovers",
     "load_document",
     "load_history",

@@ -10,6 +10,7 @@ ledger that cannot be written is not: nothing but predictions depends on it.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -93,6 +94,15 @@ def measured_of_table(reports: str | Path, table: str, operation: Operation) -> 
 def measured_of_format(reports: str | Path, format: str, operation: Operation) -> tuple[Measured, ...]:
     """The measured runs of this operation on tables of a format, oldest first."""
     return _read(report_store(reports), _of_format(format, operation))
+
+
+def last_seconds(reports: str | Path, table: str) -> float:
+    """The seconds that the last measured run of each operation on a table took together. Infinite if none was."""
+    took = {
+        each.operation: each.seconds for each in _read(report_store(reports), _of_table(table))
+        if each.table == table and each.seconds is not None
+    }  # fmt: skip
+    return sum(took.values()) if took else math.inf
 
 
 def _alone(document: RunDocument) -> bool:

@@ -43,6 +43,11 @@ def require_same(order: Asked, table: str, *, published: bool) -> None:
             raise UsageError(other_options(order.run_id, before, order.asked))
 
 
+def begun(order: Asked, table: str) -> bool:
+    """Whether this run may have published something of the table: it stores a document before any work."""
+    return document_path(order.reports, table, run_id=order.run_id, operation=order.operation).exists()
+
+
 def other_options(run_id: str, before: object, now: object) -> str:
     """The message for a run id that is used again with other options."""
     return (

@@ -23,7 +23,7 @@ from nightkeep.reports import (
 from nightkeep.running import run_outcomes
 from nightkeep.running.planned_work import PlannedWork, Reader, Reading, new_attempt, run_of
 from nightkeep.running.planning import metrics_of, plan_table
-from nightkeep.running.run_ids import require_same
+from nightkeep.running.run_ids import begun, require_same
 from nightkeep.running.run_log import RunLog, RunOrder
 from nightkeep.running.run_summary import (
     Batch,
@@ -113,10 +113,13 @@ def published_earlier(policy: EffectivePolicy, order: RunOrder) -> RunDocument |
 
 
 def _care(log: RunLog, reader: Reader, workers: Callable[[], _Workers]) -> RunDocument:
-    order, run = log.order, run_of(log.order)
+    order, run, name = log.order, run_of(log.order), log.policy.address.name
     waiting = skip_reason(log.policy, order.operation, order.reports, log.started) or order.left_out
+    if order.left_out and not order.dry_run and not begun(order, name):
+        # The night has opened it once, for its place.
+        return log.document(Outcome.SKIPPED, waiting)
     reading = reader(log.policy, order, run, plans=order.dry_run or not waiting)
-    require_same(order, log.policy.address.name, published=bool(reading.published))
+    require_same(order, name, published=bool(reading.published))
     if reading.published:
         return run_outcomes.published_document(log, reading.table, reading.published)
     if waiting and not order.dry_run:

@@ -1,0 +1,91 @@
+"""One operation on one table, and the check of what it published -> a document, whatever happens.
+
+A published version is checked in the same session. Its document is stored before the check and again after it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import replace
+
+from nightkeep.checking.post_commit_check import check_after_commit
+from nightkeep.errors import DEBUG, UsageError, failure_text
+from nightkeep.groups.stored_document import PERMANENT, StoredDocument
+from nightkeep.groups.table_group import UNFINISHED
+from nightkeep.model import Outcome
+from nightkeep.policy import EffectivePolicy
+from nightkeep.reports import CheckStatus, Expectations, RunDocument, store_or_say
+from nightkeep.running.planned_work import Reader
+from nightkeep.running.run_operation import RunOrder, failed_run, read_table, run_operation
+from nightkeep.spark.engine import Engine
+
+_log = logging.getLogger(__name__)
+
+
+def care_for(policy: EffectivePolicy, order: RunOrder, engine: Engine, reader: Reader) -> RunDocument:
+    """As `run_table`, but a request that is invalid ends in the document."""
+    try:
+        return run_table(policy, order, engine, reader=reader)
+    except UsageError as failure:
+        return _permanent(failed_run(policy, order, str(failure)))
+
+
+def run_table(policy: EffectivePolicy, order: RunOrder, engine: Engine, *, reader: Reader = read_table) -> RunDocument:
+    """Run one operation on one table. Checks and stores nothing. Raises UsageError for an invalid request."""
+    return _no_surprise(
+        lambda: run_operation(policy, order, mapper=engine.mapper, exchange=engine.exchange, reader=reader),
+        lambda reason: failed_run(policy, order, reason), policy.address.name,
+    )  # fmt: skip
+
+
+def store_checked(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> StoredDocument:
+    """The document as it is stored, after the check of what it published."""
+    unchecked = stored(document, reports)
+    if not document.awaits_check:
+        return unchecked
+    if not policy.settings.check.enabled:
+        off = Expectations(CheckStatus.SKIPPED, reason="the policy turns the check off")
+        return stored(replace(document, expectations=off), reports)
+    return stored(check_table(document, policy, reports, engine=engine), reports)
+
+
+def check_table(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:
+    """The document with the check of its versions, or with the unexpected failure of that check. Stores nothing."""
+
+    def surprised(reason: str) -> RunDocument:
+        return replace(document, outcome=Outcome.FAILED, reason=f"{UNFINISHED}{reason}")
+
+    # Drop the reason that an earlier, unfinished try of the check left.
+    reason = None if (document.reason or "").startswith(UNFINISHED) else document.reason
+    cared = replace(document, reason=reason)
+    return or_failed(lambda: check_after_commit(cared, policy, reports, engine=engine), surprised, document.table)
+
+
+def or_failed(work: Callable[[], RunDocument], surprised: Callable[[str], RunDocument], table: str) -> RunDocument:
+    """The document of the work, or of the failure that `surprised` makes one of."""
+    try:
+        return _no_surprise(work, surprised, table)
+    except UsageError as failure:
+        return _permanent(surprised(str(failure)))
+
+
+def _no_surprise(work: Callable[[], RunDocument], surprised: Callable[[str], RunDocument], table: str) -> RunDocument:
+    """The only place that catches every exception: a bug in the work on one table must not stop the others."""
+    try:
+        return work()
+    except UsageError:
+        raise
+    except Exception as failure:  # noqa: BLE001 -- see above
+        _log.error("%s: %s", table, failure_text(failure), exc_info=bool(os.environ.get(DEBUG)))
+        return surprised(failure_text(failure))
+
+
+def _permanent(document: RunDocument) -> RunDocument:
+    return replace(document, extra={**document.extra, PERMANENT: True})
+
+
+def stored(document: RunDocument, reports: str) -> StoredDocument:
+    """The document as it is stored."""
+    return StoredDocument(*store_or_say(document, reports))

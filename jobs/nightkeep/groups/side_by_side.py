@@ -1,0 +1,67 @@
+"""Work on tables -> its results in the order of the tables, while several tables are at work at once.
+
+Most of the work on a small table is planning in one thread of Spark's driver, its check above all: with several tables
+at work, the cores have tasks meanwhile. No table waits for another's check.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from queue import LifoQueue
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+_BESIDE_CORES: Final = 2
+"""Tables at work beyond the cores of this machine: a thread waits for tasks and for storage about as often as it works.
+Spark's slots bound what their tasks take: more tables at work mean no more tasks at once, and no more of their memory.
+"""
+_MOST: Final = 8
+"""Tables at work on any machine: the plans of all of them are in the driver's memory."""
+
+
+def most_at_once() -> int:
+    """How many tables are at work at once on this machine."""
+    return min(_MOST, len(os.sched_getaffinity(0)) + _BESIDE_CORES)
+
+
+def side_by_side(
+    tables: Sequence[str], work: Callable[[str, S], Sequence[T]], slots: Sequence[S], *,
+    first: Callable[[str], float], at_work: Callable[[Sequence[str]], None],
+    goes_on: Callable[[], bool],
+) -> Iterator[T]:  # fmt: skip
+    """The results of `work` on each table, table by table. Each slot is used by one thread at a time.
+
+    Tables begin by `first`, the largest value first. `at_work` is told which tables are at work whenever that changes.
+    No table begins once `goes_on` is false, nor while the caller does not ask for the next result. Leaving early waits
+    for the tables at work.
+    """
+    waiting = sorted(tables, key=first, reverse=True)
+    order, running, done = list(tables), dict[Future[Sequence[T]], str](), dict[str, Future[Sequence[T]]]()
+    idle = LifoQueue[S]()
+    for slot in slots:
+        idle.put(slot)
+
+    def on_a_slot(table: str) -> Sequence[T]:
+        slot = idle.get()
+        try:
+            return work(table, slot)
+        finally:
+            idle.put(slot)
+
+    with ThreadPoolExecutor(max_workers=len(slots), thread_name_prefix="nightkeep-table") as threads:
+        while order:
+            while waiting and len(running) < len(slots) and goes_on():
+                table = waiting.pop(0)
+                at_work([*running.values(), table])
+                running[threads.submit(on_a_slot, table)] = table
+            if not running:
+                return
+            ended, _ = wait(running, return_when=FIRST_COMPLETED)
+            done |= {running.pop(each): each for each in ended}
+            while order and order[0] in done:
+                yield from done.pop(order.pop(0)).result()
+            at_work([*running.values()])
