@@ -62,7 +62,7 @@ def figures_of(document: RunDocument) -> tuple[Figure, ...]:
     return (
         Figure(document, "files", expected.files, metrics.files_after),
         Figure(document, "bytes", expected.bytes, metrics.bytes_after),
-        Figure(document, "seconds", expected.seconds, document.total_seconds),
+        Figure(document, "seconds", expected.seconds, document.session_seconds),
     )
 
 

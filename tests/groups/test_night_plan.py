@@ -12,13 +12,14 @@ from tests.drivers.memory_engine import MemoryEngine
 
 from nightkeep.commands.job import places_of
 from nightkeep.errors import UsageError
-from nightkeep.groups.night_plan import NightBudget, night_order
+from nightkeep.groups.night_plan import NightBudget, budgets_of, night_order
 from nightkeep.groups.run_group import TableGroup, run_group
 from nightkeep.model import Outcome
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import load
 from nightkeep.policy.budget import Budget
 from nightkeep.running.past_metrics import BUDGET
+from nightkeep.running.run_costs import SESSION
 from nightkeep.running.table_status import TableStatus
 from nightkeep.spark.engine import Engine
 
@@ -69,6 +70,14 @@ def test_a_table_that_was_left_out_comes_sooner_and_in_the_end_whatever_it_costs
     assert places[0].reason.endswith(
         "it would take 10,000 s of time, and 3,600 s are left of the night, but it has waited"
     )
+
+
+def test_the_start_of_a_session_is_shared_by_its_tables() -> None:
+    text = "version: 1\nbudget: {time: 1h}\ndefaults: {tables_per_session: 16}"
+    (night,) = budgets_of(load("t.yaml", text=text))
+    assert night.start == SESSION / 16
+    fits, not_quite = 3_600 - night.start, 3_600.0
+    assert [night_order([status("a", 1.0, cost)], [night])[0].taken for cost in (fits, not_quite)] == [True, False]
 
 
 def test_without_a_budget_everything_is_taken_in_order() -> None:

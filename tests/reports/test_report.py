@@ -64,7 +64,8 @@ from nightkeep.reports import (
     write_page,
 )
 from nightkeep.reports.bars import levels, show_bytes, show_seconds, size_bins, stages
-from nightkeep.reports.column_metrics import BeforeAfter, ColumnChange, column_changes, delete_files
+from nightkeep.reports.column_metrics import BeforeAfter, ColumnChange, column_changes, delete_files, skipping_beside
+from nightkeep.reports.document import Predicted
 
 NIGHT = datetime(2026, 11, 21, 2, 0, 4, tzinfo=UTC)
 PROOF = UnitProof(UnitKey("dt=1", 0), Fingerprint(9, 1, 2), Fingerprint(9, 1, 2), (), TaskCost(1.0, 1.0, 1, "e"))
@@ -922,3 +923,11 @@ class TestColumns:
 
 def test_the_public_names_are_pinned() -> None:
     assert all(hasattr(nightkeep.reports, name) for name in nightkeep.reports.__all__)
+
+
+def test_what_was_expected_to_be_skipped_stands_beside_what_is() -> None:
+    measured = {"skipping": {"id": {"before": 0.1, "after": 0.81}, "ts": {"before": 0.0, "after": 0.5}}}
+    predicted = Predicted(3, 300, 1.0, "no run yet", {"id": 0.9, "day": 0.4})
+    metrics = Metrics(predicted=predicted, extra=measured)
+    assert skipping_beside(metrics) == (("id", 0.9, 0.81), ("day", 0.4, None))
+    assert skipping_beside(Metrics(extra=measured)) == ()

@@ -6,7 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from nightkeep.model import Address, Estimate, FileSizes, Operation, Plan, PlannedUnit, UnitKey, VersionIdentity
+from nightkeep.model import (
+    Address,
+    Clustering,
+    Curve,
+    Estimate,
+    FileSizes,
+    Operation,
+    Plan,
+    PlannedUnit,
+    UnitKey,
+    VersionIdentity,
+)  # fmt: skip
 from nightkeep.model.health import Health
 from nightkeep.protocol import OpenPlan
 from nightkeep.running.corrections import Corrections
@@ -44,6 +55,17 @@ def test_what_is_written_is_corrected_and_the_rest_of_the_table_is_not() -> None
 def test_deletes_in_another_form_leave_the_data_files() -> None:
     found = predict(planned(Operation.PERSIST_DELETES, files_after=0), SIZES)
     assert (found.files, found.bytes) == (4, 5_300)
+
+
+@pytest.mark.parametrize(
+    ("columns", "files", "share"), [(("a",), 100, 0.98), (("a", "b"), 100, 0.89), (("a",), 1, 0.0)]
+)
+def test_columns_in_order_let_queries_skip_files(columns: tuple[str, ...], files: int, share: float) -> None:
+    found = predict(
+        planned(Operation.OPTIMIZE, files_after=files), SIZES, clustering=Clustering(columns, Curve.HILBERT)
+    )
+    assert found.skipping == dict.fromkeys(columns, pytest.approx(share)) and found.section.skipping == found.skipping
+    assert predict(planned(Operation.OPTIMIZE), SIZES).skipping == {}
 
 
 def test_a_score_is_what_readers_save_for_what_it_costs() -> None:

@@ -591,7 +591,13 @@ class TestDocument:
             "file_sizes_before", "file_sizes_after", "levels_before", "levels_after", "rows_written", "cpu_seconds",
             "executors", "predicted",
         }  # fmt: skip
-        assert document["metrics"]["predicted"].keys() == {"files", "bytes", "seconds", "learned_from"}
+        assert document["metrics"]["predicted"].keys() == {
+            "files",
+            "bytes",
+            "seconds",
+            "learned_from",
+            "skipping",
+        }
 
     def test_names_the_software_that_took_part(self, document: dict[str, Any]) -> None:
         assert document["versions"].keys() >= {"nightkeep", "python", "pyspark", "pyarrow"}

@@ -16,7 +16,7 @@ from nightkeep.groups.stored_document import PERMANENT, StoredDocument
 from nightkeep.groups.table_group import UNFINISHED
 from nightkeep.model import Outcome
 from nightkeep.policy import EffectivePolicy
-from nightkeep.reports import CheckStatus, Expectations, RunDocument, store_or_say
+from nightkeep.reports import SESSION_SECONDS, CheckStatus, Expectations, RunDocument, store_or_say
 from nightkeep.running.planned_work import Reader
 from nightkeep.running.run_operation import RunOrder, failed_run, read_table, run_operation
 from nightkeep.spark.engine import Engine
@@ -40,15 +40,28 @@ def run_table(policy: EffectivePolicy, order: RunOrder, engine: Engine, *, reade
     )  # fmt: skip
 
 
-def store_checked(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> StoredDocument:
-    """The document as it is stored, after the check of what it published."""
-    unchecked = stored(document, reports)
-    if not document.awaits_check:
-        return unchecked
-    if not policy.settings.check.enabled:
+def store_checked(
+    document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine,
+    share: Callable[[], float] = lambda: 1.0,
+) -> StoredDocument:  # fmt: skip
+    """The document as it is stored, after the check of what it published. `share` tells which part of the time until
+    then was this table's own, where others were at work beside it."""
+    if document.awaits_check and policy.settings.check.enabled:
+        stored(document, reports)
+        document = check_table(document, policy, reports, engine=engine)
+    elif document.awaits_check:
         off = Expectations(CheckStatus.SKIPPED, reason="the policy turns the check off")
-        return stored(replace(document, expectations=off), reports)
-    return stored(check_table(document, policy, reports, engine=engine), reports)
+        document = replace(document, expectations=off)
+    return stored(_shared(document, share()), reports)
+
+
+def _shared(document: RunDocument, share: float) -> RunDocument:
+    """The document with the seconds that were its own, if it published and says of none yet."""
+    metrics = document.metrics
+    if not document.commits or SESSION_SECONDS in metrics.extra:
+        return document
+    own = {SESSION_SECONDS: round(document.total_seconds * share, 3)}
+    return replace(document, metrics=replace(metrics, extra={**metrics.extra, **own}))
 
 
 def check_table(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:

@@ -15,6 +15,7 @@ from nightkeep.policy import PolicyFile
 from nightkeep.policy.budget import Budget
 from nightkeep.policy.units import format_size
 from nightkeep.running.past_metrics import BUDGET
+from nightkeep.running.run_costs import SESSION
 from nightkeep.running.table_status import TableStatus
 
 TASK_BYTES_PER_SECOND: Final = 16 << 20
@@ -23,11 +24,13 @@ TASK_BYTES_PER_SECOND: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class NightBudget:
-    """What `tables` may cost together; all tables if it is None. `name` is that of the night, or of a pattern."""
+    """What `tables` may cost together; all tables if it is None. `name` is that of the night, or of a pattern. `start`:
+    the seconds that each table takes of the start of its session."""
 
     name: str
     budget: Budget
     tables: frozenset[str] | None = None
+    start: float = 0.0
 
     def holds(self, table: str) -> bool:
         """Whether the table is one of those."""
@@ -36,11 +39,12 @@ class NightBudget:
 
 def budgets_of(policy: PolicyFile) -> tuple[NightBudget, ...]:
     """The budgets of a policy file: that of the night, and those of patterns."""
-    night = [] if policy.budget is None else [NightBudget("the night", policy.budget)]
+    start = SESSION / policy.tables_per_session
+    night = [] if policy.budget is None else [NightBudget("the night", policy.budget, start=start)]
     return (*night, *(
         NightBudget(f"pattern {each.glob}", each.budget, frozenset(
             table.name for table in policy.tables if each.matches((table.name,), table.origin.file)
-        ))
+        ), start)
         for each in policy.patterns if each.budget is not None
     ))  # fmt: skip
 
@@ -91,11 +95,12 @@ def _urgency(status: TableStatus, wait: int) -> tuple[bool, float, str]:
 
 
 def _placed(status: TableStatus, place: int, of: int, budgets: Sequence[_Left], wait: int) -> NightPlace:
+    mine = [each for each in budgets if each.budget.holds(status.name)]
     costs = {
-        "time": status.seconds, "bytes": float(status.moved_bytes),
+        "time": status.seconds + max((each.budget.start for each in mine), default=0.0),
+        "bytes": float(status.moved_bytes),
         "task_time": status.moved_bytes / TASK_BYTES_PER_SECOND,
     }  # fmt: skip
-    mine = [each for each in budgets if each.budget.holds(status.name)]
     why = f"place {place} of {of} by gain per cost, score {status.score or 0:.2f}"
     if status.nights_waited:
         why += f", left out for {status.nights_waited} night{'s' if status.nights_waited > 1 else ''}"

@@ -22,6 +22,7 @@ from nightkeep.groups.cared_table import care_for, or_failed, store_checked, sto
 from nightkeep.groups.child_process import ChildProcess
 from nightkeep.groups.child_processes import ChildProcesses
 from nightkeep.groups.crashed_table import DIED, end_after_crash
+from nightkeep.groups.shared_time import SharedTime
 from nightkeep.groups.side_by_side import most_at_once, side_by_side
 from nightkeep.groups.stored_document import PERMANENT, StoredDocument
 from nightkeep.groups.table_group import UNFINISHED, TableGroup, Unusable
@@ -64,7 +65,7 @@ def run_group(group: TableGroup, operations: Sequence[Operation], engine: Engine
             for policy in policies.values():
                 if isinstance(policy, EffectivePolicy):
                     group.said.require_use(_operations(apart, policy, operations))
-        care = _Care(group, policies, tuple(operations), apart)
+        care = _Care(group, policies, tuple(operations), apart, SharedTime())
         yield from side_by_side(
             tuple(policies), care, [beside(engine) for _ in range(count)],
             first=partial(last_seconds, group.reports), at_work=group.take, goes_on=group.goes_on,
@@ -79,6 +80,7 @@ class _Care:
     policies: Mapping[str, EffectivePolicy | Unusable]
     operations: tuple[Operation, ...]
     apart: ChildProcesses
+    time: SharedTime
 
     def __call__(self, table: str, engine: Engine) -> list[StoredDocument]:
         group, policy = self.group, self.policies[table]
@@ -101,9 +103,10 @@ class _Care:
             operation, group.run_id(name), group.reports, group.dry_run, named=bool(self.operations),
             night=group.night.get(name), asked=group.said.asked(),
         )  # fmt: skip
-        document = care_for(policy, order, engine, _reader(self.apart))
-        _log.info("plan of %s", plan_text(document))
-        return store_checked(document, policy, group.reports, engine=engine)
+        with self.time.at_work() as share:
+            document = care_for(policy, order, engine, _reader(self.apart))
+            _log.info("plan of %s", plan_text(document))
+            return store_checked(document, policy, group.reports, engine=engine, share=share)
 
 
 def _operations(apart: ChildProcesses, policy: EffectivePolicy, named: Sequence[Operation]) -> Sequence[Operation]:

@@ -1,6 +1,7 @@
 """Results of runs -> documents -> files, pages and text. All three are made only from documents."""
 
 from nightkeep.reports.document import (
+    SESSION_SECONDS,
     CheckStatus,
     CommitResult,
     Expectations,
@@ -54,6 +55,7 @@ from nightkeep.reports.summary import plan_text, plans_text, summary_text
 __all__ = [
     "AGES",
     "RESULTS",
+    "SESSION_SECONDS",
     "CheckStatus",
     "CommitResult",
     "ExpectationSummary",

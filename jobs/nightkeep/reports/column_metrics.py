@@ -12,7 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from nightkeep.reports.document import SESSION_SECONDS, Metrics
+
 SHOWN = ("skipping", "overlap")
+DRAWN = (
+    "file_sizes_before", "file_sizes_after", "levels_before", "levels_after", *SHOWN, "delete_files", SESSION_SECONDS,
+)  # fmt: skip
+"""Figures of a document that a page shows in a form of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,13 @@ def column_changes(extra: Mapping[str, object]) -> tuple[ColumnChange, ...]:
     """One value for each column that a figure names, in the order of the document."""
     skipping, overlap = (_changes(extra.get(name)) for name in SHOWN)
     return tuple(ColumnChange(name, skipping.get(name), overlap.get(name)) for name in {**skipping, **overlap})
+
+
+def skipping_beside(metrics: Metrics) -> tuple[tuple[str, float, float | None], ...]:
+    """Column, the share of files that was expected to be skipped, and the share that is; None if none was measured."""
+    expected = {} if metrics.predicted is None else metrics.predicted.skipping
+    found = _changes(metrics.extra.get("skipping"))
+    return tuple((name, share, found[name].after if name in found else None) for name, share in expected.items())
 
 
 def delete_files(extra: Mapping[str, object]) -> str:

@@ -31,6 +31,7 @@ class CheckStatus(StrEnum):
     NOT_RUN = "not_run"
 
 
+SESSION_SECONDS = "session_seconds"
 _UNJUDGED = frozenset({CheckStatus.NOT_RUN, CheckStatus.ERRORED})
 
 
@@ -150,13 +151,14 @@ class Verification:
 class Predicted:
     """What was expected before any work: data files of the table and their bytes afterwards, and seconds of all stages.
 
-    `learned_from`: the measured runs that the figures were corrected by, as text.
+    `learned_from`: the measured runs that corrected it, as text. `skipping`: as measured in `extra`, by column.
     """
 
     files: int
     bytes: int
     seconds: float
     learned_from: str
+    skipping: Mapping[str, float] = field(default_factory=dict)
     extra: Extra = field(default_factory=dict)
 
 
@@ -166,7 +168,7 @@ class Metrics:
 
     `extra` holds figures that an operation or format adds. Pages draw `file_sizes_before`, `file_sizes_after` (bytes
     of each live data file), `levels_before`, `levels_after` (files by level), and the figures of `column_metrics`.
-    `predicted` is None without work.
+    `predicted` is None without work. SESSION_SECONDS of `extra`: the part of all `seconds` that was not others'.
     """
 
     files_before: int | None = None
@@ -255,6 +257,11 @@ class RunDocument:
     @property
     def total_seconds(self) -> float:
         return sum(self.metrics.seconds.values())
+
+    @property
+    def session_seconds(self) -> float:
+        """The part of `total_seconds` that was this run's own, where others were at work in its session."""
+        return own if isinstance(own := self.metrics.extra.get(SESSION_SECONDS), float) else self.total_seconds
 
     def __str__(self) -> str:
         """One line: operation, table, outcome and reason."""

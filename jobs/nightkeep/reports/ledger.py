@@ -36,7 +36,8 @@ class Measured:
     """A run with what its plan expected and what it came to. Figures are of all its `units` together.
 
     `reads`, `new_files`, `new_bytes`, `more_files` and `more_bytes` are of model.Estimate. `files` and `bytes`: by what
-    the data files of the table grew. `seconds`: of all stages; None as long as the version waits for its check.
+    the data files of the table grew. `seconds`: of all stages, as far as they were its own; None as long as the version
+    waits for its check.
     """
 
     table: str
@@ -68,7 +69,7 @@ def measured(document: RunDocument) -> Measured | None:
     return Measured(
         table=document.table, operation=document.operation, run_id=document.run_id,
         files=metrics.files_after - metrics.files_before, bytes=metrics.bytes_after - metrics.bytes_before,
-        seconds=None if document.awaits_check else document.total_seconds, **sums,
+        seconds=None if document.awaits_check else document.session_seconds, **sums,
     )  # fmt: skip
 
 

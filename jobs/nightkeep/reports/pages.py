@@ -29,9 +29,6 @@ _UPKEEP_STAGES = ("list", "live", "compare", "tell", "before", "act", "sweep", "
 _MOST_ROWS = 200
 _LATELY = 20
 
-_DRAWN = (
-    "file_sizes_before", "file_sizes_after", "levels_before", "levels_after", *column_metrics.SHOWN, "delete_files",
-)  # fmt: skip
 _MEANING = {
     Outcome.VERIFIED: "Published, and proven to show readers the same rows.",
     Outcome.UNCHANGED: "There was nothing to do, so nothing was committed.",
@@ -187,7 +184,7 @@ def _section(number: int, document: RunDocument) -> Section:
         columns=_excerpt(changes),
         losers=column_metrics.losers(changes),
         delete_files=column_metrics.delete_files(extra),
-        measured=tuple((_words(key), _value(value)) for key, value in extra.items() if key not in _DRAWN),
+        measured=tuple((_words(key), _value(value)) for key, value in extra.items() if key not in column_metrics.DRAWN),
         leftovers=left,
         first=_excerpt(left.first if left else ()),
         failed=_excerpt(left.failed if left else ()),
@@ -296,5 +293,6 @@ def _environment() -> Environment:
         "overlap": column_metrics.show_overlap,
         "seconds": bars.show_seconds,
         "share": column_metrics.show_share,
+        "skipping": column_metrics.skipping_beside,
     }
     return environment

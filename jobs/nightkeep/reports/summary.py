@@ -76,7 +76,9 @@ def _expected(document: RunDocument) -> Iterator[str]:
     if found is not None:
         files = _change(metrics.files_before, found.files, "{:,}".format)
         size = _change(metrics.bytes_before, found.bytes, show_bytes)
-        yield f"expected: {files} files, {size}, {show_seconds(found.seconds)}; learned from {found.learned_from}"
+        skips = "".join(f", {name} skips {show_share(share)}" for name, share in found.skipping.items())
+        took = show_seconds(found.seconds)
+        yield f"expected: {files} files, {size}, {took}{skips}; learned from {found.learned_from}"
 
 
 def _unit(unit: PlanUnit) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from nightkeep.model import Run
+from nightkeep.model import Clustering, Run
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenPlan, OpenTable, Snapshot
 from nightkeep.reports import Metrics
@@ -28,18 +28,20 @@ def plan_table(policy: EffectivePolicy, order: RunOrder, table: OpenTable, run: 
     request = request_of(policy, order, table, base, run=run)
     planned = plan(table, base, request)
     watch = find_undone_deletes(table, base, order.reports, now_ms=run.now_ms)
-    predicted = predicted_of(policy, order.reports, planned, base)
+    predicted = predicted_of(policy, order.reports, planned, base, request.clustering)
     unmet = held_back(policy, order, table, base, request, predicted)
     return PlannedWork(base, request, planned, watch, time.perf_counter() - begun, unmet, predicted)
 
 
-def predicted_of(policy: EffectivePolicy, reports: str, planned: OpenPlan, base: Snapshot) -> Prediction | None:
+def predicted_of(
+    policy: EffectivePolicy, reports: str, planned: OpenPlan, base: Snapshot, clustering: Clustering | None
+) -> Prediction | None:
     """What the plan would come to, corrected by what earlier runs came to; None if it has no work."""
     if not planned.units:
         return None
     address = policy.address
     learned = read_corrections(reports, address.name, format=address.format, operation=planned.operation)
-    return predict(planned, base.sizes, learned)
+    return predict(planned, base.sizes, learned, clustering=clustering)
 
 
 def metrics_of(planned: PlannedWork) -> Metrics:

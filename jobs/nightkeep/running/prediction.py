@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from nightkeep.model import FileSizes, Operation
+from nightkeep.model import Clustering, FileSizes, Operation
 from nightkeep.model.health import Health
 from nightkeep.protocol import OpenPlan
 from nightkeep.reports import Predicted
@@ -18,13 +18,16 @@ OPEN_BYTES: Final = 4 << 20
 """
 FIXED_BYTES: Final = 32 << 20
 """What a run costs beside its rows (metadata, a commit, a check), as bytes read or written."""
+_QUERY: Final = 0.01
+"""The share of the rows that a query asks for, as the metrics of layouts have it."""
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
     """What `operation` would leave: `files` and `bytes` of all data files of the table; and what it would cost: bytes
-    to read, bytes to write, and seconds. `learned_from`: by which runs this was corrected, as text."""
+    to read, bytes to write, and seconds. `learned_from`: by which runs this was corrected, as text. `skipping`: the
+    share of files that a query for 1 % of the rows will not open, by column of the clustering."""
 
     operation: Operation
     files: int
@@ -33,18 +36,22 @@ class Prediction:
     writes: int
     seconds: float
     learned_from: str = UNCORRECTED.learned_from
+    skipping: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def section(self) -> Predicted:
         """As documents have it."""
-        return Predicted(self.files, self.bytes, round(self.seconds, 2), self.learned_from)
+        return Predicted(self.files, self.bytes, round(self.seconds, 2), self.learned_from, dict(self.skipping))
 
     def to_json(self) -> dict[str, object]:
         return {**asdict(self), "operation": self.operation.value, "seconds": round(self.seconds, 1)}
 
 
-def predict(planned: OpenPlan, sizes: FileSizes, corrections: Corrections = UNCORRECTED) -> Prediction:
-    """The prediction for a plan of a version with files of these `sizes`."""
+def predict(
+    planned: OpenPlan, sizes: FileSizes, corrections: Corrections = UNCORRECTED, *,
+    clustering: Clustering | None = None,
+) -> Prediction:  # fmt: skip
+    """The prediction for a plan of a version with files of these `sizes`, whose rows are laid by this `clustering`."""
     estimates = [unit.estimate for unit in planned.units]
     reads = sum(each.read_bytes for each in estimates)
     writes = sum(each.written_bytes for each in estimates)
@@ -59,7 +66,18 @@ def predict(planned: OpenPlan, sizes: FileSizes, corrections: Corrections = UNCO
         writes=max(0, writes + more_bytes),
         seconds=corrections.seconds * seconds_of(planned.operation, units=len(estimates), reads=reads, writes=writes),
         learned_from=corrections.learned_from,
+        skipping={} if clustering is None else _skipping(clustering, [each.files_after for each in estimates]),
     )
+
+
+def _skipping(clustering: Clustering, files: Sequence[int]) -> dict[str, float]:
+    """The share of skipped files of each column, from the number of new files of each unit.
+
+    With k columns, n files have about n^(1/k) slices of each. A query opens the slice in which it begins, and as many
+    more as it is wide.
+    """
+    opened = sum(count * min(1.0, count ** (-1 / len(clustering.columns)) + _QUERY) for count in files if count)
+    return dict.fromkeys(clustering.columns, round(1 - opened / sum(files), 4)) if any(files) else {}
 
 
 def score(health: Health, predicted: Prediction, planned: OpenPlan) -> float:

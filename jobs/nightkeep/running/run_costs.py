@@ -14,8 +14,9 @@ from nightkeep.model import Operation
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds of a run on two cores, the gate and the check among them: those that every run takes (metadata, a commit,
-    Spark's jobs), those of a unit (its tasks, and its queries in the check), and those of a megabyte read or written.
+    """Seconds of a run in a session that has begun, alone on two cores, the gate and the check among them: those that
+    every run takes (metadata, a commit, Spark's jobs), those of a unit (its tasks, and its queries in the check), and
+    those of a megabyte read or written.
     """
 
     run: float
@@ -23,6 +24,8 @@ class Cost:
     megabyte: float
 
 
+SESSION: Final = 8.0
+"""Seconds until a session of Spark has its workers, which all of its tables share."""
 _COSTS: Final[Mapping[Operation, Cost]] = {
     # A lookup reads keys, and not the rest of what is below.
     Operation.UPGRADE: Cost(0.4, 0.6, 0.015),

@@ -131,11 +131,12 @@ def _ranked(
     for operation in operations:
         order = RunOrder(operation, "status", reports="", dry_run=True)
         try:
-            planned = plan(table, base, request_of(policy, order, table, base, run=run_of(order)))
+            request = request_of(policy, order, table, base, run=run_of(order))
+            planned = plan(table, base, request)
         except (NightkeepError, UsageError) as failure:
             refused.append(f"{operation}: {failure}")
             continue
-        predicted = predicted_of(policy, reports, planned, base)
+        predicted = predicted_of(policy, reports, planned, base, request.clustering)
         if predicted is not None and health is not None:
             ranked.append((score(health, predicted, planned), predicted))
     return ranked, refused
