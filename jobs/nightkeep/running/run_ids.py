@@ -45,7 +45,12 @@ def require_same(order: Asked, table: str, *, published: bool) -> None:
 
 def begun(order: Asked, table: str) -> bool:
     """Whether this run may have published something of the table: it stores a document before any work."""
-    return document_path(order.reports, table, run_id=order.run_id, operation=order.operation).exists()
+    with suppress(CorruptMetadata):
+        try:
+            load_document(document_path(order.reports, table, run_id=order.run_id, operation=order.operation))
+        except FileNotFoundError:
+            return False
+    return True
 
 
 def other_options(run_id: str, before: object, now: object) -> str:
