@@ -242,7 +242,7 @@ def test_sizes_of_any_format_decide(files: list[Held], asked: dict[str, Any], ex
 )
 def test_a_file_is_packed_for_a_reason_and_no_reason_is_left(files: list[Held]) -> None:
     picked = packing(files, ICEBERG_LIKE, full=False, is_settled=lambda some: False)
-    read = picked.read if picked else ()
+    read = tuple(file for some in picked.bins for file in some) if picked else ()
     gone = picked.gone if picked else ()
     assert len({*read, *gone}) == len(read) + len(gone)
     assert set(gone) == {file for file in files if file.deleted_rows == 100}

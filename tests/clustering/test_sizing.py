@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from nightkeep.clustering.sizing import Sizes, batch_rows, file_count, is_gone, live_bytes, total_live_bytes
 from nightkeep.clustering.tuning import LEAST_BATCH_ROWS, MOST_BATCH_ROWS
+from nightkeep.model.file_columns import columns_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,10 @@ def test_a_file_is_worn_above_the_ratio(file: Sized, worn: bool) -> None:
 
 
 def test_small_and_large_are_beyond_their_bounds() -> None:
-    assert [SIZES.is_small(Sized(size)) for size in (749, 750)] == [True, False]
-    assert [SIZES.is_large(Sized(size)) for size in (1800, 1801)] == [False, True]
-    assert not Sizes(1000, 750, 0.3).is_large(Sized(1 << 60))
+    columns = columns_of([Sized(size) for size in (749, 750, 1800, 1801, 1 << 60)])
+    assert SIZES.are_small(columns).tolist() == [True, False, False, False, False]
+    assert SIZES.are_large(columns).tolist() == [False, False, False, True, True]
+    assert not Sizes(1000, 750, 0.3).are_large(columns).any()
 
 
 def test_a_file_without_rows_is_gone_by_its_metadata_only() -> None:

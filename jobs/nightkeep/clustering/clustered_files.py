@@ -12,31 +12,8 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from nightkeep.model import Clustering, Run, UnitKey
+from nightkeep.model.file_columns import SizedFile
 from nightkeep.storage import Storage
-
-
-class SizedFile(Protocol):
-    """A live data file and counts of its deletes, from metadata only. Must be picklable, as tasks contain files.
-
-    `name` is unique in the table. `bytes` is the size in storage. `rows` includes deleted rows, and is None if metadata
-    does not have it. `deletes` counts deletion vectors and delete files that apply to the file, even if they delete
-    none of its rows. `deleted_rows` is the count by metadata, at most `rows`.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def bytes(self) -> int: ...
-
-    @property
-    def rows(self) -> int | None: ...
-
-    @property
-    def deleted_rows(self) -> int: ...
-
-    @property
-    def deletes(self) -> int: ...
 
 
 class WrittenDataFile(Protocol):
@@ -121,7 +98,7 @@ class Inputs(Protocol[F, W, E_co]):
     def key(self) -> UnitKey: ...
 
     @property
-    def files(self) -> tuple[F, ...]: ...
+    def files(self) -> Sequence[F]: ...
 
     def rows(self, storage: Storage) -> RowSource[F]: ...
 

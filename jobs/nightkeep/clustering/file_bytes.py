@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nightkeep.clustering.clustered_files import F
-from nightkeep.clustering.sizing import Sizes, file_count, total_live_bytes
+from nightkeep.clustering.sizing import Sizes, file_count, live_sizes
 from nightkeep.clustering.tuning import COLUMN_BYTES, MOST_COLUMN_BYTES
+from nightkeep.model.file_columns import UNKNOWN, FileColumns, Numbers, total
 
 _SPREAD = 2
 """Files with this many times the rows of others show how size grows with rows."""
@@ -27,17 +27,21 @@ class FileBytes:
     row: float
 
     @classmethod
-    def of_files(cls, files: Sequence[F], sizes: Sizes) -> FileBytes | None:
+    def of_files(cls, files: FileColumns, sizes: Sizes) -> FileBytes | None:
         """What these files show; None if the rows of one are unknown."""
-        counts = [(file.rows, file.bytes) for file in files if file.rows is not None]
-        return cls.of(counts, columns=sizes.columns) if len(counts) == len(files) else None
+        return None if (files.rows == UNKNOWN).any() else cls._of(files.rows, files.bytes, sizes.columns)
 
     @classmethod
     def of(cls, sizes: Sequence[tuple[int, int]], *, columns: int) -> FileBytes:
         """What files of these rows and bytes show. Their sizes together are as given."""
-        if not sizes:
+        rows, size = np.asarray(sizes, np.int64).reshape(-1, 2).T
+        return cls._of(rows, size, columns)
+
+    @classmethod
+    def _of(cls, counts: Numbers, sizes: Numbers, columns: int) -> FileBytes:
+        if not len(counts):
             return cls(0.0, 0.0)
-        rows, size = np.asarray(sizes, np.float64).T
+        rows, size = counts.astype(np.float64), sizes.astype(np.float64)
         fixed = _fixed(rows, size, columns)
         return cls(fixed, max(0.0, float(size.sum()) - fixed * len(size)) / max(1.0, float(rows.sum())))
 
@@ -52,12 +56,12 @@ class FileBytes:
         return file_count(int(rows * self.row), max(1, int(room)))
 
 
-def written_files(files: Sequence[F], sizes: Sizes, found: FileBytes | None) -> tuple[int, int]:
+def written_files(files: FileColumns, sizes: Sizes, found: FileBytes | None) -> tuple[int, int]:
     """How many files near the target the live rows of `files` become, and their bytes. `found`: what files show."""
-    live = total_live_bytes(files)
+    live = total(live_sizes(files))
     if found is None:
         return file_count(live, sizes.target), live
-    rows = sum((file.rows or 0) - file.deleted_rows for file in files)
+    rows = total(files.rows) - total(files.deleted_rows)
     count = found.count(rows, sizes.target)
     return count, found.size(rows, count)
 

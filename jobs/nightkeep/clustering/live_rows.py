@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from nightkeep.clustering.clustered_files import OpenFile, SizedFile
+from nightkeep.clustering.clustered_files import OpenFile
 from nightkeep.clustering.sizing import batch_rows
 from nightkeep.kernels.bitmap import mask
+from nightkeep.model.file_columns import SizedFile
 
 
 def live_batches(

@@ -10,12 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic
 
+import numpy as np
+
 from nightkeep.clustering.clustered_files import E, F, Inputs, W
 from nightkeep.clustering.file_bytes import FileBytes, written_files
 from nightkeep.clustering.rewrite_tasks import PackTask
-from nightkeep.clustering.sizing import Sizes, file_count, is_gone, live_bytes, total_live_bytes
+from nightkeep.clustering.sizing import Sizes, are_gone, file_count, live_sizes
 from nightkeep.clustering.tuning import SPLIT_SHARE
 from nightkeep.model import Estimate
+from nightkeep.model.file_columns import FileColumns, columns_of, name_ranks, names_of, taken, total
 from nightkeep.protocol import Work
 
 _ENDLESS = 1 << 62
@@ -26,18 +29,18 @@ _ENDLESS = 1 << 62
 class Packing(Generic[F]):
     """The files to pack: `bins`, and `gone` files without live rows, which are only removed."""
 
-    bins: tuple[tuple[F, ...], ...]
-    gone: tuple[F, ...]
+    bins: tuple[Sequence[F], ...]
+    gone: Sequence[F]
     sizes: Sizes
 
     @property
-    def read(self) -> tuple[F, ...]:
-        return tuple(file for some in self.bins for file in some)
+    def read(self) -> FileColumns:
+        return FileColumns.of([columns_of(some) for some in self.bins])
 
 
 def packing(
     files: Sequence[F], sizes: Sizes, *, full: bool, is_settled: Callable[[Sequence[F]], bool],
-    bins_of: Callable[[Sequence[F]], Sequence[tuple[F, ...]]] | None = None,
+    bins_of: Callable[[Sequence[F]], Sequence[Sequence[F]]] | None = None,
 ) -> Packing[F] | None:  # fmt: skip
     """The packing of small files, large files, worn files and files without rows; of all files if `full`; None if none.
 
@@ -46,31 +49,37 @@ def packing(
     Left alone are: a bin of one file without deletes to purge that is not split, too few small files, and bins for
     which `is_settled` says that an earlier run left them apart.
     """
-    gone = tuple(file for file in files if is_gone(file))
-    chosen = [file for file in files if not is_gone(file) and (full or _is_candidate(file, sizes))]
+    columns = columns_of(files)
+    without_rows = are_gone(columns)
+    candidates = full | sizes.are_small(columns) | sizes.are_large(columns) | sizes.are_worn(columns)
+    gone = taken(files, np.flatnonzero(without_rows))
+    chosen = taken(files, np.flatnonzero(~without_rows & candidates))
     bins = next_fit(chosen, sizes.target) if bins_of is None else bins_of(chosen)
     if full:
-        worth = [some for some in bins if len(some) > 1 or some[0].deletes or _is_split(some, sizes)]
+        worth = [some for some in bins if len(some) > 1 or some[0].deletes or _is_split(columns_of(some), sizes)]
     else:
-        enough = sum(sizes.is_small(file) for file in chosen) >= sizes.fewest
+        enough = np.count_nonzero(sizes.are_small(columns_of(chosen))) >= sizes.fewest
         worth = [some for some in bins if _is_worth(some, sizes) or (enough and len(some) > 1 and not is_settled(some))]
     return Packing(tuple(worth), gone, sizes) if worth or gone else None
 
 
-def next_fit(files: Sequence[F], target_bytes: int) -> list[tuple[F, ...]]:
+def next_fit(files: Sequence[F], target_bytes: int) -> list[Sequence[F]]:
     """Bins of files by ascending live bytes, each closed when the next file would exceed the target.
 
     Any two bins together exceed the target, so their files need no further merge.
     """
-    bins: list[list[F]] = []
-    size = 0
-    for file in sorted(files, key=lambda file: (live_bytes(file), file.name)):
-        if not bins or size + live_bytes(file) > target_bytes:
-            bins.append([])
-            size = 0
-        bins[-1].append(file)
-        size += live_bytes(file)
-    return [tuple(some) for some in bins]
+    live = live_sizes(columns_of(files))
+    order = np.lexsort((name_ranks(files), live))
+    # A file above the target is alone in its bin, however large it is.
+    ends = np.cumsum(np.minimum(live[order], target_bytes + 1))
+    bins: list[Sequence[F]] = []
+    start = 0
+    while start < len(order):
+        before = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + target_bytes, side="right")))
+        bins.append(taken(files, order[start:stop]))
+        start = stop
+    return bins
 
 
 def is_settled(files: Sequence[F], packed: Callable[[F], str | None], written: Callable[[F], int]) -> bool:
@@ -86,24 +95,25 @@ def is_settled(files: Sequence[F], packed: Callable[[F], str | None], written: C
 
 
 def packing_work(
-    picked: Packing[F], inputs_of: Callable[[tuple[F, ...]], Inputs[F, W, E]], *, deletes: str = "deletion vector"
+    picked: Packing[F], inputs_of: Callable[[Sequence[F]], Inputs[F, W, E]], *, deletes: str = "deletion vector"
 ) -> Work[PackTask[F, W, E]]:
     """A task for each bin. The first task, or one of its own, removes files without rows.
 
     `deletes` is the word for the format's deletes in messages.
     """
-    counts = [_outputs(some, picked.sizes.target) for some in picked.bins]
-    parts = [(*some, *(picked.gone if number == 0 else ())) for number, some in enumerate(picked.bins or [()])]
-    files, read = tuple(file for part in parts for file in part), picked.read
+    counts = [_outputs(columns_of(some), picked.sizes.target) for some in picked.bins]
+    first, *others = picked.bins or (picked.gone[:0],)
+    parts = ((*first, *picked.gone) if picked.gone else first, *others)
+    files, read = FileColumns.of([columns_of(part) for part in parts]), picked.read
     target = picked.sizes.target
     after, written = _written(picked, counts)
-    size = sum(file.bytes for file in files)
+    size = total(files.bytes)
     return Work(
         reason=_reason(picked),
-        input_files=tuple(file.name for file in files),
+        input_files=tuple(name for part in parts for name in names_of(part)),
         input_bytes=size,
         estimate=Estimate(
-            sum(file.bytes for file in read),
+            total(read.bytes),
             written,
             after,
             _benefit(files, after, deletes),
@@ -118,21 +128,18 @@ def counted(files: int, noun: str = "file") -> str:
     return f"{files} {noun}{'s' if files != 1 else ''}"
 
 
-def _is_candidate(file: F, sizes: Sizes) -> bool:
-    return sizes.is_small(file) or sizes.is_large(file) or sizes.is_worn(file)
-
-
 def _is_worth(files: Sequence[F], sizes: Sizes) -> bool:
     """Whether a bin is worth rewriting, regardless of other files."""
-    return any(sizes.is_worn(file) for file in files) or (sizes.is_large(files[0]) and _is_split(files, sizes))
+    columns = columns_of(files)
+    return bool(sizes.are_worn(columns).any()) or (bool(sizes.are_large(columns)[0]) and _is_split(columns, sizes))
 
 
-def _is_split(files: Sequence[F], sizes: Sizes) -> bool:
-    return total_live_bytes(files) > SPLIT_SHARE * sizes.target
+def _is_split(files: FileColumns, sizes: Sizes) -> bool:
+    return total(live_sizes(files)) > SPLIT_SHARE * sizes.target
 
 
-def _outputs(files: Sequence[F], target_bytes: int) -> int:
-    size = total_live_bytes(files)
+def _outputs(files: FileColumns, target_bytes: int) -> int:
+    size = total(live_sizes(files))
     return file_count(size, target_bytes) if size > SPLIT_SHARE * target_bytes else 1
 
 
@@ -141,21 +148,22 @@ def _written(picked: Packing[F], counts: Sequence[int]) -> tuple[int, int]:
     found, files, size = FileBytes.of_files(picked.read, picked.sizes), 0, 0
     for some, into in zip(picked.bins, counts, strict=True):
         sizes = replace(picked.sizes, target=_ENDLESS) if into == 1 else picked.sizes
-        number, held = written_files(some, sizes, found)
+        number, held = written_files(columns_of(some), sizes, found)
         files, size = files + number, size + held
     return files, size
 
 
 def _reason(picked: Packing[F]) -> str:
     sizes, read = picked.sizes, picked.read
-    worn = [file for file in read if sizes.is_worn(file)]
-    small = [file for file in read if sizes.is_small(file) and not sizes.is_worn(file)]
-    large = [file for file in read if sizes.is_large(file) and not sizes.is_worn(file)]
-    others = len(read) - len(worn) - len(small) - len(large)
+    are_worn = sizes.are_worn(read)
+    worn = int(np.count_nonzero(are_worn))
+    small = int(np.count_nonzero(sizes.are_small(read) & ~are_worn))
+    large = int(np.count_nonzero(sizes.are_large(read) & ~are_worn))
+    others = len(read) - worn - small - large
     reasons = [
-        (len(small), f"{counted(len(small))} below {sizes.small:,} bytes"),
-        (len(large), f"{counted(len(large))} above {sizes.large or 0:,} bytes"),
-        (len(worn), f"{counted(len(worn))} with more than {sizes.max_deleted_ratio:.0%} of rows deleted"),
+        (small, f"{counted(small)} below {sizes.small:,} bytes"),
+        (large, f"{counted(large)} above {sizes.large or 0:,} bytes"),
+        (worn, f"{counted(worn)} with more than {sizes.max_deleted_ratio:.0%} of rows deleted"),
         (others, f"{counted(others)} more as all were asked for"),
         (len(picked.gone), f"{counted(len(picked.gone))} without rows, only removed"),
         (len(picked.bins), f"{counted(len(picked.bins), 'bin')} of up to {sizes.target:,} bytes"),
@@ -163,8 +171,8 @@ def _reason(picked: Packing[F]) -> str:
     return "; ".join(sentence for held, sentence in reasons if held)
 
 
-def _benefit(files: Sequence[F], after: int, noun: str) -> str:
-    deleted, deletes = sum(file.deleted_rows for file in files), sum(file.deletes for file in files)
+def _benefit(files: FileColumns, after: int, noun: str) -> str:
+    deleted, deletes = total(files.deleted_rows), total(files.deletes)
     fewer = len(files) - after
     benefits = [
         (fewer > 0, f"{counted(fewer)} fewer"),

@@ -21,6 +21,7 @@ from nightkeep.clustering.tuning import SKIPPING_KEPT, WIDE_FACTOR, Z_TOUCHED
 from nightkeep.clustering.wide_task import as_wide
 from nightkeep.kernels.skipping import FileBounds, overlap, queries_of, skipped_share
 from nightkeep.model import Clustering, Estimate, Request
+from nightkeep.model.file_columns import columns_of
 from nightkeep.protocol import OpenWide, Work
 
 
@@ -32,7 +33,7 @@ class UnitFiles(Generic[F]):
     returns the bounds of each clustering column for some files, in their order.
     """
 
-    files: tuple[F, ...]
+    files: Sequence[F]
     clustering: Clustering
     paths: Paths
     cube_of: Callable[[F], str | None]
@@ -57,7 +58,7 @@ class ClusterPick(Generic[F]):
 
 
 def cluster_work(
-    unit: UnitFiles[F], sizes: Sizes, request: Request, *, inputs_of: Callable[[tuple[F, ...]], Inputs[F, W, E]]
+    unit: UnitFiles[F], sizes: Sizes, request: Request, *, inputs_of: Callable[[Sequence[F]], Inputs[F, W, E]]
 ) -> Work[PackTask[F, W, E] | ClusterTask[F, W, E] | OpenWide] | None:
     """Work on all files in no cube of these columns and curve, and on the picked cubes; on all if `request.full`.
 
@@ -69,7 +70,8 @@ def cluster_work(
         return None
     files = pick.files
     size = total_live_bytes(files)
-    after, written = written_files(files, sizes, FileBytes.of_files(files, sizes)) if files else (0, 0)
+    columns = columns_of(files)
+    after, written = written_files(columns, sizes, FileBytes.of_files(columns, sizes)) if files else (0, 0)
     inputs = tuple(sorted((*files, *pick.layout.gone), key=lambda file: file.name))
     wide_bytes = WIDE_FACTOR * request.task_bytes if request.wide_bytes is None else request.wide_bytes
     task = ClusterTask(inputs_of(inputs), unit.clustering, unit.paths, sizes.target, request.task_bytes)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nightkeep.clustering.clustered_files import SizedFile
+import numpy as np
+
 from nightkeep.clustering.tuning import BATCH_BYTES, DECODED, LEAST_BATCH_ROWS, MAX_DELETED_RATIO, MOST_BATCH_ROWS
 from nightkeep.model import Request
+from nightkeep.model.file_columns import UNKNOWN, FileColumns, Flags, Numbers, SizedFile, columns_of, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +43,28 @@ class Sizes:
             return False
         return file.rows is None or file.deleted_rows > self.max_deleted_ratio * file.rows
 
-    def is_small(self, file: SizedFile) -> bool:
-        return file.bytes < self.small
+    def are_worn(self, files: FileColumns) -> Flags:
+        """As is_worn, for each file."""
+        many = (files.rows == UNKNOWN) | (files.deleted_rows > self.max_deleted_ratio * files.rows)
+        worn: Flags = (files.deletes > 0) & many
+        return worn
 
-    def is_large(self, file: SizedFile) -> bool:
-        return self.large is not None and file.bytes > self.large
+    def are_small(self, files: FileColumns) -> Flags:
+        return files.bytes < self.small
+
+    def are_large(self, files: FileColumns) -> Flags:
+        return np.zeros(len(files), np.bool_) if self.large is None else files.bytes > self.large
 
 
 def is_gone(file: SizedFile) -> bool:
     """Whether a file has no live rows, by its metadata."""
     return file.rows is not None and file.deleted_rows == file.rows
+
+
+def are_gone(files: FileColumns) -> Flags:
+    """As is_gone, for each file."""
+    gone: Flags = files.deleted_rows == files.rows
+    return gone
 
 
 def live_bytes(file: SizedFile) -> int:
@@ -60,8 +74,18 @@ def live_bytes(file: SizedFile) -> int:
     return file.bytes * (file.rows - file.deleted_rows) // max(1, file.rows)
 
 
-def total_live_bytes(files: Iterable[SizedFile]) -> int:
-    return sum(live_bytes(file) for file in files)
+def live_sizes(files: FileColumns) -> Numbers:
+    """As live_bytes, for each file."""
+    live = files.bytes.copy()
+    worn = np.flatnonzero((files.rows != UNKNOWN) & (files.deleted_rows > 0))
+    # Bytes times rows take more than 64 bits.
+    size, rows, deleted = (values[worn].astype(object) for values in (files.bytes, files.rows, files.deleted_rows))
+    live[worn] = (size * (rows - deleted) // np.maximum(1, rows)).astype(np.int64)
+    return live
+
+
+def total_live_bytes(files: Sequence[SizedFile]) -> int:
+    return total(live_sizes(columns_of(files)))
 
 
 def file_count(size: int, target: int) -> int:

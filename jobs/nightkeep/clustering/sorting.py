@@ -44,7 +44,7 @@ class Sorting(Generic[F]):
     `paths` are those of the clustering's columns.
     """
 
-    files: tuple[F, ...]
+    files: Sequence[F]
     clustering: Clustering
     paths: Paths
     target_bytes: int

@@ -10,7 +10,7 @@ from typing import Generic, cast
 
 import pyarrow as pa
 
-from nightkeep.clustering.clustered_files import E, F, SizedFile, W, WrittenDataFile
+from nightkeep.clustering.clustered_files import E, F, W, WrittenDataFile
 from nightkeep.clustering.ranges import Ranges, buckets_of, splitters
 from nightkeep.clustering.rewrite_tasks import ClusterTask, replaced
 from nightkeep.clustering.sizing import file_count, is_gone, total_live_bytes
@@ -27,6 +27,7 @@ from nightkeep.clustering.tuning import (
 )
 from nightkeep.kernels.arrow_buffers import Words
 from nightkeep.model import Rewrite, Run
+from nightkeep.model.file_columns import SizedFile
 from nightkeep.protocol import Bound, OpenWide, OpenWideWrites, Wide, WideWrites
 from nightkeep.storage import Storage
 from nightkeep.storage.overlapped import overlapped

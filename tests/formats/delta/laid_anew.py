@@ -11,8 +11,9 @@ from tests.support.table_storage import storage_of
 
 from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID
 from nightkeep.formats.delta.format import DeltaTable
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
+from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
 from nightkeep.model import Clustering, Curve, Intent, Operation, Rewrite, Run, TaskCost, View, run_token
 
 NO_COST = TaskCost(0.0, 0.0, 0, "")

@@ -17,8 +17,9 @@ from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.data.write import DeltaFileWriter
 from nightkeep.formats.delta.deletes.vectors import DeltaVectorWriter, read_vector
 from nightkeep.formats.delta.format import DeltaTable, open_table
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.naming import DeltaNaming
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.model import Address, Committed, Operation, Plan, Request, Run, Verified, VerifyLevel
 from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import plan

@@ -5,8 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile, Vector, VectorStorage
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit, Vector, VectorStorage
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.model import Address, UnitKey
 
 KEY = UnitKey("day=2026-11-01")

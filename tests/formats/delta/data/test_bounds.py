@@ -19,9 +19,10 @@ from nightkeep.formats.delta.data import bounds as module
 from nightkeep.formats.delta.data.bounds import bounds, every_bounds
 from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.data.file_statistics import DeltaFileStats
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.leaf_columns import leaves
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, load
+from nightkeep.formats.delta.metadata.snapshot import load
 from nightkeep.model import Address
 from nightkeep.model.arrow_types import Array
 from nightkeep.storage import LocalStorage

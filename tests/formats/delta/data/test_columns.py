@@ -22,8 +22,9 @@ from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID, DeltaFileReader, every_column
 from nightkeep.formats.delta.data.conform import by_place, conform
 from nightkeep.formats.delta.gate.scan import rows, survivors
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema, RowTracking
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit, load
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit, load
 from nightkeep.model import Address, UnitKey
 from nightkeep.storage import LocalStorage
 

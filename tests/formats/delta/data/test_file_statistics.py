@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.data.file_statistics import DeltaFileStats, truncated_maximum
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.leaf_columns import DeltaLeaf, column_names, indexed_leaves, leaves
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit, load
+from nightkeep.formats.delta.metadata.snapshot import DeltaUnit, load
 from nightkeep.model import Address
 from nightkeep.storage import LocalStorage
 

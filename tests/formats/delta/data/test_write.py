@@ -24,9 +24,10 @@ from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID, DeltaFileReader
 from nightkeep.formats.delta.data.file_statistics import DeltaFileStats
 from nightkeep.formats.delta.data.write import DeltaFileWriter, WrittenDeltaFile
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.naming import DeltaNaming
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema, RowTracking
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit, load
+from nightkeep.formats.delta.metadata.snapshot import DeltaUnit, load
 from nightkeep.kernels import row_groups
 from nightkeep.model import Address, Run, UnitKey
 from nightkeep.storage import LocalStorage

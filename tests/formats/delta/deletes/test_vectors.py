@@ -23,7 +23,8 @@ from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.deletes import vectors
 from nightkeep.formats.delta.deletes import z85 as ours
 from nightkeep.formats.delta.deletes.vectors import DeltaVectorWriter, decode, encode, read_vector, vector_file
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, Vector, VectorStorage, load
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile, Vector, VectorStorage
+from nightkeep.formats.delta.metadata.snapshot import load
 from nightkeep.model import Address
 from nightkeep.storage import LocalStorage
 

@@ -16,7 +16,7 @@ from tests.formats.delta.hand_log import Action, HandLog, add, live, remove, vec
 from tests.support.examples import examples
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
-from nightkeep.formats.delta.metadata import checkpoints, snapshot
+from nightkeep.formats.delta.metadata import checkpoints, live_files
 from nightkeep.formats.delta.metadata.actions import line, parse_lines
 from nightkeep.formats.delta.metadata.locations import log_path, storage_name
 from nightkeep.formats.delta.metadata.log_segment import newest
@@ -131,7 +131,7 @@ def test_a_version_is_identified_alike_however_many_files_are_listed_at_once(
     log.commit(1, *(add(name) for name in "abcde"))
     whole = log.load().identity
     for files in (1, 2, 5):
-        monkeypatch.setattr(snapshot, "_LISTED_FILES", files)
+        monkeypatch.setattr(live_files, "_LISTED_FILES", files)
         assert log.load().identity == whole
 
 

@@ -13,7 +13,7 @@ from tests.formats.delta.layouts import KEY, a_file, a_snapshot
 from nightkeep.clustering.cubes import UnitCubes, merging
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
 from nightkeep.clustering.sizing import Sizes
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.rewrite.cluster_plan import cluster_files
 from nightkeep.formats.delta.rewrite.layout_tags import CLUSTERED, cluster_tag, cube_of
 from nightkeep.model import Clustering, Curve, PlannedUnit, UnitKey

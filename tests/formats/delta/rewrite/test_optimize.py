@@ -13,7 +13,8 @@ from nightkeep.clustering.packing import next_fit
 from nightkeep.clustering.rewrite_tasks import PackTask
 from nightkeep.clustering.sizing import Sizes, live_bytes
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
 from nightkeep.formats.delta.rewrite.inputs import DeltaInputs
 from nightkeep.formats.delta.rewrite.layout_tags import packed_tag
 from nightkeep.formats.delta.rewrite.optimize import pack_files

@@ -11,7 +11,7 @@ from tests.formats.delta.lake import ROW_TRACKING, Lake, request
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.delta.deletes.vectors import vector_file
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.model import Operation, Plan
 
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string()), ("day", pa.string())])

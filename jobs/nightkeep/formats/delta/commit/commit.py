@@ -15,13 +15,14 @@ from dataclasses import replace
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.delta.commit.commit_info import commit_info
 from nightkeep.formats.delta.metadata.actions import Raw, line, parse_lines, parse_object
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.log_segment import commits_newest_first
 from nightkeep.formats.delta.metadata.log_state import commit_infos, digest
 from nightkeep.formats.delta.metadata.naming import commit_name, staged_name, transaction_of
 from nightkeep.formats.delta.metadata.partition import key_text, stored, typed
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
 from nightkeep.model import Candidate, Operation, Rewrite, Run, UnitKey
 from nightkeep.model.run_names import commit_user, horizon_ms
 from nightkeep.storage import Storage, require_exclusive_create

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nightkeep.errors import CorruptMetadata, reason_of
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.leaf_columns import DeltaLeaf, leaves
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
 from nightkeep.model.arrow_types import Array
 from nightkeep.model.json_values import JsonObject
 

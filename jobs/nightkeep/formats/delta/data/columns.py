@@ -18,8 +18,9 @@ from pyroaring import BitMap64
 from nightkeep.encodings.parquet_rows import BATCH_ROWS, ParquetRows, leaf_bounds, only, sample
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.delta.data.conform import Find, by_name, chunked, conform, field_id, finder
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
+from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
 from nightkeep.kernels.arrow_buffers import one_array
 from nightkeep.model.arrow_types import Array, ArrowField, ChunkedArray, Datum
 from nightkeep.storage import Storage

@@ -18,9 +18,9 @@ from pyroaring import BitMap, BitMap64
 from nightkeep.encodings import roaring
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.delta.deletes import z85
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile, Vector, VectorStorage
 from nightkeep.formats.delta.metadata.locations import is_absolute, own_name
 from nightkeep.formats.delta.metadata.naming import vector_name
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, Vector, VectorStorage
 from nightkeep.storage import LocalStorage, Storage
 
 PACKED_BYTES: Final = 2 << 20

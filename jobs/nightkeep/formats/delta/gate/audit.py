@@ -17,7 +17,8 @@ from nightkeep.formats.delta.deletes.vectors import read_vector
 from nightkeep.formats.delta.gate.file_audit import file_faults
 from nightkeep.formats.delta.gate.scan import rows
 from nightkeep.formats.delta.metadata.actions import Raw, parse_object, vector_id
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.gate.listing import listing_faults
 from nightkeep.gate.untouched import stray_changes
 from nightkeep.model import UnitKey

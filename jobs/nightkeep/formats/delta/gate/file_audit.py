@@ -16,9 +16,10 @@ from pyroaring import BitMap64
 from nightkeep.encodings.parquet_rows import only
 from nightkeep.formats.delta.data.bounds import ColumnBounds, every_bounds
 from nightkeep.formats.delta.data.columns import DeltaFileReader, every_column
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.leaf_columns import leaves
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
+from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
 from nightkeep.gate.column_range import ColumnRange, field_id, is_exact, watched
 from nightkeep.model.arrow_types import ChunkedArray, Scalar
 from nightkeep.protocol import Show

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
+from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
 from nightkeep.gate.proof_parts import PART_BYTES, unit_parts
 
 

@@ -14,7 +14,8 @@ from pyroaring import BitMap64
 from nightkeep.errors import CorruptMetadata, naming
 from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.deletes.vectors import read_vector
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
+from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
 from nightkeep.model import View
 from nightkeep.protocol import Positions
 from nightkeep.storage import Storage

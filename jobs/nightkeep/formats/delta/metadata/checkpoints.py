@@ -6,7 +6,7 @@ Tombstones are left out: no version shows them. Values that a checkpoint stores 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import cast
 from urllib.parse import unquote
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.delta.metadata.actions import Action, check, parse_lines
+from nightkeep.formats.delta.metadata.add_columns import AddColumns, add_columns
 from nightkeep.formats.delta.metadata.locations import is_absolute, own_name
 from nightkeep.formats.delta.metadata.log_segment import Checkpoint
 from nightkeep.formats.delta.metadata.naming import LOG
@@ -35,28 +36,24 @@ _FILES = ("add",)
 _OTHERS = ("protocol", "metaData", "txn", "domainMetadata", "sidecar", "checkpointMetadata")
 _PARSED = frozenset({"stats_parsed", "partitionValues_parsed"})
 _BATCH_ROWS = 1 << 16
-_REQUIRED = frozenset({"path", "partitionValues", "size"})
-_TEXTS = (pa.string(),)
-_MAPS = (pa.map_(pa.string(), pa.string()),)
-_FITTING: Mapping[str, tuple[pa.DataType, ...]] = {
-    "path": _TEXTS, "partitionValues": _MAPS, "size": (pa.int64(),), "stats": _TEXTS, "tags": _MAPS,
-    "baseRowId": (pa.int64(),), "defaultRowCommitVersion": (pa.int64(),), "dataChange": (pa.bool_(),),
-    "modificationTime": (pa.int64(),), "clusteringProvider": _TEXTS,
-}  # fmt: skip
-"""Types of columns of adds, all of whose values `check` accepts."""
 _WITHOUT_DIRECTORY = re.compile(r"[^/]+\.parquet")
 
 
-def checkpoint_actions(storage: Storage, checkpoint: Checkpoint) -> Iterator[Action]:
-    """Every action but tombstones. Raises CorruptMetadata, MissingFile, RefusedTable for a foreign sidecar.
+def checkpoint_actions(storage: Storage, checkpoint: Checkpoint) -> Iterator[Action | AddColumns]:
+    """Every action but tombstones; adds in batches where they can be columns.
 
-    The actions are decoded as they are asked for: together, those of a million files take a GB.
+    Raises CorruptMetadata, MissingFile, and RefusedTable for a foreign sidecar.
+
+    They are decoded as they are asked for: the actions of a million files, as Python objects, take a GB.
     """
     described: list[Action] = []
     has_files = False
     for name in checkpoint.names:
         for action in _file_actions(name, storage.read(name), (*_FILES, *_OTHERS)):
-            if action[0] in ("sidecar", "checkpointMetadata"):
+            if isinstance(action, AddColumns):
+                has_files = has_files or len(action) > 0
+                yield action
+            elif action[0] in ("sidecar", "checkpointMetadata"):
                 described.append(action)
             else:
                 has_files = has_files or action[0] == "add"
@@ -76,12 +73,16 @@ def checkpoint_head(storage: Storage, checkpoint: Checkpoint) -> tuple[tuple[Act
     read: list[Action] = []
     for name in checkpoint.names:
         if name.endswith(".json"):
-            read += _file_actions(name, storage.read(name), _OTHERS)
+            read += _others(_file_actions(name, storage.read(name), _OTHERS))
         else:
             with storage.open(name) as source:
-                read += _file_actions(name, source, _OTHERS)
+                read += _others(_file_actions(name, source, _OTHERS))
     names = [_sidecar_name(str(body["path"]), storage.root) for body in _sidecars(read, checkpoint)]
     return tuple(read), (*checkpoint.names, *names)
+
+
+def _others(items: Iterable[Action | AddColumns]) -> list[Action]:
+    return [item for item in items if not isinstance(item, AddColumns)]
 
 
 def _sidecars(read: Sequence[Action], checkpoint: Checkpoint) -> list[Mapping[str, object]]:
@@ -95,7 +96,7 @@ def _sidecars(read: Sequence[Action], checkpoint: Checkpoint) -> list[Mapping[st
     return sidecars
 
 
-def _sidecar_actions(storage: Storage, body: Mapping[str, object], subject: str) -> Iterator[Action]:
+def _sidecar_actions(storage: Storage, body: Mapping[str, object], subject: str) -> Iterator[Action | AddColumns]:
     name = _sidecar_name(str(body["path"]), storage.root)
     data = storage.read(name)
     if len(data) != body["sizeInBytes"]:
@@ -118,13 +119,13 @@ def _sidecar_name(path: str, root: str) -> str:
     return f"{SIDECARS}/{base}"
 
 
-def _file_actions(name: str, data: bytes | pa.NativeFile, kinds: Sequence[str]) -> Iterator[Action]:
+def _file_actions(name: str, data: bytes | pa.NativeFile, kinds: Sequence[str]) -> Iterator[Action | AddColumns]:
     if isinstance(data, bytes) and name.endswith(".json"):
         return (action for action in parse_lines(data, subject=name) if action[0] in kinds)
     return _parquet_actions(name, data, kinds)
 
 
-def _parquet_actions(name: str, data: bytes | pa.NativeFile, kinds: Sequence[str]) -> Iterator[Action]:
+def _parquet_actions(name: str, data: bytes | pa.NativeFile, kinds: Sequence[str]) -> Iterator[Action | AddColumns]:
     source = pa.BufferReader(data) if isinstance(data, bytes) else data
     try:
         # INT96 timestamps of old writers are read as nanoseconds by default, and Python has no value for those.
@@ -138,23 +139,22 @@ def _parquet_actions(name: str, data: bytes | pa.NativeFile, kinds: Sequence[str
         raise CorruptMetadata(name, "a checkpoint in Parquet", reason_of(failure)) from failure
 
 
-def _of_kind(file: pq.ParquetFile, action: ArrowField, name: str) -> Iterator[Action]:
+def _of_kind(file: pq.ParquetFile, action: ArrowField, name: str) -> Iterator[Action | AddColumns]:
     """The actions of one kind, decoded a batch at a time. Absent fields are left out."""
     fields = [field.name for field in struct_fields(action)]
     plain = [field for field in fields if field not in _PARSED]
     if len(set(fields)) < len(fields):
         raise ValueError(f"{action.name} has fields of one name: {', '.join(fields)}")
     parsed = _ParsedStats(file) if action.name == "add" and "stats_parsed" in fields else None
-    shared: dict[object, object] = {}
     for rows in _present(file, action.name, plain):
         require_memory(name)
-        columns = _values(rows)
-        if parsed is not None:
-            columns["stats"] = parsed.beside(columns.get("stats") or [None] * len(rows))
-        if "partitionValues" in columns:
-            # Files of one partition share their values: a checkpoint may have millions of files.
-            columns["partitionValues"] = [_shared(values, shared) for values in columns["partitionValues"]]
-        yield from _bodies(name, action.name, columns, fitting=_fit(action.name, rows))
+        stats = None if parsed is None else parsed.beside(rows)
+        stored = add_columns(rows, stats) if action.name == "add" else None
+        if stored is not None:
+            yield stored
+        else:
+            columns = _values(rows) if stats is None else {**_values(rows), "stats": stats}
+            yield from _bodies(name, action.name, columns)
 
 
 class _ParsedStats:
@@ -164,16 +164,20 @@ class _ParsedStats:
         self._file, self._int96, self._batches = file, _int96(file), 0
         self._rows: Iterator[pa.StructArray] | None = None
 
-    def beside(self, texts: Sequence[object]) -> Sequence[object]:
-        """The next batch's statistics: where the text is absent, the same statistics from columns."""
-        if self._rows is None and None in texts:
+    def beside(self, rows: pa.StructArray) -> Sequence[object] | None:
+        """The next batch's statistics: where the text is absent, the same statistics from columns.
+
+        None as long as no text is absent.
+        """
+        column = rows.field("stats") if "stats" in rows.type.names else pa.nulls(len(rows))
+        if self._rows is None and column.null_count:
             self._rows = islice(_present(self._file, "add", ["path", "stats_parsed"]), self._batches, None)
         self._batches += 1
         if self._rows is None:
-            return texts
-        column = next(self._rows).field("stats_parsed")
-        parsed = stats_texts(column.cast(_with_zones(column.type, "add.stats_parsed", self._int96)))
-        return [text or other for text, other in zip(texts, parsed, strict=True)]
+            return None
+        struct = next(self._rows).field("stats_parsed")
+        parsed = stats_texts(struct.cast(_with_zones(struct.type, "add.stats_parsed", self._int96)))
+        return [text or other for text, other in zip(column.to_pylist(), parsed, strict=True)]
 
 
 def struct_fields(action: ArrowField) -> list[ArrowField]:
@@ -229,29 +233,10 @@ def _values(rows: pa.StructArray) -> dict[str, Sequence[object]]:
     return columns
 
 
-def _bodies(name: str, kind: str, columns: Mapping[str, Sequence[object]], *, fitting: bool) -> Iterator[Action]:
+def _bodies(name: str, kind: str, columns: Mapping[str, Sequence[object]]) -> Iterator[Action]:
     for values in zip(*columns.values(), strict=True):
         body = {field: value for field, value in zip(columns, values, strict=True) if value is not None}
-        yield (kind, body) if fitting else check(kind, body, subject=name)
-
-
-def _shared(values: object, known: dict[object, object]) -> object:
-    return known.setdefault(tuple(values.items()), values) if isinstance(values, dict) else values
-
-
-def _fit(kind: str, rows: pa.StructArray) -> bool:
-    """Whether the columns' types alone show that `check` accepts every row: it takes a microsecond for each field."""
-    columns = {field.name: rows.field(field.name) for field in rows.type}
-    return (
-        kind == "add"
-        and all(
-            columns[name].type in kinds and not (name in _REQUIRED and columns[name].null_count)
-            if name in columns
-            else name not in _REQUIRED
-            for name, kinds in _FITTING.items()
-        )
-        and not any(column.null_count < len(column) for name, column in columns.items() if name not in _FITTING)
-    )
+        yield check(kind, body, subject=name)
 
 
 def _without_nulls(value: object) -> object:

@@ -6,8 +6,7 @@ An absolute path below the table's own root is equivalent to a relative one.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import quote, unquote
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
@@ -48,33 +47,6 @@ def own_name(path: str, root: str) -> str | None:
     if long or {"", ".", ".."} & set(name.split("/")) or "\0" in name or "?" in path or "#" in path:
         raise CorruptMetadata("path of an action", "a URI of a file below the table's folder", repr(path))
     return name
-
-
-class LocatedFile(Protocol):
-    """A live file: its path in the log, and its name in storage."""
-
-    @property
-    def path(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-
-def require_one_name(files: Sequence[LocatedFile], removed: Collection[str], root: str) -> None:
-    """Raises CorruptMetadata if two paths in the log name one file. The paths of `files` differ.
-
-    Readers would read it as two files, and do not agree on whether a remove of one path removes the other.
-    """
-    if not removed and all(file.name == file.path for file in files):
-        return
-    paths: dict[str, str] = {}
-    for file in files:
-        if paths.setdefault(file.name, file.path) != file.path:
-            raise CorruptMetadata(f"data file {file.path}", "one spelling of its path", paths[file.name])
-    for path in removed:
-        live = paths.get(own_name(path, root) or "", path)
-        if live != path:
-            raise CorruptMetadata(f"data file {live}", "one spelling of its path", f"a remove of {path}")
 
 
 def log_path(name: str) -> str:

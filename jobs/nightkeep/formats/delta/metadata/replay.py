@@ -21,6 +21,7 @@ from nightkeep.formats.delta.metadata.actions import (
     text_map,
     vector_id,
 )
+from nightkeep.formats.delta.metadata.add_columns import AddColumns, together
 
 ROW_TRACKING: Final = "delta.rowTracking"
 
@@ -38,12 +39,14 @@ class LogState:
     """The state of one version. All actions are raw. `commit` has the actions of its own commit; empty if that is gone.
 
     `vacated` are the raw partition values of files that the own commit removed; empty if it also changed the metadata.
-    `unmatched` are the paths of removes whose file was not live.
+    `unmatched` are the paths of removes whose file was not live. Live files are those of `adds` and, of a checkpoint,
+    those of `stored`.
     """
 
     protocol: Raw
     metadata: Raw
     adds: tuple[Raw, ...]
+    stored: AddColumns
     transactions: Mapping[str, int]
     domains: Mapping[str, Raw]
     commit: tuple[Action, ...]
@@ -52,21 +55,22 @@ class LogState:
 
 
 def replay(
-    checkpoint: Iterable[Action], commits: Iterable[tuple[str, Iterable[Action]]], own: Iterable[Action] | None = None
+    checkpoint: Iterable[Action | AddColumns],
+    commits: Iterable[tuple[str, Iterable[Action]]],
+    own: Iterable[Action] | None = None,
 ) -> LogState:
     """The state after the last of `commits`, which are (subject, actions), oldest first.
 
     `own`: the actions of the checkpoint's own commit, if no commit follows the checkpoint. Raises CorruptMetadata.
     """
+    # Commits come first: of a checkpoint's files, only those that they touch become Python objects.
     log = _Log()
-    for kind, body in checkpoint:
-        log.restore(kind, body)
     last = tuple(own or ())
-    removed: list[Raw] = [body for kind, body in last if kind == "remove"]
+    log.removed = [(None, body) for kind, body in last if kind == "remove"]
     for subject, actions in commits:
         last = tuple(actions)
-        removed = log.apply(subject, last)
-    return log.state(last, removed)
+        log.apply(subject, last)
+    return log.state(last, log.restore(checkpoint))
 
 
 def high_water_mark(state: LogState) -> int | None:
@@ -92,52 +96,91 @@ def commit_time(state: LogState, version: int) -> int:
 
 @dataclass(slots=True)
 class _Log:
-    """State under construction."""
+    """State under construction: what commits did, and beneath it what a checkpoint has.
+
+    `decided` are the keys that commits added or removed. `awaited` are those that a commit removed and no commit before
+    it added: a checkpoint may have them. `removed` is for each remove of the last commit the file's add, or its key if
+    that is awaited, and the remove.
+    """
 
     single: dict[str, Raw] = field(default_factory=dict)
     named: dict[tuple[str, str], Raw] = field(default_factory=dict)
     files: dict[_LiveKey, Raw] = field(default_factory=dict)
+    decided: set[_LiveKey] = field(default_factory=set)
+    awaited: set[_LiveKey] = field(default_factory=set)
+    removed: list[tuple[_LiveKey | None, Raw]] = field(default_factory=list)
     unmatched: set[str] = field(default_factory=set)
 
-    def restore(self, kind: str, body: Raw) -> None:
-        """Adds an action of a checkpoint. A checkpoint holds each key once."""
-        if kind == "add":
-            _put_new(self.files, _key(body), body, f"checkpoint: add of {body['path']}")
-        elif kind in ("protocol", "metaData"):
-            _put_new(self.single, kind, body, f"checkpoint: {kind}")
-        elif kind in _NAMED:
-            name = str(body[_NAMED[kind]])
-            _put_new(self.named, (kind, name), body, f"checkpoint: {kind} {name}")
-
-    def apply(self, subject: str, actions: tuple[Action, ...]) -> list[Raw]:
-        """Applies a commit. Returns the adds of the files that it removed; of a file that was not live, the remove."""
+    def apply(self, subject: str, actions: tuple[Action, ...]) -> None:
+        """Applies a commit."""
         # The order within a commit has no meaning. Removes are applied first, so that a file may change its vector.
         removes, adds = _by_path(subject, actions, "remove"), _by_path(subject, actions, "add")
         for path in removes.keys() & adds.keys():
             if vector_id(removes[path]) == vector_id(adds[path]):
                 raise CorruptMetadata(f"{subject}: {path}", "an add or a remove, or another vector", "both")
-        self.unmatched |= {path for path, body in removes.items() if _key(body) not in self.files}
-        # A remove may lack partition values, or name a file that is not live.
-        removed = [self.files.pop(_key(body), body) for body in removes.values()]
+        self.removed = [self._remove(path, body) for path, body in removes.items()]
         for body in adds.values():
             self.files[_key(body)] = body
+            self.decided.add(_key(body))
         self.single |= _once(subject, ((kind, kind, body) for kind, body in actions if kind in _SINGLE))
         self.named |= _once(
             subject,
             (((kind, str(body[_NAMED[kind]])), kind, body) for kind, body in actions if kind in _NAMED),
         )
-        return removed
 
-    def state(self, last: tuple[Action, ...], removed: Iterable[Raw]) -> LogState:
+    def _remove(self, path: str, body: Raw) -> tuple[_LiveKey | None, Raw]:
+        key = _key(body)
+        if key in self.files:
+            return None, self.files.pop(key)
+        if key in self.decided:
+            self.unmatched.add(path)
+            return None, body
+        self.decided.add(key)
+        self.awaited.add(key)
+        return key, body
+
+    def restore(self, checkpoint: Iterable[Action | AddColumns]) -> AddColumns:
+        """Puts a checkpoint, which holds each key once, beneath the commits. Returns its files that they left alone."""
+        singles: dict[str, Raw] = {}
+        named: dict[tuple[str, str], Raw] = {}
+        files: dict[_LiveKey, Raw] = {}
+        columns: list[AddColumns] = []
+        for item in checkpoint:
+            if isinstance(item, AddColumns):
+                columns.append(item)
+                continue
+            kind, body = item
+            if kind == "add":
+                _put_new(files, _key(body), body, f"checkpoint: add of {body['path']}")
+            elif kind in _SINGLE:
+                _put_new(singles, kind, body, f"checkpoint: {kind}")
+            elif kind in _NAMED:
+                name = str(body[_NAMED[kind]])
+                _put_new(named, (kind, name), body, f"checkpoint: {kind} {name}")
+        stored, touched = together(columns).apart(map(_path, (*self.decided, *files)))
+        for body in touched:
+            _put_new(files, _key(body), body, f"checkpoint: add of {body['path']}")
+        self.single, self.named = singles | self.single, named | self.named
+        self._put_beneath(files)
+        return stored
+
+    def _put_beneath(self, files: Mapping[_LiveKey, Raw]) -> None:
+        self.removed = [(None, files.get(key, body) if key is not None else body) for key, body in self.removed]
+        self.unmatched |= {_path(key) for key in self.awaited - files.keys()}
+        self.files = {key: body for key, body in files.items() if key not in self.decided} | self.files
+
+    def state(self, last: tuple[Action, ...], stored: AddColumns) -> LogState:
         protocol, metadata = in_force(self.single, subject="log")
         _require_one_vector(self.files)
         # A metadata change may change the partition columns: older values then name no partition of this version.
         repartitioned = any(kind == "metaData" for kind, _ in last)
-        whole = (body for body in removed if body.get("partitionValues") is not None)
+        # A remove may lack partition values, or name a file that is not live.
+        whole = (body for _, body in self.removed if body.get("partitionValues") is not None)
         return LogState(
             protocol=protocol,
             metadata=metadata,
             adds=tuple(self.files.values()),
+            stored=stored,
             transactions={
                 n: long_value(body, "version", subject=f"txn {n}") for (k, n), body in self.named.items() if k == "txn"
             },
@@ -185,6 +228,10 @@ def _require_one_vector(files: Mapping[_LiveKey, Raw]) -> None:
 def _key(body: Raw) -> _LiveKey:
     path, vector = str(body["path"]), vector_id(body)
     return path if vector is None else (path, vector)
+
+
+def _path(key: _LiveKey) -> str:
+    return key if isinstance(key, str) else key[0]
 
 
 def _stored_values(body: Raw) -> Mapping[str, str | None]:

@@ -2,104 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import cached_property
-from itertools import islice
-from typing import Final
 
-from nightkeep.errors import CorruptMetadata, MissingFile
-from nightkeep.formats.delta.metadata.actions import Action, Raw, long_value, text_map
+import numpy as np
+
+from nightkeep.errors import MissingFile
+from nightkeep.formats.delta.metadata.actions import Action, text_map
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.features import refuse_features
 from nightkeep.formats.delta.metadata.head import has_commit_times
-from nightkeep.formats.delta.metadata.locations import require_one_name, storage_name
+from nightkeep.formats.delta.metadata.live_files import by_unit, file_texts
+from nightkeep.formats.delta.metadata.log_files import LogFiles
 from nightkeep.formats.delta.metadata.log_segment import segment
 from nightkeep.formats.delta.metadata.log_state import ReadState, read_state
 from nightkeep.formats.delta.metadata.partition import key_text, stored, typed
 from nightkeep.formats.delta.metadata.replay import LogState, commit_time, high_water_mark
 from nightkeep.formats.delta.metadata.schema import DeltaSchema, parse_schema
-from nightkeep.formats.delta.metadata.struct_stats import row_count
 from nightkeep.model import Address, FileSizes, UnitKey, VersionIdentity, digest_of
+from nightkeep.model.file_columns import Numbers, columns_of, total
 from nightkeep.storage import Storage
 
+Place = tuple[str | None, ...]
+"""A partition: the value of each partition column, as the log spells it."""
 _MOVED_ON = 20
 """How many cleanups of the log in a row may interrupt a load before it fails."""
-
-_NO_TAGS: Final[Mapping[str, str]] = {}
-_LISTED_FILES: Final = 1 << 16
-
-
-class VectorStorage(StrEnum):
-    """Where a deletion vector is (PROTOCOL.md, "Deletion Vector Descriptor Schema": storageType)."""
-
-    RELATIVE = "u"
-    ABSOLUTE = "p"
-    INLINE = "i"
-
-
-@dataclass(frozen=True, slots=True)
-class Vector:
-    """A deletion vector's descriptor: `place` is pathOrInlineDv, `bytes` the payload's size, `rows` its cardinality.
-
-    `offset` is None for an inline vector, or means 0.
-    """
-
-    kind: VectorStorage
-    place: str
-    offset: int | None
-    bytes: int
-    rows: int
-
-    def __post_init__(self) -> None:
-        inline = self.kind is VectorStorage.INLINE
-        if (inline and self.offset is not None) or min(self.offset or 0, self.bytes, self.rows) < 0:
-            found = f"kind {self.kind}, offset {self.offset}, {self.bytes} bytes, {self.rows} rows"
-            raise CorruptMetadata(
-                f"deletion vector {self.place}", "no offset if it is inline, and nothing negative", found
-            )
-
-    @property
-    def unique_id(self) -> str:
-        """The id by which log replay distinguishes vectors of one file."""
-        return f"{self.kind}{self.place}" + ("" if self.offset is None else f"@{self.offset}")
-
-
-@dataclass(frozen=True, slots=True)
-class DeltaDataFile:
-    """A live file. `path` is the log's text (percent-encoded), `name` its name in storage, below the root.
-
-    `rows` are physical rows, None where statistics are missing. `raw` is the whole add action, `stats` its JSON text.
-    `raw` is not compared: checkpoints may write an action differently, for example its dataChange.
-    """
-
-    path: str
-    name: str
-    bytes: int
-    rows: int | None
-    vector: Vector | None
-    stats: str | None
-    tags: Mapping[str, str] = field(hash=False)
-    raw: Mapping[str, object] = field(compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        if self.bytes < 0 or (self.rows is not None and self.deleted_rows > self.rows):
-            found = f"{self.bytes} bytes, {self.deleted_rows} of {self.rows} rows deleted"
-            raise CorruptMetadata(self.path, "a size, and no more deleted rows than rows", found)
-
-    @property
-    def identity(self) -> tuple[str, str | None]:
-        """The key of log replay. Two versions with the same identity show the same rows of the file."""
-        return (self.path, self.vector.unique_id if self.vector else None)
-
-    @property
-    def deleted_rows(self) -> int:
-        return self.vector.rows if self.vector else 0
-
-    @property
-    def deletes(self) -> int:
-        """The number of vectors: 0 or 1."""
-        return 1 if self.vector else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +37,7 @@ class DeltaUnit:
     key: UnitKey
     partition: Mapping[str, object]
     stored_partition: Mapping[str, str | None]
-    files: tuple[DeltaDataFile, ...]
+    files: Sequence[DeltaDataFile]
     schema: DeltaSchema
 
 
@@ -141,7 +69,7 @@ class DeltaSnapshot:
     @cached_property
     def identity(self) -> VersionIdentity:
         """The digest of its commit, and one of the table's id and live files, which any newer checkpoint gives too."""
-        listed = tuple(_listed(file for unit in self.units for file in unit.files))
+        listed = tuple(_listed(self.units))
         content = digest_of(str(self.raw_metadata.get("id")).encode(), listed)
         return VersionIdentity(self.version, self.commit_digest, content)
 
@@ -151,12 +79,9 @@ class DeltaSnapshot:
 
     @property
     def sizes(self) -> FileSizes:
-        files = [file for unit in self.units for file in unit.files]
-        return FileSizes(
-            tuple(file.bytes for file in files),
-            tuple(None for _ in files),
-            sum(file.vector is not None for file in files),
-        )
+        columns = [columns_of(unit.files) for unit in self.units]
+        sizes = tuple(size for some in columns for size in some.bytes.tolist())
+        return FileSizes(sizes, (None,) * len(sizes), sum(total(some.deletes) for some in columns))
 
     @property
     def changes_rows(self) -> bool:
@@ -218,72 +143,51 @@ def _snapshot(
 
 def _units(schema: DeltaSchema, state: LogState, root: str) -> tuple[DeltaUnit, ...]:
     """Units by partition. Different spellings of the same partition value are one partition."""
-    spelled: dict[tuple[str | None, ...], list[DeltaDataFile]] = {}
-    for values in state.vacated:
-        spelled.setdefault(_place(schema, values, "remove"), [])
-    # A checkpoint's files of one partition share one object with their values.
-    places: dict[int, tuple[str | None, ...]] = {}
-    for raw in state.adds:
-        path, shared = str(raw["path"]), id(raw.get("partitionValues"))
-        if shared not in places:
-            places[shared] = _place(schema, text_map(raw, "partitionValues", subject=path), path)
-        spelled.setdefault(places[shared], []).append(_data_file(raw, schema, root))
-    require_one_name([file for files in spelled.values() for file in files], state.unmatched, root)
+    files = LogFiles.of(state.stored, state.adds, root=root, has_vectors=schema.has_vectors)
+    files.require_one_name(state.unmatched)
+    spellings, places = _spelled(schema, state)
+    vacated = [_place(schema, values, "remove") for values in state.vacated]
     units: dict[UnitKey, DeltaUnit] = {}
-    for place in sorted(spelled, key=lambda values: [value or "" for value in values]):
-        unit = _unit(schema, place, spelled[place])
-        previous = units.get(unit.key)
-        units[unit.key] = replace(unit, files=_by_path((*previous.files, *unit.files))) if previous else unit
-    return tuple(units[key] for key in sorted(units))
+    keys: dict[Place, UnitKey] = {}
+    for place in sorted({*vacated, *places}, key=lambda values: [value or "" for value in values]):
+        unit = _unit(schema, place)
+        keys[place] = unit.key
+        units.setdefault(unit.key, unit)
+    numbers = {key: number for number, key in enumerate(sorted(units))}
+    of_place = np.asarray([numbers[keys[place]] for place in places], np.int64)
+    parts = by_unit(files, of_place[spellings], len(units))
+    return tuple(replace(units[key], files=parts[number]) for key, number in numbers.items())
 
 
-def _place(schema: DeltaSchema, values: Mapping[str, str | None], subject: str) -> tuple[str | None, ...]:
+def _spelled(schema: DeltaSchema, state: LogState) -> tuple[Numbers, Sequence[Place]]:
+    """The spelling of each file's partition values, as a number; and the place in the table that each of them means."""
+    used, firsts, numbers = np.unique(state.stored.spellings, return_index=True, return_inverse=True)
+    paths = map(str, state.stored.paths.take(firsts).to_pylist())
+    places = [
+        _place(schema, state.stored.values[spelling], path) for spelling, path in zip(used.tolist(), paths, strict=True)
+    ]
+    for raw in state.adds:
+        path = str(raw["path"])
+        places.append(_place(schema, text_map(raw, "partitionValues", subject=path), path))
+    of_adds = np.arange(len(used), len(places))
+    return np.concatenate((numbers, of_adds)), places
+
+
+def _place(schema: DeltaSchema, values: Mapping[str, str | None], subject: str) -> Place:
     return tuple(stored(schema, values, subject=subject).values())
 
 
-def _unit(schema: DeltaSchema, place: tuple[str | None, ...], files: Iterable[DeltaDataFile]) -> DeltaUnit:
+def _unit(schema: DeltaSchema, place: Place) -> DeltaUnit:
     names = (schema.field(name).physical for name in schema.partition_columns)
     values = dict(zip(names, place, strict=True))
     partition = typed(schema, values)
-    return DeltaUnit(UnitKey(key_text(schema, partition)), partition, values, _by_path(files), schema)
+    return DeltaUnit(UnitKey(key_text(schema, partition)), partition, values, (), schema)
 
 
-def _listed(files: Iterator[DeltaDataFile]) -> Iterator[bytes]:
+def _listed(units: Iterable[DeltaUnit]) -> Iterator[bytes]:
     """The text that identifies the files, in pieces: whole, it takes 400 MB while it is made of a million files."""
-    between = ""
-    while some := list(islice(files, _LISTED_FILES)):
-        text = "\0".join(f"{file.path}\0{file.identity[1]}\0{file.bytes}" for file in some)
-        yield f"{between}{text}".encode(errors="surrogatepass")
-        between = "\0"
-
-
-def _by_path(files: Iterable[DeltaDataFile]) -> tuple[DeltaDataFile, ...]:
-    return tuple(sorted(files, key=lambda file: file.path))
-
-
-def _data_file(raw: Raw, schema: DeltaSchema, root: str) -> DeltaDataFile:
-    path, stats, tags = str(raw["path"]), raw.get("stats"), raw.get("tags")
-    vector = vector_of(raw.get("deletionVector"))
-    if vector and not schema.has_vectors:
-        # Readers do not agree on whether such a vector applies.
-        raise CorruptMetadata(path, "no deletion vector, as the protocol lacks the feature", vector.unique_id)
-    return DeltaDataFile(
-        path=path,
-        name=storage_name(path, root),
-        bytes=long_value(raw, "size", subject=path),
-        rows=row_count(str(stats), subject=path) if stats else None,
-        vector=vector,
-        stats=str(stats) if stats else None,
-        tags={str(k): str(v) for k, v in tags.items()} if isinstance(tags, Mapping) and tags else _NO_TAGS,
-        raw=raw,
-    )
-
-
-def vector_of(raw: object) -> Vector | None:
-    """The vector of an action; None without one. Raises CorruptMetadata."""
-    if not isinstance(raw, Mapping):
-        return None
-    kind = raw["storageType"]
-    if kind not in set(VectorStorage):
-        raise CorruptMetadata("deletion vector", f"a storageType of {', '.join(VectorStorage)}", repr(kind))
-    return Vector(VectorStorage(kind), raw["pathOrInlineDv"], raw.get("offset"), raw["sizeInBytes"], raw["cardinality"])
+    between = b""
+    for unit in units:
+        for text in file_texts(unit.files):
+            yield between + text[:-1]
+            between = b"\0"

@@ -17,8 +17,8 @@ from nightkeep.errors import CorruptMetadata, MissingFile, reason_of
 from nightkeep.formats.delta.deletes.vectors import vector_file
 from nightkeep.formats.delta.metadata.actions import Action, Raw, check, parse_lines
 from nightkeep.formats.delta.metadata.checkpoints import NOT_A_CHECKPOINT, require_bounds, struct_fields
+from nightkeep.formats.delta.metadata.data_file import vector_of
 from nightkeep.formats.delta.metadata.locations import is_absolute, storage_name
-from nightkeep.formats.delta.metadata.snapshot import vector_of
 from nightkeep.limits import DOCUMENT, require_memory
 from nightkeep.model.arrow_types import Array, Datum
 from nightkeep.protocol.table_files import FILES

@@ -20,10 +20,11 @@ from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats.delta.data.bounds import every_bounds
 from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.deletes.vectors import DeltaVectorWriter, read_vector
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile, Vector
 from nightkeep.formats.delta.metadata.naming import vector_folder
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit, Vector
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.model import Estimate, Intent, Request, Run
 from nightkeep.model.arrow_types import Array
 from nightkeep.protocol import Work

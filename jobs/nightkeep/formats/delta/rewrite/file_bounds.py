@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from nightkeep.formats.delta.data.bounds import ColumnBounds, every_bounds
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
 from nightkeep.kernels.skipping import FileBounds
 
 

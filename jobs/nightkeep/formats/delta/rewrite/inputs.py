@@ -9,9 +9,10 @@ from typing import cast
 from nightkeep.clustering.even_files import CountingStorage
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
 from nightkeep.formats.delta.data.write import DeltaFileWriter, WrittenDeltaFile
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.naming import DeltaNaming
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
+from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
 from nightkeep.formats.delta.rewrite.layout_tags import cluster_tag, packed_tag
 from nightkeep.formats.delta.rewrite.live_rows import DeltaLiveRows
 from nightkeep.model import Clustering, Intent, Run, UnitKey
@@ -30,7 +31,7 @@ class DeltaInputs:
         return self.unit.key
 
     @property
-    def files(self) -> tuple[DeltaDataFile, ...]:
+    def files(self) -> Sequence[DeltaDataFile]:
         return self.unit.files
 
     def rows(self, storage: Storage) -> DeltaLiveRows:

@@ -10,8 +10,9 @@ from nightkeep.clustering.layout import layout_of
 from nightkeep.clustering.sampling import live_sample, spread
 from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.deletes.vectors import read_vector
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.leaf_columns import indexed_leaves
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.rewrite.file_bounds import file_bounds
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
 from nightkeep.model import Request

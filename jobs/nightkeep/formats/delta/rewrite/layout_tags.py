@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nightkeep.clustering.cubes import cube_mark, marked_cube
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.model import Clustering, UnitKey
 
 PACKED = "nightkeep.packed"

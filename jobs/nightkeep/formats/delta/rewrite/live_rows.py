@@ -11,7 +11,8 @@ from nightkeep.clustering.live_rows import live_batches, sample_share
 from nightkeep.clustering.sizing import is_gone
 from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.deletes.vectors import read_vector
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaUnit
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
+from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
 from nightkeep.storage import Storage
 
 

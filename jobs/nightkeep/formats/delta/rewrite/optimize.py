@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nightkeep.clustering.packing import is_settled, packing, packing_work
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.features import refuse_features
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit
+from nightkeep.formats.delta.metadata.live_files import DeltaFiles
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.rewrite.inputs import DeltaInputs, DeltaPack
-from nightkeep.formats.delta.rewrite.layout_tags import run_of
+from nightkeep.formats.delta.rewrite.layout_tags import PACKED, run_of
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
 from nightkeep.model import Intent, Request
 from nightkeep.protocol import Work
@@ -27,6 +29,8 @@ def pack_files(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) -> Wo
     sizes, intent = sizes_of(snapshot, request), Intent.of(request)
 
     def settled(files: Sequence[DeltaDataFile]) -> bool:
+        if isinstance(files, DeltaFiles) and not files.tagged(PACKED):
+            return False
         return is_settled(files, lambda file: run_of(file, sizes.target), _modified)
 
     picked = packing(unit.files, sizes, full=request.full, is_settled=settled)

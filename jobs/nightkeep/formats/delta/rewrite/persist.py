@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from nightkeep.clustering.sizing import is_gone
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.delta.deletes.vectors import DeltaVectorWriter, read_vector
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile, Vector, VectorStorage
 from nightkeep.formats.delta.metadata.naming import vector_folder
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit, Vector, VectorStorage
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.rewrite.tuning import LIVE_VECTOR_SHARE, PACKED_VECTOR_FILES
 from nightkeep.model import Estimate, Intent, Request, Run
 from nightkeep.protocol import Work

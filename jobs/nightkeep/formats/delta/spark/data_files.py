@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nightkeep.formats.delta.metadata.actions import text_map
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.spark.schema import DeltaColumns, is_nested, quoted
 from nightkeep.spark.stored_files import ROW_BITS, StoredFile, listed_paths, packed, without_true
 from nightkeep.spark.view import column, location

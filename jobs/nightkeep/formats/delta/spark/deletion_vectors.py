@@ -11,7 +11,7 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 
 from nightkeep.formats.delta.deletes.vectors import read_vector
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.spark.stored_files import BROADCAST_POSITIONS, StoredFile, broadcast_few, decoded_positions
 from nightkeep.storage import Storage
 

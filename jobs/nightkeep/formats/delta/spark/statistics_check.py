@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.spark.data_files import DeltaStoredRows, stored_rows
 from nightkeep.formats.delta.spark.deletion_vectors import without_deleted
 from nightkeep.formats.delta.spark.schema import DeltaColumns, quoted

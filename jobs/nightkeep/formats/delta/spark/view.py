@@ -15,11 +15,12 @@ from pyspark.sql import types as T
 
 from nightkeep.errors import MissingFile
 from nightkeep.formats.delta.metadata.actions import Action, parse_lines
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.log_segment import newest, segment
 from nightkeep.formats.delta.metadata.log_state import digest
 from nightkeep.formats.delta.metadata.naming import commit_name
 from nightkeep.formats.delta.metadata.partition import key_text, typed
-from nightkeep.formats.delta.metadata.snapshot import DeltaDataFile, DeltaSnapshot, DeltaUnit, load
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit, load
 from nightkeep.formats.delta.spark.data_files import Compared, stored_rows
 from nightkeep.formats.delta.spark.deletion_vectors import without_deleted
 from nightkeep.formats.delta.spark.schema import DeltaColumns

@@ -26,7 +26,7 @@ class AppendInputs:
     """The `files` that one task replaces. Of `bucket` only what reads, writes and orders its files is used."""
 
     bucket: Bucket
-    files: tuple[AppendFile, ...]
+    files: Sequence[AppendFile]
 
     @property
     def key(self) -> UnitKey:
