@@ -64,6 +64,11 @@ class AddColumns:
     def spellings(self) -> Numbers:
         return self.rows.column(_SPELLING).to_numpy().astype(np.int64)
 
+    def with_paths(self, paths: Array) -> AddColumns:
+        """The same rows, whose paths are these very values: so that they are in memory once."""
+        place = _SCHEMA.get_field_index("path")
+        return AddColumns(self.rows.set_column(place, "path", paths), self.values)
+
     def apart(self, paths: Iterable[str]) -> tuple[AddColumns, Iterator[Raw]]:
         """The rows whose path no other row has, nor one of these; and the raw adds of all others."""
         chosen = pc.is_in(self.paths, pa.array(_storable(paths), pa.string()))
@@ -85,7 +90,7 @@ class AddColumns:
         ]
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
-        return pa.Table.from_batches(held, _SCHEMA).take(back)
+        return pa.Table.from_batches(held, self.rows.schema).take(back)
 
     def bodies(self, places: Numbers) -> Iterator[Raw]:
         """The raw adds at these places. Absent fields are left out."""

@@ -57,6 +57,7 @@ class LogFiles:
             columns.rows[place] = _known(data_file(raw, root=root, has_vectors=has_vectors).rows)
         # One chunk each: Arrow joins the chunks of a column each time that some of its rows are taken.
         paths = _text(adds.paths, [file.path for file in others]).cast(pa.large_string())
+        adds = adds.with_paths(paths[: len(adds)])
         names = _names(paths, root)
         vectors = _text(pc.fill_null(vector_ids(adds.rows), "None"), [str(file.identity[1]) for file in others])
         files = pa.table(dict(zip(_FILES, (paths, paths if names is None else names, vectors), strict=True)))
