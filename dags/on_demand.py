@@ -12,10 +12,9 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 
 from nightkeep.model import Operation
-from nightkeep.policy import load_usable
 from nightkeep.policy.units import SIZE_PATTERN
 from nightkeep_airflow.admission import require_known
-from nightkeep_airflow.run_tables import find_one
+from nightkeep_airflow.run_tables import find_one, suggested
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import from_environment
 from nightkeep_airflow.tasks import care_for
@@ -27,7 +26,7 @@ PARAMS = {
         type="string",
         title="Table",
         description="A name of tables.yaml, or an address such as paimon:/warehouse/shop.db/orders",
-        examples=[table.name for table in load_usable(SETTINGS.policy).tables],
+        examples=suggested(SETTINGS.policy, SETTINGS.reports),
         minLength=1,
     ),
     "operation": Param(

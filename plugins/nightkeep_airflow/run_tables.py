@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nightkeep.discovery import completed, find_tables, keep_found, kept_found, located_all, places_for
+from nightkeep.discovery import completed, find_tables, keep_found, kept_found, last_found, located_all, places_for
 from nightkeep.policy import Discovery, PolicyFile, load_usable
 from nightkeep.reports import found_path, is_kept, night_path
 
@@ -29,6 +29,13 @@ def run_policy(policy: str, reports: str, prefix: str) -> PolicyFile:
         return completed(loaded, kept_found(found_path(reports, prefix)))
     except FileNotFoundError:
         return loaded
+
+
+def suggested(policy: str, reports: str) -> list[str]:
+    """Names of tables for a form: those that the policy lists, and those that the last night found. Lists no place."""
+    listed = [table.name for table in load_usable(policy).tables]
+    found = [table.name for table in last_found(reports, "nightly-").tables]
+    return list(dict.fromkeys([*listed, *sorted(found)]))
 
 
 def order_all(policy: PolicyFile, reports: str, prefix: str) -> PolicyFile:

@@ -4,7 +4,7 @@ from nightkeep.discovery.completed_policy import completed, knowing, places_for
 from nightkeep.discovery.find_tables import find_tables
 from nightkeep.discovery.found import Found, FoundOther, FoundTable, Unlistable
 from nightkeep.discovery.located_policy import located_all, located_some
-from nightkeep.discovery.stored_found import keep_found, kept_found
+from nightkeep.discovery.stored_found import keep_found, kept_found, last_found
 
 __all__ = [
     "Found",
@@ -16,6 +16,7 @@ __all__ = [
     "keep_found",
     "kept_found",
     "knowing",
+    "last_found",
     "located_all",
     "located_some",
     "places_for",

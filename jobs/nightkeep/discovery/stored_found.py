@@ -10,7 +10,7 @@ from nightkeep.discovery.found import Found
 from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.reports import found_path, located
 from nightkeep.reports.json_files import read_json
-from nightkeep.reports.report_places import forget_old
+from nightkeep.reports.report_places import forget_old, is_address
 
 _KEPT_SECONDS: Final = 30 * 24 * 60 * 60
 """Runs are tried again for hours, not for weeks."""
@@ -28,6 +28,25 @@ def keep_found(reports: str, prefix: str, found: Found) -> str:
         raise EvidenceError(path, "a file that can be written", failure.strerror or str(failure)) from failure
     forget_old(store, "", seconds=_KEPT_SECONDS)
     return path
+
+
+def last_found(reports: str, prefix: str) -> Found:
+    """What the newest run found whose own prefix begins with this one; nothing if none can be read.
+
+    Only of a local folder: no answer of a bucket is waited for.
+    """
+    if is_address(reports):
+        return Found()
+    # An order of a night is kept beside what its run found.
+    store, start = located(found_path(reports, prefix).removesuffix(".json"))
+    try:
+        kept = [
+            each for each in store.list("") if each.name.startswith(start) and not each.name.endswith("~night.json")
+        ]
+        newest = max(kept, key=lambda each: each.modified_ns, default=None)
+        return Found() if newest is None else kept_found(store.address(newest.name))
+    except (OSError, CorruptMetadata):
+        return Found()
 
 
 def kept_found(address: str) -> Found:
