@@ -125,6 +125,7 @@ def test_only_places_that_may_have_a_name_are_listed(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_night_only_tells_of_a_table_that_nothing_covers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is it opened: here its log is no log."""
+    monkeypatch.setattr("nightkeep.groups.run_group.beside", lambda engine: engine)
     text = "  - {paimon: gone}\npatterns: [{match: covered, operations: [optimize]}]\n"
     loaded = whole(tmp_path, text, "d/covered", "d/found")
     tables = tuple(name for group in groups(loaded) for name in group)
