@@ -4,12 +4,9 @@ The bundle that hadoop-aws names is 600 MB. These are the parts of it that readi
 are among Spark's own jars.
 """
 
-import tempfile
-from collections.abc import Sequence
 from pathlib import Path
-from xml.sax.saxutils import escape
 
-from tests.drivers.toolchain import _run, alone, cache_dir, program
+from tests.drivers.toolchain import fetch_jars
 
 HADOOP = "org.apache.hadoop:hadoop-aws:3.4.2"
 _SDK = "2.29.52"
@@ -27,41 +24,8 @@ COORDINATES = (
     "software.amazon.eventstream:eventstream:1.0.1",
     "org.reactivestreams:reactive-streams:1.0.4",
 )
-_FETCH_SECONDS = 900
 
 
 def s3a_jars() -> tuple[Path, ...]:
     """The jars in the cache, fetched by Maven if they are not there."""
-    folder = cache_dir() / f"s3a-{_SDK}"
-    with alone("s3a"):
-        if not folder.exists():
-            with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
-                _fetch(Path(scratch))
-                Path(scratch, "jars").rename(folder)
-    found = tuple(sorted(folder.glob("*.jar")))
-    assert len(found) == len(COORDINATES), f"{folder}: expected {len(COORDINATES)} jars, found {len(found)}"
-    return found
-
-
-def _fetch(scratch: Path) -> None:
-    project = scratch / "pom.xml"
-    project.write_text(_project(COORDINATES))
-    # Maven's own repository is not safe for two at once.
-    with alone("jars"):
-        command = [program("mvn", "maven"), "-q", "-B", "-f", str(project), "dependency:copy-dependencies"]
-        _run([*command, f"-DoutputDirectory={scratch / 'jars'}"], "Maven could not fetch S3A", _FETCH_SECONDS)
-
-
-def _project(coordinates: Sequence[str]) -> str:
-    """Of these jars alone: what they depend on is among them, or Spark's."""
-    everything = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
-    entries = []
-    for each in coordinates:
-        group, artifact, version = map(escape, each.split(":"))
-        told = f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
-        entries.append(f"<dependency>{told}{everything}</dependency>")
-    return (
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-        "<groupId>nightkeep.tests</groupId><artifactId>s3a</artifactId><version>1</version>"
-        f"<dependencies>{''.join(entries)}</dependencies></project>"
-    )
+    return fetch_jars(f"s3a-{_SDK}", COORDINATES)

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 import pyspark
 
@@ -88,6 +89,39 @@ def fetch_jar(coordinates: str) -> Path:
         jars.mkdir(exist_ok=True)
         (Path(scratch) / jar.name).replace(jar)
     return jar
+
+
+def fetch_jars(name: str, coordinates: Sequence[str]) -> tuple[Path, ...]:
+    """Exactly these jars in a folder of the cache, fetched by Maven at once if they are not there."""
+    folder = cache_dir() / name
+    with alone(name):
+        if not folder.exists():
+            with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
+                project, jars = Path(scratch, "pom.xml"), Path(scratch, "jars")
+                project.write_text(_project(coordinates))
+                # Maven's own repository is not safe for two at once.
+                with alone("jars"):
+                    command = [program("mvn", "maven"), "-q", "-B", "-f", str(project), "dependency:copy-dependencies"]
+                    _run([*command, f"-DoutputDirectory={jars}"], f"Maven could not fetch {name}", _FETCH_SECONDS)
+                jars.rename(folder)
+    found = tuple(sorted(folder.glob("*.jar")))
+    assert len(found) == len(coordinates), f"{folder}: expected {len(coordinates)} jars, found {len(found)}"
+    return found
+
+
+def _project(coordinates: Sequence[str]) -> str:
+    """Of these jars alone: what they depend on is among them, or Spark's."""
+    everything = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+    entries = []
+    for each in coordinates:
+        group, artifact, version = map(escape, each.split(":"))
+        told = f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
+        entries.append(f"<dependency>{told}{everything}</dependency>")
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>nightkeep.tests</groupId><artifactId>jars</artifactId><version>1</version>"
+        f"<dependencies>{''.join(entries)}</dependencies></project>"
+    )
 
 
 def spark_jars() -> str:

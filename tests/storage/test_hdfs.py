@@ -315,10 +315,19 @@ def test_an_answer_becomes_one_sentence(answered: str, kind: type[OSError], told
         raise failure
 
 
-def test_an_encryption_zone_is_refused() -> None:
-    failure = failure_of("hdfs://h:1/f", "h:1", NotImplementedError("File encryption"))
-    assert isinstance(failure, RefusedTable)
-    assert "File encryption of HDFS" in str(failure)
+def test_an_encryption_zone_without_a_server_of_its_keys_is_refused(
+    store: HdfsStorage, hdfs_cluster: HdfsCluster
+) -> None:
+    _, path = hdfs.split_hdfs(store.root)
+    hdfs_cluster.encrypt(f"/{path}")
+    with pytest.raises(RefusedTable, match=r"an encryption zone of HDFS.*hadoop\.security\.key\.provider\.path"):
+        store.put("f", b"1")
+    assert names(store) == []
+
+
+def test_what_the_client_does_not_have_is_refused() -> None:
+    with pytest.raises(RefusedTable, match="XOR of HDFS"):
+        raise failure_of("hdfs://h:1/f", "h:1", NotImplementedError("XOR"))
 
 
 def test_a_small_file_is_read_with_its_opening(store: HdfsStorage) -> None:

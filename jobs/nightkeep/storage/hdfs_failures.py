@@ -49,11 +49,14 @@ def _refusal(subject: str, authority: str, kind: str, said: str) -> Exception | 
     if "No NameNode hosts found" in said:
         advice = "set HADOOP_CONF_DIR to the folder of its hdfs-site.xml, or name a host and a port"
         return AddressError(f"{subject}: expected {authority} to be a nameservice, found no such setting; {advice}")
+    if _KEYLESS in said:
+        advice = "set hadoop.security.key.provider.path in core-site.xml, or keep the table in another folder"
+        return RefusedTable(subject, "an encryption zone of HDFS", advice)
     if _KERBEROS.search(f"{kind} {said}"):
-        advice = (
-            "set HADOOP_CONF_DIR to the folder of a core-site.xml with hadoop.security.authentication, and run kinit"
-        )
-        return PermissionError(f"{subject}: the namenode at {authority} asks for Kerberos ({said}); {advice}")
+        return PermissionError(f"{subject}: the namenode at {authority} asks for Kerberos ({said}); {_SIGN_IN}")
+    if _HUNG_UP in said:
+        advice = f"see that it runs; if it asks for Kerberos, {_SIGN_IN}"
+        return OSError(f"{subject}: the namenode at {authority} ended the connection ({said}); {advice}")
     if kind.endswith("AccessControlException"):
         return PermissionError(f"{subject}: access denied ({said}); set HADOOP_USER_NAME to a user who has access")
     if "SafeMode" in kind or "safe mode" in said:
@@ -71,6 +74,13 @@ def _first_line(text: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
+_SIGN_IN: Final = (
+    "set HADOOP_CONF_DIR to the folder of a core-site.xml with hadoop.security.authentication, and run kinit or name a "
+    "keytab in KRB5_CLIENT_KTNAME"
+)
+_HUNG_UP: Final = "RPC listener disconnected"
+"""Of a namenode that wants a client to sign in which is not set to, and of one that ends."""
+_KEYLESS: Final = "is in an HDFS encryption zone but no KMS provider is configured"
 _LONGEST: Final = 200
 _JAVA: Final = re.compile(r'RPCError\("([\w.$]+)", "((?:[^"\\]|\\[^n])*)')
 _NO_FOLDER: Final = re.compile(r"\(is not a directory\)")
