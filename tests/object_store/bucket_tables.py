@@ -10,7 +10,9 @@ from samples.iceberg_places import CATALOG, NOWHERE, Move, current_metadata
 from tests.drivers.azure_server import AzureContainer
 from tests.drivers.google_server import GoogleBucket
 from tests.drivers.s3_server import ACCESS_KEY, REGION, SECRET_KEY, Bucket
+from tests.object_store.in_bucket import InBucket
 
+from nightkeep.model import Operation
 from nightkeep.storage import HdfsStorage, ObjectStorage, Storage
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -24,6 +26,15 @@ def upload(folder: Path, bucket: Bucket | AzureContainer | GoogleBucket, prefix:
 def upload_to_hdfs(folder: Path, location: str) -> str:
     """The files of a folder below a location of HDFS, which is returned."""
     return filled(HdfsStorage(location), folder)
+
+
+def in_bucket(kind: str, bucket: Bucket | AzureContainer | GoogleBucket, reports: Path) -> InBucket:
+    """A sample of "delta" or "paimon" in a bucket, at a key that has to be escaped in addresses."""
+    if kind == "delta":
+        location = upload(SAMPLES / "delta" / "shop.db" / "clicks", bucket, "clicks a b")
+        return InBucket(location, Operation.OPTIMIZE, "_delta_log", reports)
+    location = upload(SAMPLES / "paimon" / "shop.db" / "customers", bucket, "shop%20.db/t")
+    return InBucket(location, Operation.UPGRADE, "snapshot", reports)
 
 
 def filled(storage: Storage, folder: Path) -> str:

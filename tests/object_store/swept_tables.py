@@ -105,6 +105,15 @@ class InStore:
         return check_files(self.opened, Retention(_now_ms(), 7 * DAY_MS), sets=MemorySets, salt="s")
 
 
+def swept_now(address: Address, mode: SweepMode) -> SweepResult:
+    """Of what is older than this moment."""
+    opened = open_table(address).retention
+    assert opened is not None
+    order = SweepOrder(mode, older_than_ms=0, below_floor=True)
+    with closing(MemorySets()) as sets:
+        return sweep_table(opened, order, _run("weekly", Operation.SWEEP), sets=sets)
+
+
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 

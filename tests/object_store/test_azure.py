@@ -24,15 +24,14 @@ from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import MERGE_ON_READ, Scan
 from tests.formats.iceberg.pyiceberg_tables import NAME, ROWS, care_for, rows
 from tests.object_store.azure_tables import adls_properties, delta_rs_azure, signature
-from tests.object_store.bucket_tables import SAMPLES, upload
+from tests.object_store.bucket_tables import SAMPLES, in_bucket, upload
 from tests.object_store.in_bucket import InBucket, another_process
+from tests.object_store.swept_tables import swept_now
 
 from nightkeep.formats import open_table
-from nightkeep.model import Address, Operation, Outcome, Run, run_token
-from nightkeep.retention.orphans.memory_sets import MemorySets
+from nightkeep.model import Address, Operation, Outcome
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
-from nightkeep.retention.orphans.sweep_table import sweep_table
+from nightkeep.retention.orphans.sweep_request import SweepMode, SweepResult
 from nightkeep.storage import ObjectStorage, renewed
 from nightkeep.storage.properties import relevant
 from nightkeep.storage.renewed import Options
@@ -55,11 +54,7 @@ def faults(
 
 @pytest.fixture(params=["delta", "paimon"])
 def table(request: pytest.FixtureRequest, azure_container: AzureContainer, tmp_path: Path) -> InBucket:
-    if request.param == "delta":
-        location = upload(SAMPLES / "delta" / "shop.db" / "clicks", azure_container, "clicks a b")
-        return InBucket(location, Operation.OPTIMIZE, "_delta_log", tmp_path)
-    location = upload(SAMPLES / "paimon" / "shop.db" / "customers", azure_container, "shop%20.db/t")
-    return InBucket(location, Operation.UPGRADE, "snapshot", tmp_path)
+    return in_bucket(request.param, azure_container, tmp_path)
 
 
 def downloaded(location: str, folder: Path) -> Path:
@@ -157,13 +152,9 @@ def test_a_store_that_ignores_conditions_is_refused(faults: AzureFaults, table: 
 
 
 def swept(address: Address, mode: SweepMode) -> SweepResult:
-    """Of what is older than this moment."""
+    """Once the clock of the store has moved on."""
     time.sleep(1.1)
-    opened = open_table(address).retention
-    assert opened is not None
-    run = Run("weekly", run_token("weekly", Operation.SWEEP), "a1", time.time_ns() // 1_000_000)
-    with closing(MemorySets()) as sets:
-        return sweep_table(opened, SweepOrder(mode, older_than_ms=0, below_floor=True), run, sets=sets)
+    return swept_now(address, mode)
 
 
 @pytest.mark.parametrize(

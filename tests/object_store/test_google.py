@@ -14,10 +14,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 from tests.drivers.fault_proxy import Way
 from tests.drivers.google_server import GoogleBucket, GoogleServer, InOtherWords
 from tests.formats.iceberg.pyiceberg_tables import NAME, ROWS, care_for, rows
-from tests.object_store.bucket_tables import SAMPLES, upload
+from tests.object_store.bucket_tables import in_bucket
 from tests.object_store.in_bucket import InBucket
 
-from nightkeep.model import Operation, Outcome
+from nightkeep.model import Outcome
 
 pytestmark = pytest.mark.in_turn("table")
 
@@ -35,11 +35,7 @@ def faults(
 
 @pytest.fixture(params=["delta", "paimon"])
 def table(request: pytest.FixtureRequest, google_bucket: GoogleBucket, tmp_path: Path) -> InBucket:
-    if request.param == "delta":
-        location = upload(SAMPLES / "delta" / "shop.db" / "clicks", google_bucket, "clicks a b")
-        return InBucket(location, Operation.OPTIMIZE, "_delta_log", tmp_path)
-    location = upload(SAMPLES / "paimon" / "shop.db" / "customers", google_bucket, "shop%20.db/t")
-    return InBucket(location, Operation.UPGRADE, "snapshot", tmp_path)
+    return in_bucket(request.param, google_bucket, tmp_path)
 
 
 def test_of_two_that_publish_at_once_one_wins(faults: InOtherWords, table: InBucket) -> None:

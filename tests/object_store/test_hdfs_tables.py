@@ -2,7 +2,6 @@
 
 import threading
 import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,18 +15,17 @@ from tests.drivers.paimon_values import MERGE_ON_READ, Scan
 from tests.formats.iceberg.pyiceberg_tables import care_for
 from tests.object_store.bucket_tables import SAMPLES, upload_to_hdfs
 from tests.object_store.in_bucket import InBucket, another_process
+from tests.object_store.swept_tables import swept_now
 from tests.support.extended import some_extended
 from tests.support.faulty_hdfs import FaultyHdfs, Trouble
 
 from nightkeep.checking.check import check
 from nightkeep.formats import open_table
-from nightkeep.model import Address, Operation, Outcome, Run, run_token
+from nightkeep.model import Address, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports import CheckStatus
-from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
-from nightkeep.retention.orphans.sweep_table import sweep_table
+from nightkeep.retention.orphans.sweep_request import SweepMode, SweepResult
 from nightkeep.storage import hdfs, hdfs_client, open_storage
 
 pytestmark = pytest.mark.in_turn("table")
@@ -197,13 +195,9 @@ def test_a_change_that_fails_costs_no_row_and_the_next_run_finishes(
 
 
 def swept(address: Address, mode: SweepMode) -> SweepResult:
-    """Of what is older than this moment."""
+    """Once the clock of the store has moved on."""
     time.sleep(0.1)
-    opened = open_table(address).retention
-    assert opened is not None
-    run = Run("weekly", run_token("weekly", Operation.SWEEP), "a1", time.time_ns() // 1_000_000)
-    with closing(MemorySets()) as sets:
-        return sweep_table(opened, SweepOrder(mode, older_than_ms=0, below_floor=True), run, sets=sets)
+    return swept_now(address, mode)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,13 @@ from tests.drivers.lakes_oracle import Lakes
 from tests.drivers.paimon_values import MERGE_ON_READ, Scan
 from tests.drivers.s3_faults import S3Faults
 from tests.drivers.s3_server import Bucket, S3Server
-from tests.object_store.bucket_tables import SAMPLES, catalog_environment, place_iceberg, s3_properties, upload
+from tests.object_store.bucket_tables import (
+    catalog_environment,
+    in_bucket,
+    place_iceberg,
+    s3_properties,
+    upload,
+)
 from tests.object_store.in_bucket import InBucket, another_process
 
 from nightkeep.model import Operation, Outcome
@@ -36,11 +42,7 @@ def faults(s3_server: S3Server, s3_bucket: Bucket, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture(params=["delta", "paimon"])
 def table(request: pytest.FixtureRequest, s3_bucket: Bucket, tmp_path: Path) -> InBucket:
-    if request.param == "delta":
-        location = upload(SAMPLES / "delta" / "shop.db" / "clicks", s3_bucket, "t")
-        return InBucket(location, Operation.OPTIMIZE, "_delta_log", tmp_path)
-    location = upload(SAMPLES / "paimon" / "shop.db" / "customers", s3_bucket, "t")
-    return InBucket(location, Operation.UPGRADE, "snapshot", tmp_path)
+    return in_bucket(request.param, s3_bucket, tmp_path)
 
 
 def test_of_two_that_publish_at_once_one_wins_and_nothing_is_lost(

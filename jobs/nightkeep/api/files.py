@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nightkeep.api.place import Place, find_place, name_run, start_engine
+from nightkeep.api.place import Place, find_place, name_run, parse_duration_option, start_engine
 from nightkeep.errors import UsageError
 from nightkeep.model import Operation
-from nightkeep.policy import parse_duration
 from nightkeep.reports import RunDocument
 from nightkeep.retention import RetentionOrder, run_retention
 from nightkeep.retention.orphans.sweep_request import SweepMode
@@ -79,7 +78,4 @@ def _carry_out(
 
 
 def _duration(option: str, text: str | None) -> int | None:
-    try:
-        return None if text is None else parse_duration(text)
-    except ValueError as failure:
-        raise UsageError(f"{option}: expected {failure.args[0]}, found {text!r}") from failure
+    return None if text is None else parse_duration_option(option, text)

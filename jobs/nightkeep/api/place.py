@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from nightkeep.discovery import completed, find_tables, knowing, located_all
 from nightkeep.errors import UsageError
-from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, load_usable
+from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, load_usable, parse_duration
 from nightkeep.reports import reports_place
 from nightkeep.spark.engine import Engine
 
@@ -44,6 +44,14 @@ class Place:
     def with_discovered(self) -> PolicyFile:
         """The policy file with every table that is found where it says that tables are."""
         return completed(located_all(self.policy), find_tables(self.policy.discoveries))
+
+
+def parse_duration_option(option: str, text: str) -> int:
+    """The duration that an option of a call says, in milliseconds. Raises UsageError."""
+    try:
+        return parse_duration(text)
+    except ValueError as failure:
+        raise UsageError(f"{option}: expected {failure.args[0]}, found {text!r}") from failure
 
 
 def find_policy(policy: str | Path | None) -> Path | None:

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from nightkeep import reports as reporting
 from nightkeep.api.data_docs import build_data_docs, docs_pages
-from nightkeep.api.place import Place, find_place
+from nightkeep.api.place import Place, find_place, parse_duration_option
 from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
-from nightkeep.policy import parse_duration
 from nightkeep.reports import (
     RunDocument,
     has_documents,
@@ -82,10 +81,7 @@ def report(
 
 
 def _age(option: str, text: str) -> int:
-    try:
-        age = parse_duration(text)
-    except ValueError as failure:
-        raise UsageError(f"{option}: expected {failure.args[0]}, found {text!r}") from failure
+    age = parse_duration_option(option, text)
     if age < YOUNGEST_MS:
         raise UsageError(f"{option}: expected at least 24h, as runs may still write what is younger, found {text!r}")
     return age

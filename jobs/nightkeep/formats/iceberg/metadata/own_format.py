@@ -6,18 +6,14 @@ files. A commit to that metadata would be lost with their next one, and files th
 
 from __future__ import annotations
 
-from typing import Final
-
 from nightkeep.formats.iceberg.metadata.locations import root_of, stored_name
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, text
 from nightkeep.protocol.foreign_tables import require_one_format
 from nightkeep.storage import Storage
-
-OWN: Final = frozenset({"Iceberg"})
 
 
 def require_iceberg_only(table: str, storage: Storage, raw: Raw) -> None:
     """Raises RefusedTable if the table's location also has metadata of another format."""
     location = text(raw, "location", subject=table).rstrip("/")
     if root_of(location) == storage.root:
-        require_one_format(table, storage, stored_name(location), own=OWN)
+        require_one_format(table, storage, stored_name(location), own={"Iceberg"})

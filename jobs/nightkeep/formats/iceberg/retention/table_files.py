@@ -18,10 +18,11 @@ from nightkeep.formats.iceberg.catalog.claims import Claim, own_folder, require_
 from nightkeep.formats.iceberg.metadata.features import refuse_structure, unchanged_feature
 from nightkeep.formats.iceberg.metadata.locations import require_in, root_of, stored_name
 from nightkeep.formats.iceberg.metadata.new_locations import escaped
+from nightkeep.formats.iceberg.metadata.own_format import require_iceberg_only
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, objects, properties, text
 from nightkeep.formats.iceberg.retention.foreign_tables import require_alone
 from nightkeep.model import Address
-from nightkeep.protocol.foreign_tables import foreign_patterns, require_one_format
+from nightkeep.protocol.foreign_tables import foreign_patterns
 from nightkeep.protocol.table_files import FileKind, TableFiles, TableFolder
 from nightkeep.storage import Storage, is_within
 
@@ -45,7 +46,7 @@ def find_table_files(
     home = _folder(text(raw, "location", subject=location))
     require_in(storage, text(raw, "location", subject=location))
     stated = properties(raw, subject=location)
-    require_one_format(table.name, storage, home, own={"Iceberg"})
+    require_iceberg_only(table.name, storage, raw)
     named = _folders(storage, stated, _DATA_PATHS)
     data = [TableFolder(home, _kinds_in(_folders_of_home(raw, location, whole=home in named)))]
     for folder in named:
