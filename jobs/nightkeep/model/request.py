@@ -58,6 +58,7 @@ class Request:
     full: bool = False
     target_bytes: int | None = None
     allow_compacting_writers: bool = False
+    other_managers_known: bool = False
     writers: Writers = Writers.UNKNOWN
     clustering: Clustering | None = None
     min_bytes: int | None = None

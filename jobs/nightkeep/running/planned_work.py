@@ -59,6 +59,7 @@ def request_of(policy: EffectivePolicy, order: RunOrder, table: OpenTable, base:
         # The policy's filter is for nightly runs, not for a delete.
         where=settings.where if rows is None else None,
         target_bytes=settings.target_size, allow_compacting_writers=settings.allow_compacting_writers,
+        other_managers_known=settings.other_managers == "known",
         # Only optimize clusters rows.
         clustering=settings.clustering if order.operation is Operation.OPTIMIZE else None,
         min_bytes=settings.min_file_size,

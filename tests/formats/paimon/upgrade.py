@@ -14,8 +14,11 @@ from nightkeep.tasks import inline
 
 
 def policy(table: Path, **settings: object) -> EffectivePolicy:
-    """The policy for a table that no file lists; `settings` are keys of its defaults layer, `_` for `-`."""
-    text = yaml.safe_dump({"version": 1, "defaults": settings})
+    """The policy for a table that no file lists; `settings` are keys of its defaults layer, `_` for `-`.
+
+    In tests Java often compacts beside us.
+    """
+    text = yaml.safe_dump({"version": 1, "defaults": {"other_managers": "known", **settings}})
     return load("tables.yaml", text=text).effective(f"paimon:{table.absolute()}")
 
 

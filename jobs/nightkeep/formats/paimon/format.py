@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nightkeep.clustering.wide_task import wide_writes
 from nightkeep.formats.paimon.commit.commits import commits_of
-from nightkeep.formats.paimon.commit.writers import refuse_compacting_writers, refuse_unconditional_writers
+from nightkeep.formats.paimon.commit.writers import refuse_compactions_by_others, refuse_unconditional_writers
 from nightkeep.formats.paimon.gate import history
 from nightkeep.formats.paimon.gate.gate import gate_of
 from nightkeep.formats.paimon.metadata.branch import as_branch, location_and_branch
@@ -61,7 +61,7 @@ def open_table(address: Address) -> PaimonTable:
 
 
 def table_of(address: Address, storage: Storage) -> PaimonTable:
-    writers = (Bound(refuse_compacting_writers, storage), Bound(refuse_unconditional_writers, storage))
+    writers = (Bound(refuse_compactions_by_others, storage), Bound(refuse_unconditional_writers, storage))
     upgrades = (
         refuse_append_table, refuse_without_vectors, refuse_modified_vectors, refuse_unstamped_files, *writers,
     )  # fmt: skip

@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -369,6 +370,30 @@ class TestWritersThatCompact:
     def test_a_user_that_only_compacts_is_fine(self, orders: Path) -> None:
         assert {"APPEND", "COMPACT"} == {_kind(orders, n) for n in range(1, 8)}
         assert upgrade(orders).outcome is Outcome.VERIFIED
+
+    def test_a_job_that_goes_on_beside_us_is_refused_until_it_is_known(
+        self, paimon_java: PaimonJava, events: Path
+    ) -> None:
+        ids = count(90_000)
+
+        def append() -> None:
+            paimon_java.write(events, [["+I", next(ids), "view", 0]], Writer(user="shop-writer"))
+
+        def compact(user: str) -> None:
+            append()
+            paimon_java.compact(events, Compaction(user=user))
+            append()
+
+        for user in ("before-us-1", "before-us-2"):
+            compact(user)
+        assert upgrade(events, other_managers="unknown").outcome is Outcome.VERIFIED
+        compact("by-hand")
+        assert upgrade(events, other_managers="unknown").outcome is Outcome.VERIFIED
+        compact("job-1")
+        before, told = files(events), upgrade(events, other_managers="unknown")
+        assert (told.outcome, files(events)) == (Outcome.REFUSED, before)
+        assert "job-1 compacts beside us" in str(told.reason) and "other_managers: known" in str(told.reason)
+        assert upgrade(events).outcome is Outcome.VERIFIED
 
     def test_what_it_did_long_ago_is_forgotten(self, paimon_java: PaimonJava, events: Path) -> None:
         paimon_java.write(events, [["+I", 90_000, "view", 0]], Writer(user="both"))

@@ -2,33 +2,54 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from itertools import islice
 
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.snapshot import PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import newest_first
 from nightkeep.model import Request, Writers
+from nightkeep.model.run_names import COMMIT_USER
 from nightkeep.storage import ObjectStorage, Storage, whole_store
 
 WRITER_HISTORY = 20
-"""How many recent snapshots are searched for a writer that also compacts."""
+"""How many recent snapshots are searched for others that compact."""
+_BY_HAND = 1
+"""So many compactions by others after one of ours may be somebody's hand; more are a job."""
 
 
-def refuse_compacting_writers(storage: Storage, snapshot: PaimonSnapshot, request: Request) -> None:
-    """Refuses a table with writers that keep a bucket's levels in memory: our commit would break their next one."""
-    if request.allow_compacting_writers:
+def refuse_compactions_by_others(storage: Storage, snapshot: PaimonSnapshot, request: Request) -> None:
+    """Refuses a table with writers that compact, or with a compaction job that goes on beside ours.
+
+    Such writers keep a bucket's levels in memory: our commit would break their next one. A job and we would rewrite the
+    same files, and one of the two commits would be lost. Compactions before our first one are of the time before us.
+    """
+    if request.allow_compacting_writers and request.other_managers_known:
         return
-    kinds: defaultdict[str, set[str]] = defaultdict(set)
-    for raw in islice(newest_first(storage), WRITER_HISTORY):
-        kinds[str(raw["commitUser"])].add(str(raw["commitKind"]))
-    for user, user_kinds in kinds.items():
-        if {"APPEND", "COMPACT"} <= user_kinds:
-            raise RefusedTable(
-                snapshot.table.name,
-                f"writer {user} also compacts",
-                "set write-only = true for writers, or allow it with --allow-compacting-writers",
-            )
+    history = [
+        (str(raw["commitUser"]), str(raw["commitKind"])) for raw in islice(newest_first(storage), WRITER_HISTORY)
+    ]
+    appending = {user for user, kind in history if kind == "APPEND"}
+    both = [user for user, kind in history if kind == "COMPACT" and user in appending]
+    if both and not request.allow_compacting_writers:
+        raise RefusedTable(
+            snapshot.table.name,
+            f"writer {both[0]} also compacts",
+            "set write-only = true for writers, or allow it with --allow-compacting-writers",
+        )
+    compactions = [place for place, (user, kind) in enumerate(history) if kind == "COMPACT" and _is_ours(user)]
+    ours = compactions[-1] if compactions else 0
+    job = [user for user, kind in history[:ours] if kind == "COMPACT" and user not in appending and not _is_ours(user)]
+    if len(job) > _BY_HAND and not request.other_managers_known:
+        raise RefusedTable(
+            snapshot.table.name,
+            f"it is managed by a compaction job as well ({job[0]} compacts beside us, {len(job)} of the last {ours} "
+            "snapshots)",
+            "turn that off, or say other_managers: known in the policy",
+        )
+
+
+def _is_ours(user: str) -> bool:
+    return user.startswith(COMMIT_USER)
 
 
 def refuse_unconditional_writers(storage: Storage, snapshot: PaimonSnapshot, request: Request) -> None:
