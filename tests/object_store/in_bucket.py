@@ -34,6 +34,11 @@ class InBucket:
     def format(self) -> str:
         return "delta" if self.commits == "_delta_log" else "paimon"
 
+    @property
+    def key(self) -> str:
+        """The location without its bucket, which for tests is s3://BUCKET or the like."""
+        return self.location.split("/", 3)[3]
+
     def care(self, run_id: str | None = None, **settings: object) -> RunDocument:
         text = yaml.safe_dump({"version": 1, "defaults": {"writers": "conditional", **settings}})
         policy = load("tables.yaml", text=text).effective(f"{self.format}:{self.location}")

@@ -71,9 +71,9 @@ def rows(request: pytest.FixtureRequest, table: InBucket, s3_bucket: Bucket) -> 
     """What an engine reads of the objects behind the server."""
     if table.format == "delta":
         lakes = request.getfixturevalue("lakes")
-        return lambda: lakes.duckdb_read(s3_bucket.folder / "t")
+        return lambda: lakes.duckdb_read(s3_bucket.folder / table.key)
     java = request.getfixturevalue("paimon_java")
-    return lambda: sorted(java.read(s3_bucket.folder / "t", Scan(options=MERGE_ON_READ)).rows)
+    return lambda: sorted(java.read(s3_bucket.folder / table.key, Scan(options=MERGE_ON_READ)).rows)
 
 
 @pytest.fixture
