@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from tests.drivers.s3_faults import S3Faults
 from tests.drivers.s3_server import Bucket, S3Server
 from tests.reports.test_ledger import DONE
 from tests.reports.test_report import document
+from tests.support.faulty_hdfs import FaultyHdfs, Trouble
 
 from nightkeep.api.results import Release
 from nightkeep.discovery import keep_found, kept_found
@@ -26,6 +30,7 @@ from nightkeep.reports import (
     Expectations,
     HistoryMark,
     Hold,
+    hdfs_reports,
     held,
     hold,
     hold_or_say,
@@ -54,6 +59,7 @@ from nightkeep.reports.holds import _hold as parsed_hold
 from nightkeep.reports.report_store import KeptFile, ReportStore
 from nightkeep.reports.validations import keep_validations, read_validations
 from nightkeep.running.skip_reasons import skip_reason
+from nightkeep.storage import HdfsStorage, hdfs, hdfs_client
 
 
 @pytest.fixture
@@ -66,6 +72,7 @@ def bucket_place(s3_bucket: Bucket) -> str:
         "folder",
         pytest.param("bucket", marks=pytest.mark.slow),
         pytest.param("container", marks=[pytest.mark.slow, pytest.mark.extended]),
+        pytest.param("hdfs", marks=pytest.mark.slow),
     ]
 )
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
@@ -73,6 +80,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return str(tmp_path / "reports")
     if request.param == "container":
         return f"{request.getfixturevalue('azure_container').uri}/team a/reports"
+    if request.param == "hdfs":
+        return f"{request.getfixturevalue('hdfs_folder')}/team a/reports"
     found: str = request.getfixturevalue("bucket_place")
     return found
 
@@ -150,6 +159,91 @@ def test_a_folder_and_a_bucket_hold_the_same_files(tmp_path: Path, s3_bucket: Bu
     told = [everything_kept(each) for each in (str(folder), bucket_place)]
     assert told[0] == told[1]
     assert tree(folder) == tree(s3_bucket.folder / "team a" / "reports")
+
+
+@pytest.mark.slow
+class TestInHdfs:
+    """A file that is changed on a condition is a folder of versions there."""
+
+    def test_a_folder_and_hdfs_hold_the_same_files(self, tmp_path: Path, hdfs_folder: str) -> None:
+        folder, place = str(tmp_path / "reports"), f"{hdfs_folder}/reports"
+        assert everything_kept(folder) == everything_kept(place)
+        kept = [report_store(each) for each in (folder, place)]
+        assert kept[0].folders() == kept[1].folders()
+        for each in kept[0].folders():
+            assert [name for name in names(kept[0], each) if "." in name] == names(kept[1], each)
+
+    def test_of_a_hundred_that_change_the_same_content_one_wins(self, hdfs_folder: str) -> None:
+        kept = report_store(f"{hdfs_folder}/reports")
+        assert kept.swap("t/a", b"base", read=None)
+        read, start = kept.read("t/a"), threading.Barrier(100)
+
+        def change(number: int) -> bool:
+            start.wait()
+            return kept.swap("t/a", str(number).encode(), read=read)
+
+        with ThreadPoolExecutor(100) as pool:
+            changed = [*pool.map(change, range(100))]
+        assert changed.count(True) == 1
+        assert kept.read("t/a").data == str(changed.index(True)).encode()
+        assert names(kept, "t") == ["a"]
+
+    def test_replaced_versions_go_once_no_change_of_them_can_come(
+        self, hdfs_folder: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        kept, versions = report_store(f"{hdfs_folder}/reports"), HdfsStorage(f"{hdfs_folder}/reports/a.versions")
+        for number in range(5):
+            assert kept.swap("a", str(number).encode(), read=kept.read("a") if number else None)
+        assert len(versions.list("")) == 5
+        monkeypatch.setattr(hdfs_reports, "_KEPT_MS", 0)
+        time.sleep(0.01)
+        assert kept.swap("a", b"5", read=kept.read("a"))
+        # The one before was replaced at the very time of the newest.
+        assert [int(file.name) for file in versions.list("")] == [5, 6]
+        assert kept.read("a").data == b"5"
+
+    def test_a_writer_that_was_stopped_for_long_changes_nothing(
+        self, hdfs_folder: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        kept = report_store(f"{hdfs_folder}/reports")
+        assert kept.swap("a", b"1", read=None)
+        read = kept.read("a")
+        monkeypatch.setattr(hdfs_reports, "_CHANGE_SECONDS", 0.0)
+        with pytest.raises(OSError, match="took too long"):
+            kept.swap("a", b"2", read=read)
+        assert kept.read("a").data == b"1" and names(kept, "") == ["a"]
+
+    def test_what_is_written_whatever_it_holds_is_the_newest(self, hdfs_folder: str) -> None:
+        kept = report_store(f"{hdfs_folder}/reports")
+        kept.write("a", b"1")
+        plain = kept.read("a")
+        assert not kept.swap("a", b"2", read=None) and kept.swap("a", b"2", read=plain)
+        assert not kept.swap("a", b"3", read=plain)
+        kept.write("a", b"4")
+        assert kept.read("a").data == b"4"
+        assert kept.remove("a", read=None) and names(kept, "") == []
+        with pytest.raises(FileNotFoundError):
+            kept.read("a")
+
+    @pytest.mark.parametrize("trouble", [Trouble.BEFORE, Trouble.AFTER, Trouble.TWICE])
+    def test_each_call_of_a_change_may_fail_or_be_made_twice(
+        self, hdfs_folder: str, monkeypatch: pytest.MonkeyPatch, trouble: Trouble
+    ) -> None:
+        kept = report_store(f"{hdfs_folder}/reports")
+        assert kept.swap("t/a", b"0", read=None)
+        at, is_done = 0, False
+        while not is_done:
+            at += 1
+            before, data = kept.read("t/a"), str(at).encode()
+            faulty = FaultyHdfs(hdfs_client.client, trouble, at)
+            with monkeypatch.context() as patched:
+                patched.setattr(hdfs, "client", faulty)
+                with suppress(OSError):
+                    assert kept.swap("t/a", data, read=before)
+                    is_done = len(faulty.passed) < at
+                    assert kept.read("t/a").data == data
+            assert kept.read("t/a").data in (before.data, data) and names(kept, "t") == ["a"]
+        assert at > 4
 
 
 def everything_kept(place: str) -> tuple[object, ...]:

@@ -15,7 +15,8 @@ from nightkeep_airflow.settings import from_environment
 @pytest.mark.parametrize(
     ("place", "told"),
     [
-        ("hdfs://namenode/r", "expected a local folder for reports, or an address of s3, .*found one of hdfs; set"),
+        ("ftp://host/r", "expected a local folder for reports, or an address of s3, .*found one of ftp; set"),
+        ("hdfs:///reports", "expected hdfs://HOST:PORT/PATH"),
         ("s3://key:secret@bucket/r", "credentials belong into the environment"),
         ("s3://bucket/a//b", "without empty"),
     ],
@@ -45,6 +46,7 @@ def test_another_address_is_refused(place: str, told: str, tmp_path: Path, monke
         ("s3://bucket", "s3://bucket"),
         ("s3a://bucket/a/b/", "s3://bucket/a/b"),
         ("gs://bucket/a", "gs://bucket/a"),
+        ("hdfs://namenode:8020/a/b/", "hdfs://namenode:8020/a/b"),
         ("abfss://container@account.dfs.core.windows.net/a", "abfss://container@account.dfs.core.windows.net/a"),
     ],
 )

@@ -1,6 +1,6 @@
 """The place of reports -> its store, and the address of one file -> its content.
 
-A place is a local path, or an address such as `s3://bucket/prefix`.
+A place is a local path, or an address such as `s3://bucket/prefix` or `hdfs://namenode:8020/folder`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nightkeep.redaction import redact
 from nightkeep.reports.local_reports import LocalReports
 from nightkeep.reports.report_store import ReportStore
 
-STORES: Final = ("s3", "s3a", "s3n", "gs", "abfss", "abfs")
+STORES: Final = ("s3", "s3a", "s3n", "gs", "abfss", "abfs", "hdfs")
 _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
@@ -35,7 +35,9 @@ def report_store(place: str | Path) -> ReportStore:
             f"{redact(str(place))}: expected a local folder for reports, or an address of {', '.join(STORES)}, found "
             f"one of {scheme}; set --reports or NIGHTKEEP_REPORTS"
         )
-    # DAG files import this module, and clients of buckets take longer to import than they may take to parse.
+    # DAG files import this module, and clients of stores take longer to import than they may take to parse.
+    if scheme == "hdfs":
+        return cast(ReportStore, import_module("nightkeep.reports.hdfs_reports").hdfs_reports(str(place)))
     return cast(ReportStore, import_module("nightkeep.reports.object_reports").object_reports(str(place)))
 
 
