@@ -19,7 +19,8 @@ from tests.object_store.bucket_tables import SAMPLES, catalog_environment, uploa
 
 from nightkeep.model import Outcome
 from nightkeep.reports import CheckStatus, RunDocument, load_history
-from nightkeep.storage import hdfs, hdfs_client, open_storage
+from nightkeep.storage import hdfs_client, open_storage
+from nightkeep.storage.hdfs_names import split_hdfs
 
 pytestmark = pytest.mark.extended
 
@@ -74,7 +75,7 @@ def run_job(script: str, policy: Path, reports: Path) -> None:
 def leave(location: str, name: str) -> None:
     """A file that nobody names, of weeks ago."""
     open_storage(location).put(name, b"left")
-    authority, path = hdfs.split_hdfs(f"{location}/{name}")
+    authority, path = split_hdfs(f"{location}/{name}")
     then = time.time_ns() // 1_000_000 - WEEKS_AGO_MS
     hdfs_client.client(authority).set_times(f"/{path}", then, then)
 

@@ -133,7 +133,7 @@ RIMS = {"cared_table.py", "check.py", "child_process.py", "engine_script.py", "f
 that reads for a group, and the one of another engine."""
 MANY_VERBS = {
     "Storage", "LocalStorage", "ObjectStorage", "HdfsStorage", "MovedFolders", "TableView", "PaimonView", "AppendView",
-    "DeltaView", "IcebergView", "ReportStore", "LocalReports", "ObjectReports",
+    "DeltaView", "IcebergView", "ReportStore", "LocalReports", "ObjectReports", "HdfsReports",
 }  # fmt: skip
 """Protocols that have more verbs than a class should have methods, and what implements them."""
 

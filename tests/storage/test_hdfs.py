@@ -20,6 +20,7 @@ from nightkeep.errors import AddressError, CorruptMetadata, NotCreated, RefusedT
 from nightkeep.storage import HdfsStorage, hdfs, hdfs_client, open_storage, within
 from nightkeep.storage.hdfs_failures import failure_of
 from nightkeep.storage.hdfs_files import open_ranges
+from nightkeep.storage.hdfs_names import split_hdfs
 
 PROCESSES, THREADS = 5, 20
 VERBS = ("put", "put_if_absent", "replace", "create", "move", "delete", "delete_all")
@@ -166,7 +167,7 @@ def test_a_walk_goes_on_where_a_folder_is_gone(store: HdfsStorage, monkeypatch: 
         store.put(name, b"")
     monkeypatch.setattr(hdfs, "_BATCH", 1)
     found = [next(walk := store.walk(""))[0].name]
-    authority, path = hdfs.split_hdfs(store.root)
+    authority, path = split_hdfs(store.root)
     hdfs_client.client(authority).delete(f"/{path}/b", recursive=True)
     assert sorted([*found, *(stored.name for batch in walk for stored in batch)]) == ["a/f", "c/f"]
 
@@ -267,7 +268,7 @@ def test_safe_mode_is_named_and_changes_nothing(store: HdfsStorage, hdfs_cluster
 
 def test_no_permission_names_the_user_and_is_not_absence(store: HdfsStorage, monkeypatch: pytest.MonkeyPatch) -> None:
     store.put("f", b"1")
-    authority, path = hdfs.split_hdfs(store.root)
+    authority, path = split_hdfs(store.root)
     hdfs_client.client(authority).set_permission(f"/{path}", 0o700)
     monkeypatch.setenv("HADOOP_USER_NAME", "stranger")
     told = r"access denied \(Permission denied: user=stranger, access=.*\); set HADOOP_USER_NAME to a user who has"
@@ -318,7 +319,7 @@ def test_an_answer_becomes_one_sentence(answered: str, kind: type[OSError], told
 def test_an_encryption_zone_without_a_server_of_its_keys_is_refused(
     store: HdfsStorage, hdfs_cluster: HdfsCluster
 ) -> None:
-    _, path = hdfs.split_hdfs(store.root)
+    _, path = split_hdfs(store.root)
     hdfs_cluster.encrypt(f"/{path}")
     with pytest.raises(RefusedTable, match=r"an encryption zone of HDFS.*hadoop\.security\.key\.provider\.path"):
         store.put("f", b"1")
@@ -338,7 +339,7 @@ def test_a_small_file_is_read_with_its_opening(store: HdfsStorage) -> None:
         asked.append(call)
         return call()
 
-    authority, path = hdfs.split_hdfs(store.root)
+    authority, path = split_hdfs(store.root)
     with open_ranges(hdfs_client.client(authority).read(f"/{path}/small"), ask, subject="small") as source:
         assert (source.size(), source.read(3), source.read_at(2, 8)) == (10, b"012", b"89")
     assert len(asked) == 1

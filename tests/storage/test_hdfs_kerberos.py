@@ -9,7 +9,8 @@ from tests.object_store.bucket_tables import SAMPLES, upload_to_hdfs
 from tests.object_store.in_bucket import InBucket
 
 from nightkeep.model import Operation, Outcome
-from nightkeep.storage import HdfsStorage, hdfs, hdfs_client
+from nightkeep.storage import HdfsStorage, hdfs_client
+from nightkeep.storage.hdfs_names import split_hdfs
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
@@ -29,7 +30,7 @@ def store(cluster: HdfsCluster, monkeypatch: pytest.MonkeyPatch) -> HdfsStorage:
 
 
 def owner(store: HdfsStorage, name: str) -> str:
-    authority, path = hdfs.split_hdfs(f"{store.root}/{name}")
+    authority, path = split_hdfs(f"{store.root}/{name}")
     return hdfs_client.client(authority).get_file_info(f"/{path}").owner
 
 

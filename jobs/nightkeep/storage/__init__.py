@@ -16,8 +16,8 @@ from nightkeep.errors import AddressError
 from nightkeep.storage.bounds import Bounds, is_within
 from nightkeep.storage.clients import SCHEMES, split_location
 from nightkeep.storage.exclusive import require_exclusive_create
-from nightkeep.storage.hdfs import SCHEME as HDFS
 from nightkeep.storage.hdfs import HdfsStorage, open_hdfs
+from nightkeep.storage.hdfs_names import SCHEME as HDFS
 from nightkeep.storage.listed_folders import NoAnswer, answers_of, location_of
 from nightkeep.storage.local import LocalStorage
 from nightkeep.storage.moved_folders import MovedFolders, whole_store

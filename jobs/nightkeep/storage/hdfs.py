@@ -21,14 +21,14 @@ from hdfs_native import Client, FileStatus, WriteOptions
 from nightkeep.errors import AddressError, CorruptMetadata, MissingFile, NotCreated, RefusedTable
 from nightkeep.limits import FILE
 from nightkeep.storage.bounds import Bounds, bound_of, require_bound
-from nightkeep.storage.file_names import is_name, parts_of
+from nightkeep.storage.file_names import parts_of
 from nightkeep.storage.hdfs_client import asked, client
 from nightkeep.storage.hdfs_files import open_ranges, written
+from nightkeep.storage.hdfs_names import SCHEME, is_hdfs_name, split_hdfs
 from nightkeep.storage.verbs import ListedFile, always
 
 T = TypeVar("T")
 
-SCHEME: Final = "hdfs"
 _PAGE: Final = 1000
 _BATCH: Final = 10_000
 _AT_ONCE: Final = 16
@@ -36,26 +36,6 @@ _DELETED_AT_ONCE: Final = 128
 _PIECE: Final = 32 * 1024 * 1024
 _OPEN_FOLDER: Final = 0o755
 _NO_EXECUTION: Final = 0o666
-
-
-@lru_cache(maxsize=64)
-def split_hdfs(location: str) -> tuple[str, str]:
-    """Authority and path of `hdfs://authority/path`, the path without a slash at its end. Nothing is decoded.
-
-    Raises AddressError for a location without a namenode, and for a path that no folder has.
-    """
-    authority, _, path = location.removeprefix(f"{SCHEME}://").partition("/")
-    if not location.startswith(f"{SCHEME}://") or not authority or "@" in authority:
-        raise AddressError(f"{location}: expected hdfs://HOST:PORT/PATH or hdfs://NAMESERVICE/PATH")
-    path = path.rstrip("/")
-    if path and (not is_hdfs_name(path) or {"", ".", ".."} & set(path.split("/"))):
-        raise AddressError(f"{location}: expected a folder without empty, '.' or '..' parts and colons in its path")
-    return authority, path
-
-
-def is_hdfs_name(name: str) -> bool:
-    """Whether a file of HDFS can have this name (DFSUtil.isValidName)."""
-    return is_name(name) and ":" not in name
 
 
 @dataclass(frozen=True, slots=True)
