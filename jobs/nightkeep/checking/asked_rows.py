@@ -9,18 +9,21 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-import great_expectations as gx
-from great_expectations.core.batch_definition import BatchDefinition
-from great_expectations.expectations.expectation import Expectation
-from great_expectations.expectations.registry import get_expectation_impl
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nightkeep.checking.expectations import GX_AT_WORK, error_of, quiet_context
+from nightkeep.checking.quick_import import quick_import
 from nightkeep.model.check_values import Evidence
 from nightkeep.model.own_expectations import OwnExpectation
 from nightkeep.reports.document import CheckStatus
+
+with quick_import():
+    import great_expectations as gx
+    from great_expectations.core.batch_definition import BatchDefinition
+    from great_expectations.expectations.expectation import Expectation
+    from great_expectations.expectations.registry import get_expectation_impl
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,17 @@ from datetime import datetime
 from html import escape
 from typing import Any, Final
 
-from great_expectations.core.expectation_validation_result import (
-    ExpectationSuiteValidationResult,
-    ExpectationSuiteValidationResultSchema,
-)
-from great_expectations.core.run_identifier import RunIdentifier
-from great_expectations.expectations.registry import get_expectation_impl
-from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
-from great_expectations.render.view.view import DefaultJinjaPageView
+from nightkeep.checking.quick_import import quick_import
+
+with quick_import():
+    from great_expectations.core.expectation_validation_result import (
+        ExpectationSuiteValidationResult,
+        ExpectationSuiteValidationResultSchema,
+    )
+    from great_expectations.core.run_identifier import RunIdentifier
+    from great_expectations.expectations.registry import get_expectation_impl
+    from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
+    from great_expectations.render.view.view import DefaultJinjaPageView
 
 
 def docs_page(validation: Mapping[str, Any], *, run_id: str, started_at: datetime, title: str) -> str:

@@ -14,23 +14,26 @@ from functools import cache, reduce
 from threading import RLock
 from typing import Any, Final
 
-import great_expectations as gx
 import pyarrow as pa
 import pyarrow.compute as pc
-from great_expectations.core.batch_definition import BatchDefinition
-from great_expectations.core.expectation_validation_result import ExpectationValidationResult
-from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
-from great_expectations.data_context.types.base import ProgressBarsConfig
-from great_expectations.datasource.fluent.interfaces import Batch
-from great_expectations.expectations.core.expect_column_pair_values_to_be_equal import (
-    ExpectColumnPairValuesToBeEqual,
-)
-from great_expectations.expectations.core.expect_column_values_to_be_in_set import ExpectColumnValuesToBeInSet
-from great_expectations.expectations.expectation import Expectation
 
+from nightkeep.checking.quick_import import quick_import
 from nightkeep.model.check_values import KeptRow
 from nightkeep.reports.check_report import ExpectationResult
 from nightkeep.reports.document import CheckStatus
+
+with quick_import():
+    import great_expectations as gx
+    from great_expectations.core.batch_definition import BatchDefinition
+    from great_expectations.core.expectation_validation_result import ExpectationValidationResult
+    from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
+    from great_expectations.data_context.types.base import ProgressBarsConfig
+    from great_expectations.datasource.fluent.interfaces import Batch
+    from great_expectations.expectations.core.expect_column_pair_values_to_be_equal import (
+        ExpectColumnPairValuesToBeEqual,
+    )
+    from great_expectations.expectations.core.expect_column_values_to_be_in_set import ExpectColumnValuesToBeInSet
+    from great_expectations.expectations.expectation import Expectation
 
 
 @dataclass(frozen=True, slots=True)
