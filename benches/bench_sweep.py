@@ -50,18 +50,35 @@ LINKS = 10_000
 ROUNDS = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds of the clock, and CPU seconds of this process and of those below it."""
+
+    seconds: float
+    cpu: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:6.2f} s ({self.cpu:.1f} CPU s)"
+
+
 @dataclass
 class Side:
-    """What one side found and removed, and in how many seconds."""
+    """What one side found, and what it took to find, to delete and to put aside."""
 
     name: str
     orphans: set[str] = field(default_factory=set)
-    seconds: list[float] = field(default_factory=list)
-    removing: float = 0.0
+    looks: list[Spent] = field(default_factory=list)
+    deleting: Spent = Spent(0, 0)
+    aside: Spent | None = None
+
+    @property
+    def best(self) -> float:
+        return min(look.seconds for look in self.looks)
 
     def __str__(self) -> str:
-        dry = f"{self.seconds[0]:7.2f} s first, {min(self.seconds):6.2f} s best"
-        return f"{self.name:22s} dry run {dry}; {len(self.orphans):,} orphans; deleting {self.removing:6.2f} s"
+        dry = f"{self.looks[0]} first, {self.best:6.2f} s best"
+        aside = "" if self.aside is None else f", putting aside {self.aside}"
+        return f"{self.name:20s} dry run {dry}; {len(self.orphans):,} orphans; deleting {self.deleting}{aside}"
 
 
 def made(java: IcebergJava, folder: Path, name: str, *, live: int, orphans: int) -> Table:
@@ -125,19 +142,21 @@ def theirs(spark: IcebergSpark, table: Table) -> Side:
         f"older_than => TIMESTAMP '{cutoff:%Y-%m-%d %H:%M:%S}', dry_run => %s)"
     )
     for _ in range(ROUNDS):
-        spent, rows = timed(lambda: spark.sql(call % "true", timeout=TIMEOUT).rows)
-        side.seconds.append(spent)
+        spent, rows = weighed(lambda: spark.sql(call % "true", timeout=TIMEOUT).rows)
+        side.looks.append(spent)
     side.orphans = {str(row[0]).removeprefix("file:").lstrip("/") for row in rows}
-    side.removing, _ = timed(lambda: spark.sql(call % "false", timeout=TIMEOUT).rows)
+    side.deleting, _ = weighed(lambda: spark.sql(call % "false", timeout=TIMEOUT).rows)
     return side
 
 
-def ours(table: Table) -> Side:
+def ours(table: Table, again: Table) -> Side:
+    """`again` is alike: its orphans are put aside."""
     side = Side("Nightkeep")
     for _ in range(ROUNDS):
-        spent, (_, side.orphans) = timed(lambda: swept(table, SweepMode.DRY_RUN, MemorySets()))
-        side.seconds.append(spent)
-    side.removing, _ = timed(lambda: swept(table, SweepMode.DELETE, MemorySets()))
+        spent, (_, side.orphans) = weighed(lambda: swept(table, SweepMode.DRY_RUN, MemorySets()))
+        side.looks.append(spent)
+    side.deleting, _ = weighed(lambda: swept(table, SweepMode.DELETE, MemorySets()))
+    side.aside, _ = weighed(lambda: swept(again, SweepMode.QUARANTINE, MemorySets()))
     return side
 
 
@@ -160,19 +179,26 @@ def compare(folder: Path, java: IcebergJava, name: str, *, live: int, orphans: i
     with IcebergSpark(memory="4g", timeout=TIMEOUT, java_options="") as spark:
         for_theirs = made(java, folder, f"theirs{name}", live=live, orphans=orphans)
         for_ours = made(java, folder, f"ours{name}", live=live, orphans=orphans)
+        to_put_aside = made(java, folder, f"aside{name}", live=live, orphans=orphans)
         spark.attach(for_theirs.warehouse)
         spark.attach(for_ours.warehouse)
         spark.sql("SELECT sum(id) FROM range(10)")
         # Theirs has its session, ours has imported what it runs: starting is in no ratio.
         importlib.import_module(FORMATS["iceberg"])
-        us, (_, expected) = ours(for_ours), swept(for_theirs, SweepMode.DRY_RUN, MemorySets())
+        us, (_, expected) = ours(for_ours, to_put_aside), swept(for_theirs, SweepMode.DRY_RUN, MemorySets())
         them = theirs(spark, for_theirs)
         rows = [spark.sql(f"SELECT count(*) FROM {each.sql}", timeout=TIMEOUT).rows for each in (for_theirs, for_ours)]
     print(f"\n{live + orphans:,} data files, {live:,} of them live")
     print(f"  {them}\n  {us}")
-    first, best = them.seconds[0] / us.seconds[0], min(them.seconds) / min(us.seconds)
-    print(f"  dry run: {first:.2f} x first, {best:.2f} x best; deleting: {them.removing / us.removing:.2f} x")
+    first, best = them.looks[0].seconds / us.looks[0].seconds, them.best / us.best
+    print(f"  dry run: {first:.2f} x first, {best:.2f} x best; {_ratios(them.deleting, us)}")
     print(f"  both find the same: {them.orphans == expected}; every row is still read of both: {rows[0] == rows[1]}")
+
+
+def _ratios(them: Spent, us: Side) -> str:
+    acts = {"deleting": us.deleting, "putting aside": us.aside or us.deleting}
+    ratios = (f"{act} {them.seconds / our.seconds:.2f} x ({them.cpu / our.cpu:.1f} x CPU)" for act, our in acts.items())
+    return "against their deleting: " + ", ".join(ratios)
 
 
 def measure_memory(folder: Path, java: IcebergJava, *, live: int, orphans: int) -> None:
@@ -221,6 +247,19 @@ def largest() -> Iterator[dict[str, int]]:
     finally:
         ended.set()
         watcher.join()
+
+
+def weighed(work: Callable[[], T]) -> tuple[Spent, T]:
+    """What some work took. Of the processes below this one only those count that outlive it."""
+
+    def cpu() -> float:
+        times = [each.cpu_times() for each in (me, *me.children(recursive=True))]
+        return float(sum(found.user + found.system for found in times))
+
+    me = psutil.Process()
+    before = cpu()
+    seconds, done = timed(work)
+    return Spent(seconds, cpu() - before), done
 
 
 def timed(work: Callable[[], T]) -> tuple[float, T]:

@@ -19,6 +19,7 @@ from nightkeep.retention.orphans.lease import Clock, wall_ms
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sets import FileTotals
 from nightkeep.retention.orphans.sweep_request import SweepMode
+from nightkeep.storage import LocalStorage
 
 
 @dataclass
@@ -236,8 +237,13 @@ def test_a_death_after_the_forget_leaves_what_a_sweep_finds(table: Expiring) -> 
 def test_files_that_cannot_be_removed_are_told_and_left_for_a_sweep(
     table: Expiring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind = type(table.storage)
-    monkeypatch.setattr(kind, "delete_all", lambda store, names: tuple((name, "denied") for name in names))
+    def denied(self: LocalStorage, folder: int, last: str, name: str) -> None:
+        if name in GONE:
+            raise PermissionError("denied")
+        removed(self, folder, last, name)
+
+    removed = LocalStorage.removed
+    monkeypatch.setattr(LocalStorage, "removed", denied)
     found = expired(table)
     assert (found.outcome, {name for name, _ in found.acted.failed}) == (Outcome.FAILED, GONE)
     assert str(found.reason).startswith("4 of 4 files could not be removed, such as data/1.dat: denied")

@@ -14,7 +14,17 @@ from tests.support.examples import examples
 from tests.support.store_twin import PLACES, STEP, Step, done, done_to
 
 from nightkeep.errors import AddressError, CorruptMetadata, MissingFile
-from nightkeep.storage import HdfsStorage, LocalStorage, ObjectStorage, Storage, open_storage
+from nightkeep.storage import (
+    HdfsStorage,
+    ListedFile,
+    LocalStorage,
+    MoveEnd,
+    ObjectStorage,
+    Storage,
+    delete_listed,
+    move_listed,
+    open_storage,
+)
 
 ODD_NAMES = (
     "a b",
@@ -172,6 +182,20 @@ def test_many_files_are_deleted_of_which_some_are_gone(store: Storage) -> None:
     assert store.delete_all([f"d/{number}" for number in range(10, 40)]) == ()
     assert names(store) == sorted(f"d/{number}" for number in range(10))
     assert store.delete_all([]) == ()
+
+
+def test_listed_files_are_deleted_and_moved_unless_they_changed(store: Storage) -> None:
+    for number in range(80):
+        store.put(f"d/{number:02d}", b"abc")
+    listed = [file for batch in store.walk("d") for file in batch]
+    listed.sort()
+    wrong, gone = listed[0]._replace(bytes=4), ListedFile("d/gone", 3, 0)
+    assert delete_listed(store, [wrong, gone, *listed[1:40]]) == ((wrong.name, None), (gone.name, None))
+    late = listed[1]._replace(name=listed[40].name, modified_ms=listed[40].modified_ms + 1000)
+    moves = [(file, f"aside/{at}") for at, file in enumerate((late, gone, *listed[41:]))]
+    ends = [answer.end for answer in move_listed(store, moves)]
+    assert ends == [MoveEnd.CHANGED] * 2 + [MoveEnd.MOVED] * 39
+    assert names(store) == sorted([f"aside/{at}" for at in range(2, 41)] + [listed[0].name, listed[40].name])
 
 
 def test_a_store_travels_to_another_process(store: Storage) -> None:

@@ -83,13 +83,13 @@ class FaultyStorage(LocalStorage):
                 self.fuse.pass_on(Point(Moment.HALFWAY, "create", name))
         self.fuse.pass_on(Point(Moment.AFTER, "create", name))
 
-    def _remove(self, folder: int, last: str, name: str) -> None:
+    def removed(self, folder: int, last: str, name: str) -> None:
         with self._around("delete", name):
-            LocalStorage._remove(self, folder, last, name)
+            LocalStorage.removed(self, folder, last, name)
 
-    def _link(self, name: str, other: str) -> None:
+    def _linked(self, source: int, target: int, name: str, other: str) -> None:
         with self._around("link", other):
-            LocalStorage._link(self, name, other)
+            LocalStorage._linked(self, source, target, name, other)
 
     def _rename(self, name: str, other: str) -> None:
         with self._around("rename", other):

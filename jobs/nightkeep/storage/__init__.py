@@ -13,32 +13,40 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from nightkeep.errors import AddressError
+from nightkeep.storage.at_once import at_once
 from nightkeep.storage.bounds import Bounds, is_within
 from nightkeep.storage.clients import SCHEMES, split_location
 from nightkeep.storage.exclusive import require_exclusive_create
 from nightkeep.storage.hdfs import HdfsStorage, open_hdfs
 from nightkeep.storage.hdfs_names import SCHEME as HDFS
+from nightkeep.storage.listed_files import MoveAnswer, MoveEnd, delete_listed, move_listed
 from nightkeep.storage.listed_folders import NoAnswer, answers_of, location_of
 from nightkeep.storage.local import LocalStorage
 from nightkeep.storage.moved_folders import MovedFolders, whole_store
 from nightkeep.storage.objects import ObjectStorage
 from nightkeep.storage.properties import relevant
-from nightkeep.storage.verbs import ListedFile, Storage, delete_each, spelled
+from nightkeep.storage.verbs import ListedFile, Storage, delete_each, same_bytes, spelled
 
 __all__ = [
     "HdfsStorage",
     "ListedFile",
     "LocalStorage",
+    "MoveAnswer",
+    "MoveEnd",
     "MovedFolders",
     "NoAnswer",
     "ObjectStorage",
     "Storage",
     "answers_of",
+    "at_once",
     "delete_each",
+    "delete_listed",
     "is_within",
     "location_of",
+    "move_listed",
     "open_storage",
     "require_exclusive_create",
+    "same_bytes",
     "spelled",
     "whole_store",
     "within",

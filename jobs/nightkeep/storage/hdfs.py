@@ -7,7 +7,6 @@ leaves such a file; nobody waits for its lease, as it is never written again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -20,6 +19,7 @@ from hdfs_native import Client, FileStatus, WriteOptions
 
 from nightkeep.errors import AddressError, CorruptMetadata, MissingFile, NotCreated, RefusedTable
 from nightkeep.limits import FILE
+from nightkeep.storage.at_once import at_once
 from nightkeep.storage.bounds import Bounds, bound_of, require_bound
 from nightkeep.storage.file_names import parts_of
 from nightkeep.storage.hdfs_client import asked, client
@@ -31,7 +31,6 @@ T = TypeVar("T")
 
 _PAGE: Final = 1000
 _BATCH: Final = 10_000
-_AT_ONCE: Final = 16
 _DELETED_AT_ONCE: Final = 128
 _PIECE: Final = 32 * 1024 * 1024
 _OPEN_FOLDER: Final = 0o755
@@ -153,8 +152,7 @@ class HdfsStorage:
             if silence is not None:
                 return (*failed, *((name, silence) for name in names[start:]))
             page = names[start : start + _DELETED_AT_ONCE]
-            with ThreadPoolExecutor(_AT_ONCE) as pool:
-                reasons = list(pool.map(self._not_deleted, page))
+            reasons = at_once(self._not_deleted, page)
             failed += ((name, why) for name, why in zip(page, reasons, strict=True) if why is not None)
         return tuple(failed)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, MutableSequence, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from errno import EMLINK, ENOSYS, EOPNOTSUPP, EPERM, EXDEV
-from itertools import groupby
 from pathlib import PurePosixPath
 from stat import S_IMODE, S_ISDIR, S_ISREG
 from typing import BinaryIO, Final
@@ -18,10 +17,11 @@ import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata, MissingFile, NotCreated, RefusedTable
 from nightkeep.limits import FILE
+from nightkeep.storage.at_once import each_chunk, merged
 from nightkeep.storage.bounds import Bounds, bound_of, require_bound
 from nightkeep.storage.file_names import is_name, parts_of
 from nightkeep.storage.open_folders import listed_folder, opened_file, opened_folder, reopened
-from nightkeep.storage.verbs import ListedFile, always
+from nightkeep.storage.verbs import ListedFile, always, same_bytes
 
 _BATCH: Final = 10_000
 _CHUNK: Final = 8 << 20
@@ -69,7 +69,7 @@ class LocalStorage:
 
     @contextmanager
     def create(self, name: str) -> Iterator[BinaryIO]:
-        with self._folder(name, make=True) as (folder, last):
+        with self.changing(name, make=True) as (folder, last):
             with open(os.open(last, _NEW, 0o666, dir_fd=folder), "wb") as sink:
                 yield sink
                 sink.flush()
@@ -98,7 +98,7 @@ class LocalStorage:
         return True
 
     def replace(self, name: str, data: bytes, *, temporary: str) -> None:
-        with self._folder(name, make=True):
+        with self.changing(name, make=True):
             self.put(temporary, data)
             self._rename(temporary, name)
 
@@ -125,18 +125,21 @@ class LocalStorage:
 
     def walk(self, folder: str) -> Iterator[Sequence[ListedFile]]:
         batch: list[ListedFile] = []
-        for stored in self._below(folder):
-            batch.append(stored)
-            if len(batch) == _BATCH:
-                yield batch
-                batch = []
+        pending = [folder]
+        while pending:
+            for stored in self._files(pending.pop(), pending):
+                batch.append(stored)
+                if len(batch) == _BATCH:
+                    yield batch
+                    batch = []
         if batch:
             yield batch
 
     def move(self, name: str, to: str, *, may_go: Callable[[], bool] = always) -> bool:
         try:
-            with self._folder(to, make=True):
-                self._given(name, to)
+            with self.changing(name) as (source, _), self.changing(to, make=True) as (target, _):
+                self.given(source, target, name, to)
+                os.fsync(target)
         except FileExistsError:
             return False
         except FileNotFoundError:
@@ -150,18 +153,22 @@ class LocalStorage:
 
     def delete_all(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
         # To walk to a folder takes longer than to delete a file in it.
-        groups = groupby(names, key=lambda name: parts_of(name)[:-1] or name.strip("./") == "")
-        return tuple(kept for _, together in groups for kept in self._kept_in_folder([*together]).items())
+        kept = each_chunk(self._kept_in_folder, names, of=lambda name: (*parts_of(name)[:-1], not name.strip("./")))
+        return tuple(merged(kept).items())
 
     def delete(self, name: str) -> bool:
         try:
-            with self._folder(name) as (folder, last):
-                self._remove(folder, last, name)
+            with self.changing(name) as (folder, last):
+                self.removed(folder, last, name)
         except FileNotFoundError:
             return False
         return True
 
-    def _remove(self, folder: int, last: str, name: str) -> None:
+    def looked_at(self, folder: int, last: str) -> os.stat_result:
+        """What the file `last` of an open folder is; a link is not followed."""
+        return os.stat(last, dir_fd=folder, follow_symlinks=False)
+
+    def removed(self, folder: int, last: str, name: str) -> None:
         """Remove the file `last` of an open folder; `name` is its whole name."""
         try:
             os.unlink(last, dir_fd=folder)
@@ -173,11 +180,11 @@ class LocalStorage:
         """As `delete_all`, for names in one folder."""
         kept: dict[str, str] = {}
         try:
-            with suppress(FileNotFoundError), self._folder(names[0]) as (folder, _):
+            with suppress(FileNotFoundError), self.changing(names[0]) as (folder, _):
                 for name in names:
                     self._path(name)
                     try:
-                        self._remove(folder, parts_of(name)[-1], name)
+                        self.removed(folder, parts_of(name)[-1], name)
                     except FileNotFoundError:
                         continue
                     except OSError as failure:
@@ -185,11 +192,6 @@ class LocalStorage:
         except (OSError, RefusedTable) as failure:
             return dict.fromkeys(names, str(failure))
         return kept
-
-    def _below(self, folder: str) -> Iterator[ListedFile]:
-        pending = [folder]
-        while pending:
-            yield from self._files(pending.pop(), pending)
 
     def _files(self, folder: str, pending: MutableSequence[str]) -> Iterator[ListedFile]:
         """Files directly in `folder`. Adds its subfolders to `pending`. Links count as files and are never followed."""
@@ -199,17 +201,16 @@ class LocalStorage:
                 if entry.is_dir(follow_symlinks=False):
                     pending.append(prefix + entry.name)
                     continue
-                try:
+                # Others may delete files during the listing; those are not listed.
+                with suppress(FileNotFoundError):
                     stat = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    # Others may delete files during the listing; those are not listed.
-                    continue
-                yield ListedFile(prefix + entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000)
+                    yield ListedFile(prefix + entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000)
 
-    def _given(self, name: str, to: str) -> None:
-        """Give a file a second name, or make a copy with that name if links are impossible. Raises FileExistsError."""
+    def given(self, source: int, target: int, name: str, to: str) -> None:
+        """Give a file of an open folder a second name in another one, or make a copy with that name if links are
+        impossible. Raises FileExistsError."""
         try:
-            self._link(name, to)
+            self._linked(source, target, name, to)
         except OSError as failure:
             if failure.errno not in _UNLINKED:
                 raise
@@ -240,32 +241,33 @@ class LocalStorage:
 
     def _equal(self, name: str, other: str) -> bool:
         with self._plain(name) as ours, self._plain(other) as theirs:
-            while chunk := ours.read(_CHUNK):
-                if chunk != theirs.read(_CHUNK):
-                    return False
-            return not theirs.read(1)
+            return same_bytes(ours, theirs)
 
     def _lstat(self, name: str) -> os.stat_result:
-        with self._folder(name) as (folder, last):
-            return os.stat(last, dir_fd=folder, follow_symlinks=False)
+        with self.changing(name) as (folder, last):
+            return self.looked_at(folder, last)
 
     @contextmanager
     def _plain(self, name: str) -> Iterator[BinaryIO]:
         """Open a file for reading. The file itself must not be a link."""
-        with self._folder(name) as (folder, last), open(os.open(last, _PLAIN, dir_fd=folder), "rb") as source:
+        with self.changing(name) as (folder, last), open(os.open(last, _PLAIN, dir_fd=folder), "rb") as source:
             yield source
 
     def _link(self, name: str, other: str) -> None:
-        with self._folder(name) as (source, last), self._folder(other, make=True) as (target, new):
-            os.link(last, new, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
+        with self.changing(name) as (source, _), self.changing(other, make=True) as (target, _):
+            self._linked(source, target, name, other)
             os.fsync(target)
 
+    def _linked(self, source: int, target: int, name: str, other: str) -> None:
+        last, new = parts_of(name)[-1], parts_of(other)[-1]
+        os.link(last, new, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
+
     def _rename(self, name: str, other: str) -> None:
-        with self._folder(name) as (source, last), self._folder(other, make=True) as (target, new):
+        with self.changing(name) as (source, last), self.changing(other, make=True) as (target, new):
             os.replace(last, new, src_dir_fd=source, dst_dir_fd=target)
 
     @contextmanager
-    def _folder(self, name: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+    def changing(self, name: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
         """For a file that is to change: its open folder, reached without following a link, and its name in that folder.
 
         Raises RefusedTable for a name below none of the bounds, and for a link on the way.
@@ -281,10 +283,8 @@ class LocalStorage:
                 failure.filename = self._subject(name)
             raise
 
-    @contextmanager
-    def _listed(self, folder: str) -> Iterator[Iterator[os.DirEntry[str]]]:
-        with listed_folder(self._path(folder), self._anchor(folder)) as entries:
-            yield entries
+    def _listed(self, folder: str) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+        return listed_folder(self._path(folder), self._anchor(folder))
 
     def _anchor(self, name: str) -> str | None:
         """The folder that links must not lead out of when this name is read; None if it is below no bound."""

@@ -6,7 +6,6 @@ Names are keys below the prefix, without any encoding.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -18,6 +17,7 @@ import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.limits import FILE
+from nightkeep.storage.at_once import at_once
 from nightkeep.storage.bounds import Bounds, require_bound
 from nightkeep.storage.client_failures import asking
 from nightkeep.storage.clients import Client, client, is_key, split_location
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _PAGE: Final = 1000
 """Keys in a page of a listing and in a bulk deletion: the maximum of S3."""
-_AT_ONCE: Final = 16
 _CONFLICTS: Final = 10
 _PIECE: Final = 32 * 1024 * 1024
 """Bytes per request for an object that is read as a whole, so that no request takes too long."""
@@ -177,8 +176,7 @@ class ObjectStorage:
         return None
 
     def _delete_each(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            reasons = list(pool.map(self._not_deleted, names))
+        reasons = at_once(self._not_deleted, names)
         yield from ((name, why) for name, why in zip(names, reasons, strict=True) if why is not None)
 
     def _not_deleted(self, name: str) -> str | None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, Final, NamedTuple, Protocol
 
 import pyarrow as pa
+
+_COMPARED: Final = 8 << 20
+"""Bytes of each file in memory while two are compared."""
 
 
 class ListedFile(NamedTuple):
@@ -23,6 +26,12 @@ class ListedFile(NamedTuple):
 def always() -> bool:
     """A `may_go` that always says yes."""
     return True
+
+
+class Readable(Protocol):
+    """What is read from its begin to its end."""
+
+    def read(self, size: int, /) -> bytes: ...
 
 
 class Storage(Protocol):
@@ -97,6 +106,16 @@ def delete_each(storage: Storage, names: Sequence[str]) -> None:
     """Remove files one by one; some may not exist."""
     for name in names:
         storage.delete(name)
+
+
+def same_bytes(ours: Readable, theirs: Readable) -> bool:
+    """Whether two open files have equal bytes from here on."""
+    while True:
+        chunk = ours.read(_COMPARED)
+        if chunk != theirs.read(_COMPARED):
+            return False
+        if not chunk:
+            return True
 
 
 def spelled(storage: Storage, name: str) -> str:

@@ -125,7 +125,7 @@ def test_a_mover_that_took_too_long_leaves_what_another_host_settled(
 ) -> None:
     """The other host closes the part in favour of home: while both are compared, by a clock that is ahead; later."""
     before, now = contents(disk), [0]
-    monkeypatch.setattr("nightkeep.retention.orphans.removal._THREADS", 1)
+    monkeypatch.setattr("nightkeep.storage.at_once.THREADS", 1)
 
     class Slow(ObjectStorage):
         def _is_copy(self, source: "ObjectMeta", copy: "ObjectMeta | None") -> bool:
@@ -142,7 +142,7 @@ def test_a_mover_that_took_too_long_leaves_what_another_host_settled(
             return digest
 
     table_files = replace(toy.table_files(), storage=Slow(toy.storage.root))
-    work = _Work(table_files, run_of("run-1"), recheck=True, clock=lambda: now[0])
+    work = _Work(table_files, run_of("run-1"), clock=lambda: now[0])
     found = [toy.storage.stat(name) for name in sorted(OLD)]
     rows = [{"name": f.name, "bytes": f.bytes, "modified_ms": f.modified_ms, "kind": "data"} for f in found if f]
     work.put_aside(pa.RecordBatch.from_pylist(rows, schema=ORPHANS))

@@ -2,27 +2,34 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import cast
 
 import pyarrow as pa
 import pytest
 from tests.retention.toy_table import NOW, Toy, ToyWithHistory, age, run_of
 
-from nightkeep.errors import CorruptMetadata, EvidenceError, MissingFile, RefusedTable, UsageError
+from nightkeep.errors import CorruptMetadata, EvidenceError, RefusedTable, UsageError
 from nightkeep.model import Operation, Outcome, run_token
 from nightkeep.protocol.table_files import DAY_MS
 from nightkeep.retention.orphans import lease
 from nightkeep.retention.orphans.quarantine import close, purge, restore
-from nightkeep.retention.orphans.quarantine_manifest import PlannedMove, folder_of
+from nightkeep.retention.orphans.quarantine_manifest import (
+    Mark,
+    PlannedMove,
+    folder_of,
+    parts,
+    quarantines,
+    read_mark,
+)
 from nightkeep.retention.orphans.reconcile import Where, reconcile
 from nightkeep.retention.orphans.removal import _Work, remove
 from nightkeep.retention.orphans.sets import ORPHANS, FileTotals
 from nightkeep.retention.orphans.sweep_request import RestoreResult, SweepMode
 from nightkeep.retention.sweep import sweep_facts as document
-from nightkeep.storage import ListedFile, LocalStorage
+from nightkeep.storage import ListedFile, LocalStorage, MovedFolders
 from nightkeep.storage.verbs import always
 
 OLD = ("data/day=1/old one.dat", "data/old.dat", "meta/l-lost.json")
@@ -79,7 +86,7 @@ def test_orphans_are_deleted_when_asked_to(toy: Toy) -> None:
 def test_a_part_that_takes_too_long_is_given_up(toy: Toy) -> None:
     late = lease.LEASE_MS // 2 + 1
     before, clock = toy.files(), iter([0, 1, 2, 3, late, late])
-    work = _Work(toy.table_files(), run_of("run-1"), recheck=True, clock=lambda: next(clock))
+    work = _Work(toy.table_files(), run_of("run-1"), clock=lambda: next(clock))
     work.put_aside(_orphans(before))
     assert work.gone.files == 1 and [name for name, _ in work.failed] == list(OLD[1:])
     assert "it took too long; it is left" in work.failed[0][1] and "its part took too long" in work.failed[1][1]
@@ -102,14 +109,14 @@ def test_a_mover_that_took_too_long_leaves_what_another_host_settled(toy: Toy, h
 
     @dataclass(frozen=True)
     class Slow(LocalStorage):
-        def _link(self, name: str, other: str) -> None:
-            LocalStorage._link(self, name, other)
+        def _linked(self, source: int, target: int, name: str, other: str) -> None:
+            LocalStorage._linked(self, source, target, name, other)
             if name == OLD[1]:
                 now[0] += hours * 3_600_000
                 assert close(toy.table_files(), run_of("run-2")) == ("run-1",)
 
     table_files = replace(toy.table_files(), storage=Slow(toy.storage.root))
-    work = _Work(table_files, run_of("run-1"), recheck=True, clock=lambda: now[0])
+    work = _Work(table_files, run_of("run-1"), clock=lambda: now[0])
     work.put_aside(_orphans(before))
     assert (toy.folder / OLD[1]).exists() and OLD[1] in [name for name, _ in work.failed]
     assert work.gone.files == (1 if hours else 2)
@@ -161,7 +168,7 @@ def test_operations_of_one_run_have_a_quarantine_each_and_are_restored_together(
     before, runs = toy.files(), {}
     for operation, name in ((Operation.SWEEP, OLD[0]), (Operation.EXPIRE, OLD[1])):
         runs[operation] = run = replace(run_of("run-1"), token=run_token("run-1", operation))
-        work = _Work(toy.table_files(), run, recheck=True)
+        work = _Work(toy.table_files(), run)
         work.put_aside(_orphans(before).filter(pa.array([each == name for each in OLD])))
         assert work.folder == folder_of(toy.table_files(), run)
     assert folder_of(toy.table_files(), runs[Operation.SWEEP]) != folder_of(toy.table_files(), runs[Operation.EXPIRE])
@@ -262,10 +269,10 @@ def test_a_file_of_a_quarantine_cut_short_that_is_nowhere_is_named(toy: Toy, by:
 def _dead_in_a_purge(toy: Toy, at: str) -> None:
     @dataclass(frozen=True)
     class Dies(LocalStorage):
-        def _remove(self, folder: int, last: str, name: str) -> None:
+        def removed(self, folder: int, last: str, name: str) -> None:
             if at in name:
                 raise KeyboardInterrupt
-            LocalStorage._remove(self, folder, last, name)
+            LocalStorage.removed(self, folder, last, name)
 
     with pytest.raises(KeyboardInterrupt):
         late = NOW + 31 * DAY_MS
@@ -480,9 +487,9 @@ class _Meddled(LocalStorage):
     at: str
     happens: list[str] = field(default_factory=list)
 
-    def stat(self, name: str) -> ListedFile | None:
-        if name == self.at and self.happens:
-            path = Path(self.root, name)
+    def looked_at(self, folder: int, last: str) -> os.stat_result:
+        if last == PurePosixPath(self.at).name and self.happens:
+            path = Path(self.root, self.at)
             match self.happens.pop():
                 case "grew":
                     path.write_text(path.read_text() + "more")
@@ -491,7 +498,7 @@ class _Meddled(LocalStorage):
                     path.write_bytes(path.read_bytes())
                 case "went":
                     path.unlink()
-        return LocalStorage.stat(self, name)
+        return LocalStorage.looked_at(self, folder, last)
 
 
 @pytest.mark.parametrize("mode", ACTING)
@@ -612,15 +619,12 @@ class _Stubborn(LocalStorage):
 
     kept: str
 
-    def move(self, name: str, to: str, *, may_go: Callable[[], bool] = always) -> bool:
+    def removed(self, folder: int, last: str, name: str) -> None:
         if name == self.kept:
             raise PermissionError(f"{name}: not permitted")
-        return LocalStorage.move(self, name, to, may_go=may_go)
-
-    def delete_all(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-        failed = LocalStorage.delete_all(self, [name for name in names if name != self.kept])
-        # A store may also say that it failed, and have deleted the file.
-        return (*failed, *((name, "not permitted") for name in names if name in (self.kept, OLD[0])))
+        LocalStorage.removed(self, folder, last, name)
+        if name == OLD[0]:
+            raise PermissionError(f"{name}: not permitted, and yet deleted")
 
 
 @pytest.mark.parametrize("mode", ACTING)
@@ -635,13 +639,21 @@ def test_what_could_not_be_removed_is_named_and_the_rest_goes(tmp_path: Path, mo
 
 
 @dataclass(frozen=True)
-class _Silent(LocalStorage):
+class _Remote(MovedFolders):
+    """A folder that is not taken for one of this machine: nothing in it moved."""
+
+    folders_moved: frozenset[str] = frozenset()
+    home: str = ""
+
+
+@dataclass(frozen=True)
+class _Silent(_Remote):
     """A store that deletes all but one, and says nothing of it, nor of anything after that."""
 
     asked: list[str] = field(default_factory=list)
 
     def delete_all(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-        LocalStorage.delete_all(self, [name for name in names if name != OLD[1]])
+        self.whole.delete_all([name for name in names if name != OLD[1]])
         self.asked.append("to delete")
         return tuple((name, "no answer") for name in names)
 
@@ -649,11 +661,11 @@ class _Silent(LocalStorage):
         if self.asked:
             self.asked.append(name)
             raise OSError("no answer")
-        return LocalStorage.stat(self, name)
+        return self.whole.stat(name)
 
 
 def test_what_a_store_falls_silent_about_is_named_and_may_have_gone(tmp_path: Path) -> None:
-    toy = ToyWithHistory(_Silent(str(tmp_path)))
+    toy = ToyWithHistory(_Silent(LocalStorage(str(tmp_path))))
     before = _filled(toy).files()
     told = toy.swept(SweepMode.DELETE, purge_after_ms=None)
     assert (told.outcome, told.acted.files, told.unknown.files) == (Outcome.FAILED, 0, 3)
@@ -673,13 +685,18 @@ def test_what_a_store_falls_silent_about_is_named_and_may_have_gone(tmp_path: Pa
 def test_what_became_of_a_part_is_told_whatever_its_files_and_marks_raise(toy: Toy, failure: Exception) -> None:
     @dataclass(frozen=True)
     class Fails(LocalStorage):
+        def looked_at(self, folder: int, last: str) -> os.stat_result:
+            if last == PurePosixPath(OLD[1]).name:
+                raise failure
+            return LocalStorage.looked_at(self, folder, last)
+
         def stat(self, name: str) -> ListedFile | None:
             if name == OLD[1]:
                 raise failure
             return LocalStorage.stat(self, name)
 
     before = toy.files()
-    work = _Work(replace(toy.table_files(), storage=Fails(toy.storage.root)), run_of("run-1"), recheck=True)
+    work = _Work(replace(toy.table_files(), storage=Fails(toy.storage.root)), run_of("run-1"))
     with pytest.raises(OSError, match="may be in two"):
         work.put_aside(_orphans(before))
     assert (work.gone.files, work.unknown.files, work.failed) == (2, 1, [(OLD[1], str(failure))])
@@ -689,34 +706,26 @@ def test_what_became_of_a_part_is_told_whatever_its_files_and_marks_raise(toy: T
 
 
 def test_what_ends_a_removal_names_the_file_that_was_next(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
-    def silent(self: LocalStorage, name: str) -> ListedFile | None:
+    def silent(self: _Remote, name: str) -> ListedFile | None:
         raise OSError("no answer")
 
+    before, toy.storage = toy.files(), _Remote(toy.storage)
     monkeypatch.setattr("nightkeep.retention.orphans.sweep_table.store_ahead_ms", lambda *_: 0)
-    monkeypatch.setattr(LocalStorage, "stat", silent)
+    monkeypatch.setattr(_Remote, "stat", silent)
     told = toy.swept(SweepMode.DELETE, purge_after_ms=None)
     assert (told.outcome, told.failed, told.changed) == (Outcome.FAILED, ((OLD[0], "no answer"),), False)
+    assert toy.files() == before
 
 
-def test_without_another_look_a_file_goes_as_named(toy: Toy) -> None:
-    """What a version that expired named goes whatever its time."""
+def test_a_file_that_has_another_size_or_time_than_listed_is_left(toy: Toy) -> None:
     row = {"name": "data/old.dat", "bytes": 1, "modified_ms": 1, "kind": "data"}
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        yield pa.RecordBatch.from_pylist([row], schema=ORPHANS)
-
-    for recheck, files in ((True, 0), (False, 1)):
+    batch = pa.RecordBatch.from_pylist([row], schema=ORPHANS)
+    for mode in ACTING:
         done = remove(
-            toy.table_files(),
-            batches(),
-            run_of("run-1"),
-            mode=SweepMode.DELETE,
-            total=FileTotals(1, 1),
-            older_than_ms=0,
-            recheck=recheck,
+            toy.table_files(), iter([batch]), run_of("run-1"), mode=mode, total=FileTotals(1, 1), older_than_ms=0
         )
-        assert (done.gone.files, done.left.files) == (files, 1 - files)
-    assert not (toy.folder / "data/old.dat").exists()
+        assert (done.gone.files, done.left.files, done.failed) == (0, 1, ())
+    assert (toy.folder / "data/old.dat").exists()
 
 
 def test_a_quarantine_that_cannot_be_purged_does_not_hide_what_was_done(toy: Toy) -> None:
@@ -729,10 +738,13 @@ def test_a_quarantine_that_cannot_be_purged_does_not_hide_what_was_done(toy: Toy
 
 
 def test_a_file_missing_while_it_is_moved_is_left(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(self: LocalStorage, name: str, to: str, **_: object) -> bool:
-        raise MissingFile(name, "a file to be moved", "no such file")
+    def gone(self: LocalStorage, source: int, target: int, name: str, other: str) -> None:
+        if other.endswith(".file"):
+            raise FileNotFoundError(f"{name}: no such file")
+        linked(self, source, target, name, other)
 
-    monkeypatch.setattr(LocalStorage, "move", gone)
+    linked = LocalStorage._linked
+    monkeypatch.setattr(LocalStorage, "_linked", gone)
     told = toy.swept(SweepMode.QUARANTINE)
     assert (told.outcome, told.left.files, told.failed) == (Outcome.UNCHANGED, 3, ())
 
@@ -748,3 +760,40 @@ def test_many_files_are_put_aside_at_once_and_the_one_that_stays_is_named(tmp_pa
     assert len(toy.aside()) == told.acted.files and (toy.folder / "data/old.dat").exists()
     assert restore(toy.table_files(), "run-1", now_ms=NOW).files == told.acted.files
     assert toy.files() == before
+
+
+@pytest.mark.parametrize("kind", ["folder", "remote"])
+@pytest.mark.parametrize("mode", ACTING)
+def test_one_of_many_that_fails_is_named_and_the_journal_tells_of_the_rest(
+    tmp_path: Path, mode: SweepMode, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several parts of several chunks in several folders; the report names what failed in the order of names."""
+    monkeypatch.setattr("nightkeep.retention.orphans.removal.PART", 150)
+    more = [f"data/day={number % 2}/old-{number:03d}.dat" for number in range(400)]
+    stuck = sorted((more[7], more[201], more[202], more[398]))
+
+    @dataclass(frozen=True)
+    class Sticky(LocalStorage):
+        def removed(self, folder: int, last: str, name: str) -> None:
+            if name in stuck:
+                raise PermissionError(f"{name}: not permitted")
+            LocalStorage.removed(self, folder, last, name)
+
+    store = Sticky(str(tmp_path))
+    toy = ToyWithHistory(store if kind == "folder" else _Remote(store))
+    toy.write("data/a.dat", *more)
+    toy.commit(1, "data/a.dat")
+    before = toy.files()
+    told = toy.swept(mode, max_share=1.0)
+    assert (told.outcome, told.acted.files, told.unknown.files) == (Outcome.FAILED, len(more) - len(stuck), 0)
+    assert [name for name, _ in told.failed] == stuck
+    assert all("not permitted" in why for _, why in told.failed)
+    assert [(done.files, done.failed) for _, done in toy.told] == [(len(more), 0), (len(more) - len(stuck), len(stuck))]
+    assert toy.files().keys() & {*more} == {*stuck}
+    if mode is SweepMode.QUARANTINE:
+        plain = Toy(LocalStorage(str(tmp_path))).table_files()
+        (folder,) = quarantines(plain)
+        marks = [read_mark(plain.storage, part, Mark.DONE)[1] for part in parts(plain.storage, folder)]
+        assert len(marks) == 3 and sorted(name for left in marks for name in left) == stuck
+        assert restore(plain, "run-1", now_ms=NOW).files == len(more) - len(stuck)
+        assert {name: toy.files()[name] for name in before} == before

@@ -145,7 +145,11 @@ def write_plan(
     )
     header = {"quarantine": _FORMAT, "run_id": run.run_id, "attempt": run.attempt, "planned_ms": now_ms}
     lines = [header | {"why": "nothing needs these files", "owner": asdict(ourselves())}]
-    lines += [asdict(file) | {"modified_at": iso(file.modified_ms)} for file in planned]
+    # `asdict` would copy each value, which takes several times as long.
+    lines += [
+        {name: getattr(file, name) for name in PlannedMove.__slots__} | {"modified_at": iso(file.modified_ms)}
+        for file in planned
+    ]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     if not storage.put_if_absent(part.plan, text.encode(), temporary=_temporary(part.plan)):
         raise CorruptMetadata(spelled(storage, part.plan), "none yet", "one of another process of this run")

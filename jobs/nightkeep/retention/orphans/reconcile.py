@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final
 
 from nightkeep.retention.orphans.quarantine_manifest import PlannedMove
-from nightkeep.storage import Storage, spelled
-
-_CHUNK: Final = 8 << 20
+from nightkeep.storage import Storage, same_bytes, spelled
 
 
 class Where(Enum):
@@ -32,21 +29,12 @@ def reconcile(storage: Storage, file: PlannedMove) -> Where:
     home = storage.stat(file.path)
     if home is None:
         return Where.ASIDE
-    if not _same(storage, file.path, file.to):
+    with storage.open(file.path) as ours, storage.open(file.to) as theirs:
+        is_same = same_bytes(ours, theirs)
+    if not is_same:
         return Where.IN_THE_WAY
     # Reading both may take long, so the file may have changed.
     if storage.stat(file.path) != home:
         raise OSError(f"{spelled(storage, file.path)}: expected nobody else to change it, found that somebody did")
     storage.delete(file.to)
     return Where.HOME
-
-
-def _same(storage: Storage, name: str, other: str) -> bool:
-    """Whether two files have equal bytes."""
-    with storage.open(name) as ours, storage.open(other) as theirs:
-        while True:
-            chunk = ours.read(_CHUNK)
-            if chunk != theirs.read(_CHUNK):
-                return False
-            if not chunk:
-                return True

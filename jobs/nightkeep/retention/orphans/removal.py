@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import partial
 from itertools import count
-from typing import Final, TypeVar
+from typing import Final
 
 import pyarrow as pa
 
-from nightkeep.errors import MissingFile, NightkeepError
+from nightkeep.errors import NightkeepError
 from nightkeep.model import Run
 from nightkeep.protocol.table_files import Removal, RemovalEntries, TableFiles
 from nightkeep.retention.orphans.lease import LEASE_MS, Clock, wall_ms
@@ -29,13 +27,10 @@ from nightkeep.retention.orphans.quarantine_manifest import (
 from nightkeep.retention.orphans.reconcile import Where, reconcile
 from nightkeep.retention.orphans.sets import NO_FILES, FileTotals
 from nightkeep.retention.orphans.sweep_request import FilesRemoved, SweepMode
-from nightkeep.storage import LocalStorage, Storage
+from nightkeep.storage import ListedFile, MoveAnswer, MoveEnd, Storage, at_once, delete_listed, move_listed
 
-T = TypeVar("T")
-
-_THREADS: Final = 16
-_MANY: Final = 64
-"""From so many files on, threads move those of a disk: 6,000 took 16 s in one thread and 5 s in 16."""
+_DELETED_PARTS: Final = 4
+"""Files that are deleted need no plan: so many parts of them are one."""
 _ENOUGH: Final = 1_000
 """After this many failures the rest is left: the store will probably fail for it too."""
 
@@ -48,24 +43,24 @@ def remove(
     mode: SweepMode,
     total: FileTotals,
     older_than_ms: int | None,
-    recheck: bool = True,
     entries: RemovalEntries | None = None,
 ) -> FilesRemoved:
     """Delete the files of `batches` (schema ORPHANS), `total` in all, or move them to quarantine.
 
-    With `recheck` a file is removed only if it still has the listed size and time. `entries` are written to the table's
-    history before the first file and after the last; with no files, nothing is written. Failures on the way are in the
+    A file is removed only if it still has the listed size and time. `entries` are written to the table's history before
+    the first file and after the last; with no files, nothing is written. Failures on the way are in the
     result, and one of them ends the removal if the next file could not be removed safely either. Raises what the first
     announcement raises; no file is removed then.
     """
     if not total.files:
         return FilesRemoved()
-    work = _Work(table_files, run, recheck=recheck, at=_table_folder(table_files))
+    work = _Work(table_files, run, at=_table_folder(table_files))
     if entries is not None:
         entries.announce(Removal(total.files, total.bytes, older_than_ms), run)
     act = {SweepMode.DELETE: work.delete, SweepMode.QUARANTINE: work.put_aside}[mode]
+    most = PART if mode is SweepMode.QUARANTINE else _DELETED_PARTS * PART
     try:
-        for files in _parts_of(batches):
+        for files in _parts_of(batches, most):
             work.at = files["name"][0].as_py()
             act(files)
             work.at = _table_folder(table_files)
@@ -95,10 +90,10 @@ def _table_folder(table_files: TableFiles) -> str:
     return table_files.home or "."
 
 
-def _parts_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _parts_of(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        for start in range(0, batch.num_rows, PART):
-            yield batch.slice(start, PART)
+        for start in range(0, batch.num_rows, most):
+            yield batch.slice(start, most)
 
 
 class _Fate(Enum):
@@ -109,7 +104,15 @@ class _Fate(Enum):
     """Perhaps gone, perhaps under both names. Its part stays open, and the next run settles it."""
 
 
-Became = tuple[PlannedMove, _Fate, str]
+Became = tuple[_Fate, str]
+"""What became of a file, and the reason if it could not be removed."""
+
+_FATES: Final[Mapping[MoveEnd, Became]] = {
+    MoveEnd.MOVED: (_Fate.GONE, ""),
+    MoveEnd.CHANGED: (_Fate.LEFT, ""),
+    MoveEnd.TAKEN: (_Fate.FAILED, "its place in quarantine is taken"),
+    MoveEnd.LATE: (_Fate.FAILED, "its part took too long: another run may settle it by now"),
+}
 
 
 @dataclass
@@ -118,7 +121,6 @@ class _Work:
 
     table_files: TableFiles
     run: Run
-    recheck: bool
     clock: Clock = wall_ms
     gone: FileTotals = NO_FILES
     left: FileTotals = NO_FILES
@@ -134,17 +136,12 @@ class _Work:
 
     def delete(self, files: pa.RecordBatch) -> None:
         """Delete one part."""
-        listed = [
-            PlannedMove(row["name"], "", row["bytes"], row["modified_ms"], row["kind"]) for row in files.to_pylist()
-        ]
-        same = self._each(self._is_unchanged, listed, waits=_is_remote(self._storage))
-        going = [file for file, unchanged in zip(listed, same, strict=True) if unchanged]
-        failed = dict(self._storage.delete_all([file.path for file in going])) if going else {}
-        fates = dict(self._looked_after(failed))
-        self.left += _tally([file for file, unchanged in zip(listed, same, strict=True) if not unchanged])
-        self.gone += _tally([file for file in going if fates.get(file.path, _Fate.GONE) is _Fate.GONE])
-        self.unknown += _tally([file for file in going if fates.get(file.path) is _Fate.UNKNOWN])
-        self.failed += [(name, why) for name, why in failed.items() if fates[name] is not _Fate.GONE]
+        listed = _listed(files)
+        kept = dict(delete_listed(self._storage, listed))
+        fates = dict(self._looked_after(name for name, why in kept.items() if why is not None))
+        fates |= {name: _Fate.LEFT for name, why in kept.items() if why is None}
+        self._count(listed, [fates.get(file.name, _Fate.GONE) for file in listed])
+        self.failed += [(name, why) for name, why in kept.items() if why is not None and fates[name] is not _Fate.GONE]
 
     def _looked_after(self, names: Iterable[str]) -> Iterator[tuple[str, _Fate]]:
         """What became of files whose deletion failed: the store may have deleted them before it failed. After the first
@@ -168,38 +165,22 @@ class _Work:
         part, since = QuarantinePart(self.folder, next(self.numbers), planned=False, marks=frozenset()), self.clock()
         self.at = part.plan
         planned = write_plan(self._storage, part, self.run, files=files, now_ms=since)
-        # On a disk each move waits for a sync of the quarantine's folder, and one write serves several that wait.
-        waits = _is_remote(self._storage) or len(planned) >= _MANY
-        fates = self._each(partial(self._moved, until_ms=since + LEASE_MS // 2), planned, waits=waits)
-        self.gone += _tally([file for file, fate, _ in fates if fate is _Fate.GONE])
-        self.left += _tally([file for file, fate, _ in fates if fate is _Fate.LEFT])
-        self.failed += [(file.path, why) for file, fate, why in fates if fate in (_Fate.FAILED, _Fate.UNKNOWN)]
-        self.unknown += _tally([file for file, fate, _ in fates if fate is _Fate.UNKNOWN])
-        if any(fate is _Fate.UNKNOWN for _, fate, _ in fates):
+        moves = [(file, planned_move.to) for file, planned_move in zip(_listed(files), planned, strict=True)]
+        answers = move_listed(self._storage, moves, may_go=lambda: self.clock() <= since + LEASE_MS // 2)
+        fates = list(zip(planned, self._fates(planned, answers), strict=True))
+        self._count([file for file, _ in moves], [fate for _, (fate, _) in fates])
+        self.failed += [(file.path, why) for file, (fate, why) in fates if fate in (_Fate.FAILED, _Fate.UNKNOWN)]
+        if any(fate is _Fate.UNKNOWN for _, (fate, _) in fates):
             raise OSError(f"{part.plan}: expected each of its files in one place, found some that may be in two")
-        left = [file.path for file, fate, _ in fates if fate is not _Fate.GONE]
+        left = [file.path for file, (fate, _) in fates if fate is not _Fate.GONE]
         write_mark(self._storage, part, Mark.DONE, left=left, now_ms=self.run.now_ms)
 
-    def _each(self, work: Callable[[PlannedMove], T], files: Sequence[PlannedMove], *, waits: bool) -> list[T]:
-        """The results of `work`, in order. In threads if the work `waits` for most of its time."""
-        if not waits:
-            return [work(file) for file in files]
-        with ThreadPoolExecutor(_THREADS) as threads:
-            return list(threads.map(work, files))
-
-    def _moved(self, file: PlannedMove, *, until_ms: int) -> Became:
-        """Move a file; returns what became of it. Returns failures too, so that the fates of other files are kept."""
-        if self.clock() > until_ms:
-            return file, _Fate.FAILED, "its part took too long: another run may settle it by now"
-        try:
-            if not self._is_unchanged(file):
-                return file, _Fate.LEFT, ""
-            moved = self._storage.move(file.path, file.to, may_go=lambda: self.clock() <= until_ms)
-            return file, _Fate.GONE if moved else _Fate.FAILED, "its place in quarantine is taken"
-        except MissingFile:
-            return file, _Fate.LEFT, ""
-        except (NightkeepError, OSError) as failure:
-            return file, self._settled(file), str(failure)
+    def _fates(self, planned: Sequence[PlannedMove], answers: Sequence[MoveAnswer]) -> Iterator[Became]:
+        """What became of each file, in order. Failures are looked into, many at a time: each may take a minute."""
+        broken = [file for file, answer in zip(planned, answers, strict=True) if answer.end is MoveEnd.BROKEN]
+        settled = iter(at_once(self._settled, broken))
+        for answer in answers:
+            yield (next(settled), answer.why) if answer.end is MoveEnd.BROKEN else _FATES[answer.end]
 
     def _settled(self, file: PlannedMove) -> _Fate:
         """What became of a file whose move failed."""
@@ -208,19 +189,16 @@ class _Work:
         except (NightkeepError, OSError):
             return _Fate.UNKNOWN
 
-    def _is_unchanged(self, file: PlannedMove) -> bool:
-        """Whether the file is still what was listed."""
-        if not self.recheck:
-            return True
-        stored = self._storage.stat(file.path)
-        # Buckets give milliseconds in a listing, but whole seconds for a single file.
-        listed = file.bytes, file.modified_ms // 1000
-        return stored is not None and (stored.bytes, stored.modified_ms // 1000) == listed
+    def _count(self, files: Sequence[ListedFile], fates: Sequence[_Fate]) -> None:
+        together: dict[_Fate, list[int]] = {fate: [] for fate in _Fate}
+        for file, fate in zip(files, fates, strict=True):
+            together[fate].append(file.bytes)
+        totals = {fate: FileTotals(len(sizes), sum(sizes)) for fate, sizes in together.items()}
+        self.gone += totals[_Fate.GONE]
+        self.left += totals[_Fate.LEFT]
+        self.unknown += totals[_Fate.UNKNOWN]
 
 
-def _is_remote(storage: Storage) -> bool:
-    return not isinstance(storage, LocalStorage)
-
-
-def _tally(files: Sequence[PlannedMove]) -> FileTotals:
-    return FileTotals(len(files), sum(file.bytes for file in files))
+def _listed(files: pa.RecordBatch) -> list[ListedFile]:
+    columns = (files[name].to_pylist() for name in ("name", "bytes", "modified_ms"))
+    return [ListedFile(*row) for row in zip(*columns, strict=True)]
