@@ -152,6 +152,9 @@ bench-discovery: environment  ## finding many tables in a warehouse, a bucket, a
 bench-predictions: environment  ## what runs are expected to come to, beside what they come to, on two nights (BENCH="400000" rows)
 	PYTHONPATH=. $(BIN)/python benches/bench_predictions.py $(BENCH)
 
+bench-check: environment  ## the check of a version against one read of both by Spark (BENCH="--only delta --rows 4")
+	PYTHONPATH=. $(BIN)/python benches/bench_check.py $(BENCH)
+
 bench-kernels: environment  ## rows per second of each kernel
 	PYTHONPATH=. $(BIN)/python -m tests.kernels.bench_kernels
 

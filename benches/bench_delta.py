@@ -202,7 +202,7 @@ def show(size: Size, theirs: Sequence[Result], mine: Sequence[Result], *, made: 
     queries = uniform_queries(mine[0])
     print(f"\n{size}")
     for result in (*theirs, *mine):
-        files = [path.stat().st_size for path in _live(result)]
+        files = [path.stat().st_size for path in live_files(result.table)]
         near = sum(0.5 <= each / size.target_bytes <= 1.5 for each in files) / len(files)
         first, best = result.seconds[0], min(result.seconds)
         print(
@@ -237,15 +237,15 @@ def _limit(result: Result, made: Path) -> None:
         # delta-spark may have left a checkpoint in the log.
         files = sorted(path for path in made.rglob("*.parquet") if "_delta_log" not in path.parts)
         columns = pq.read_schema(files[0]).names
-        before, after = (plain_cost(some, columns=columns) for some in (files, _live(result)))
+        before, after = (plain_cost(some, columns=columns) for some in (files, live_files(result.table)))
         cpu = dict(document.metrics.extra["cpu_seconds"])  # type: ignore[call-overload]
         print(f"    {before.of_rewrite(result.seconds[0])}; gate {before.of_gate(cpu['verify'], after)}")
 
 
-def _live(result: Result) -> list[Path]:
-    table = open_table(Address("delta", str(result.table), result.name))
-    units: Any = table.units(table.snapshot())
-    return [result.table / file.name for unit in units for file in unit.files]
+def live_files(table: Path) -> list[Path]:
+    opened = open_table(Address("delta", str(table), table.name))
+    units: Any = opened.units(opened.snapshot())
+    return [table / file.name for unit in units for file in unit.files]
 
 
 def compare(folder: Path, results: Sequence[Result]) -> None:

@@ -82,6 +82,20 @@ class Side:
         return f"{self.name:24s} {self.seconds[0]:7.2f} s first, {min(self.seconds):6.2f} s best"
 
 
+def build(folder: Path, java: IcebergJava, size: Size, format_version: int) -> Table:
+    """The table in a catalog of its own: rows of Iceberg Java's, and upserts, which leave equality deletes."""
+    name = f"made{format_version}r{size.rows}w{size.wide}c{size.commits}"
+    table = Warehouse(name, folder / name).table("db.orders")
+    java.create(table, size.columns, Layout(PARTITION, format_version))
+    java.generate(table, size.rows, keys=KEYS, timeout=TIMEOUT)
+    for number in range(size.commits):
+        java.generate(
+            table, size.upserted, keys=KEYS, keyspace=size.rows, delete_every=DELETE_EVERY, seed=number,
+            timeout=TIMEOUT,
+        )  # fmt: skip
+    return table
+
+
 @dataclass
 class Bench:
     """Where tables are, and Iceberg's engines."""
@@ -89,18 +103,6 @@ class Bench:
     folder: Path
     java: IcebergJava
     spark: IcebergSpark
-
-    def build(self, size: Size, format_version: int) -> Table:
-        name = f"made{format_version}r{size.rows}w{size.wide}c{size.commits}"
-        table = Warehouse(name, self.folder / name).table("db.orders")
-        self.java.create(table, size.columns, Layout(PARTITION, format_version))
-        self.java.generate(table, size.rows, keys=KEYS, timeout=TIMEOUT)
-        for number in range(size.commits):
-            self.java.generate(
-                table, size.upserted, keys=KEYS, keyspace=size.rows, delete_every=DELETE_EVERY, seed=number,
-                timeout=TIMEOUT,
-            )  # fmt: skip
-        return table
 
     def copy(self, made: Table, name: str) -> Table:
         """The table in a catalog of its own, which says where nightkeep finds it, too."""
@@ -157,7 +159,7 @@ def conversion(folder: Path, java: IcebergJava, size: Size, format_version: int)
     """Sessions of their own for each side and each scan: a first run is one of a session that has run nothing."""
     with iceberg_spark() as spark:
         bench = Bench(folder, java, spark)
-        made = bench.build(size, format_version)
+        made = build(bench.folder, bench.java, size, format_version)
         before = bench.copy(made, f"{made.warehouse.name}before")
         theirs = repeated(bench, made, "rewrite_data_files", lambda table: rewritten(bench, table))
         with engine() as ours_on:
@@ -187,7 +189,7 @@ def backlog(folder: Path, java: IcebergJava, size: Size) -> None:
     """Each side once, and no scan of what was there before: with thousands of deletes that takes minutes."""
     with iceberg_spark() as spark, engine() as ours_on:
         bench = Bench(folder, java, spark)
-        made = bench.build(size, 2)
+        made = build(bench.folder, bench.java, size, 2)
         ours = repeated(bench, made, "Nightkeep", lambda table: converted(table, ours_on), times=1)
         theirs = repeated(bench, made, "rewrite_data_files", lambda table: rewritten(bench, table), times=1)
         same = len({bench.digest(side.tables[0]) for side in (ours, theirs)}) == 1
@@ -238,7 +240,7 @@ def width(bench: Bench, ours_on: Engine, size: Size, wide: int) -> None:
     """The same keys in narrow and in wide rows."""
     print(f"\nv2, {size}, and rows ten times as wide")
     for each in (size, Size(size.rows, size.upserted, wide)):
-        made = bench.build(each, 2)
+        made = build(bench.folder, bench.java, each, 2)
         side = repeated(bench, made, "Nightkeep", lambda table: converted(table, ours_on))
         stored = sum(path.stat().st_size for path in made.warehouse.folder.rglob("*.parquet")) / 2**20
         print(f"  {len(each.columns)} columns, {stored:,.0f} MiB: {side}")
