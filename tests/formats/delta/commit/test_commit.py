@@ -1,8 +1,9 @@
 """What a commit of ours says, byte by byte, and what is a conflict; rewrites are made by hand, without rules."""
 
 import json
+import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.formats.delta.laid_anew import a_run, laid_anew
 from tests.formats.delta.runs import commits_of, optimize
 
 from nightkeep.errors import AddressError, CorruptMetadata
+from nightkeep.formats.delta.commit.commit import commit
 from nightkeep.formats.delta.commit.commit_info import commit_info
 from nightkeep.formats.delta.format import DeltaTable, open_table
 from nightkeep.formats.delta.gate.proof_parts import pieces
@@ -32,6 +34,7 @@ from nightkeep.model import (
     View,
 )
 from nightkeep.model.run_names import RETRY_HORIZON_MS
+from nightkeep.storage import LocalStorage
 
 DAYS = ("2026-11-01", "2026-11-02", "2026-11-03")
 Lines = list[tuple[str, dict[str, Any]]]
@@ -151,6 +154,17 @@ def test_a_delete_counts_as_an_engine_does(made: HandMade) -> None:
         "numDeletionVectorsRemoved": "1", "numDeletionVectorsUpdated": "1", "numAddedFiles": "0",
         "numAddedChangeFiles": "0", "numDeletedRows": "70", "numAddedBytes": "0",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [1, 4, 9])
+def test_quartiles_of_sizes_are_those_of_an_engine(made: HandMade, count: int) -> None:
+    adds = tuple({"path": str(size), "size": size} for size in range(count, 0, -1))
+    counted = commit_info(opened(made).snapshot(), DeltaEdit((), adds, Intent()), now_ms=1)["operationMetrics"]
+    assert isinstance(counted, dict)
+    # OptimizeMetrics takes the element at count * quarter / 4, of whole numbers.
+    quarters = [1 + int(count * part) for part in (0, 0.25, 0.5, 0.75)]
+    names = ("minFileSize", "p25FileSize", "p50FileSize", "p75FileSize", "maxFileSize")
+    assert [int(counted[name]) for name in names] == [*quarters, count]
 
 
 def test_a_remove_repeats_the_vector_and_what_else_was_known(made: HandMade) -> None:
@@ -286,9 +300,48 @@ def test_publishing_creates_exactly_the_staged_bytes(made: HandMade) -> None:
 def test_a_version_of_someone_else_is_not_ours(made: HandMade) -> None:
     table = opened(made)
     _, candidate = staged(table, a_run())
+    assert not table.commits.visible(candidate)
     made.append(DAYS[0], [1])
     assert not table.commits.commit(candidate)
     assert not table.commits.visible(candidate)
+    assert (made.folder / candidate.metadata).exists(), "it may be committed as another version"
+
+
+@dataclass(frozen=True)
+class Unlucky(LocalStorage):
+    """Says that it created nothing: `before` may have been quicker, or the answer was lost."""
+
+    before: Callable[[], None] = lambda: None
+
+    def put_if_absent(self, name: str, data: bytes, **known: Any) -> bool:
+        self.before()
+        LocalStorage.put_if_absent(self, name, data, **known)
+        return False
+
+
+def test_a_commit_whose_answer_is_lost_is_ours_by_its_content(made: HandMade) -> None:
+    table = opened(made)
+    _, candidate = staged(table, a_run())
+    assert commit(Unlucky(str(made.folder)), candidate)
+    assert table.commits.visible(candidate)
+    assert not (made.folder / candidate.metadata).exists()
+
+
+def test_a_commit_that_another_writer_made_first_is_not_ours(made: HandMade) -> None:
+    table = opened(made)
+    _, candidate = staged(table, a_run())
+    assert not commit(Unlucky(str(made.folder), before=lambda: made.append(DAYS[0], [1])), candidate)
+    assert not table.commits.visible(candidate)
+    assert (made.folder / candidate.metadata).exists()
+
+
+def test_files_are_not_removed_later_than_now_by_the_clock_of_the_store(made: HandMade) -> None:
+    """A remove of tomorrow would keep its file for a day longer than the table asks for."""
+    ahead_ms = time.time_ns() // 10**6 + 24 * 3_600_000
+    _, candidate = staged(opened(made), a_run(now_ms=ahead_ms))
+    removes = of_kind(lines(made, candidate.metadata), "remove")
+    assert {remove["deletionTimestamp"] < ahead_ms - 3_600_000 for remove in removes} == {True}
+    assert list((made.folder / "_delta_log").glob(".staged-*")) == [made.folder / candidate.metadata]
 
 
 def test_a_run_finds_its_commit_below_others_but_not_for_ever(made: HandMade) -> None:
@@ -298,15 +351,23 @@ def test_a_run_finds_its_commit_below_others_but_not_for_ever(made: HandMade) ->
     made.append(DAYS[0], [1])
     (done,) = table.commits.committed(a_run())
     assert (done.version, done.parent_version, set(done.units)) == (8, 7, set(candidate.units))
+    assert done.parent is not None
+    assert (done.identity.commit, done.parent.commit) == (table.digest(8), table.digest(7))
     assert table.commits.committed(a_run("another")) == ()
     late_ms = NOW_MS + RETRY_HORIZON_MS + 1_000
     assert table.commits.committed(a_run(now_ms=late_ms)) != (), "a clock that is ahead tells nothing"
     made.append(DAYS[0], [2])
-    last = made.folder / "_delta_log/00000000000000000010.json"
-    first, *others = last.read_text().splitlines()
-    info = json.loads(first)["commitInfo"] | {"timestamp": late_ms}
-    last.write_text("\n".join([json.dumps({"commitInfo": info}), *others, ""]))
+    _at_time(made, 10, late_ms)
     assert table.commits.committed(a_run(now_ms=late_ms)) == ()
+    _at_time(made, 9, None)
+    assert table.commits.committed(a_run(now_ms=late_ms)) != (), "a commit without a time tells nothing"
+
+
+def _at_time(made: HandMade, version: int, time_ms: int | None) -> None:
+    path = made.folder / f"_delta_log/{version:020d}.json"
+    first, *others = path.read_text().splitlines()
+    info = json.loads(first)["commitInfo"] | {"timestamp": time_ms}
+    path.write_text("\n".join([json.dumps({"commitInfo": info}), *others, ""]))
 
 
 def test_a_folder_without_a_log_is_no_table(tmp_path: Path) -> None:
@@ -340,6 +401,16 @@ def _identity(mark: int) -> Callable[[dict[str, Any]], None]:
     return moved
 
 
+def _with_field(name: str, metadata: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
+    def told(raw: dict[str, Any]) -> None:
+        schema = json.loads(raw["schemaString"])
+        others = [field for field in schema["fields"] if field["name"] != name]
+        field = {"name": name, "type": "double", "nullable": True, "metadata": metadata}
+        raw["schemaString"] = json.dumps({**schema, "fields": [*others, field]})
+
+    return told
+
+
 def _upgraded(made: HandMade) -> None:
     (raw,) = of_kind(lines(made, "_delta_log/00000000000000000000.json"), "protocol")
     made.commit("UPGRADE PROTOCOL", {"protocol": raw | {"writerFeatures": [*raw["writerFeatures"], "appendOnly"]}})
@@ -355,6 +426,8 @@ MEANWHILE: dict[str, tuple[Callable[[HandMade], None], tuple[str, ...]]] = {
     "a delete by vectors": (lambda made: made.delete(DAYS[1], [5]), (DAYS[1],)),
     "a delete that adds to a vector": (lambda made: made.delete(DAYS[0], [120]), (DAYS[0],)),
     "a delete of whole files": (lambda made: made.delete(DAYS[1], range(150)), (DAYS[1],)),
+    "a column": (_metadata(_with_field("late", {})), DAYS),
+    "what a column says": (_metadata(_with_field("price", {"comment": "net"})), DAYS),
     "a property": (_metadata(lambda raw: raw["configuration"].update({"delta.appendOnly": "true"})), DAYS),
     "a protocol upgrade": (_upgraded, DAYS),
 }

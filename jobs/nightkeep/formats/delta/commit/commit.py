@@ -215,7 +215,7 @@ def _merged(parent: DeltaSnapshot, rewrites: Sequence[Rewrite[DeltaEdit]]) -> De
 def _lines(parent: DeltaSnapshot, edit: DeltaEdit, run: Run, transaction: uuid.UUID) -> str:
     numbered, mark = _numbered(parent, edit)
     changes = edit.intent.operation is Operation.DELETE
-    body = [line("remove", _remove(file, run.now_ms) | {"dataChange": changes}) for file in edit.removed]
+    body = [line("remove", _remove(file, run.now_ms, changes=changes)) for file in edit.removed]
     body += [line("add", add) for add in numbered]
     if mark is not None and mark != parent.row_id_high_water_mark:
         configuration = json.dumps({"rowIdHighWaterMark": mark}, separators=(",", ":"))
@@ -229,10 +229,10 @@ def _lines(parent: DeltaSnapshot, edit: DeltaEdit, run: Run, transaction: uuid.U
     return "\n".join([line("commitInfo", info), *body, ""])
 
 
-def _remove(file: DeltaDataFile, now_ms: int) -> dict[str, object]:
+def _remove(file: DeltaDataFile, now_ms: int, *, changes: bool) -> dict[str, object]:
     kept = {key: file.raw[key] for key in _KEPT if file.raw.get(key) is not None}
     counted = {} if file.rows is None else {"stats": json.dumps({"numRecords": file.rows}, separators=(",", ":"))}
-    head = {"path": file.path, "deletionTimestamp": now_ms, "dataChange": False, "extendedFileMetadata": True}
+    head = {"path": file.path, "deletionTimestamp": now_ms, "dataChange": changes, "extendedFileMetadata": True}
     return head | kept | counted
 
 
