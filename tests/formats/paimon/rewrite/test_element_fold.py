@@ -144,6 +144,34 @@ def test_the_gate_makes_the_same_elements_by_other_means(keys: Keys, told: Merge
     assert found.schema.types == list(TYPES.values())
 
 
+@pytest.mark.parametrize("back", [[2.5, 0.0, 2.5], [2.5], [-0.0], []])
+def test_what_is_collected_is_taken_back_as_often_as_it_is_said(back: list[float]) -> None:
+    values: dict[str, Any] = {**dict.fromkeys(TYPES), "k": 7, "c": [0.0, 2.5, None, 2.5, 2.5]}
+    told = FieldRule(Function.COLLECT, elements=ElementRule())
+    rules = MergeRules(MergeEngine.AGGREGATION, _last_values(c=told), False, False)
+    keys: Keys = [[(INSERT, values), (UPDATE_BEFORE, values | {"c": back})]]
+    rows, starts = table(keys)
+    assert [shown(one, rules) for one in fold(rows, starts, rules).to_pylist()] == expected(keys, rules)
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_of_rows_with_one_nested_key_the_last_is_left(gone: int) -> None:
+    """A first row is as it was written, with a key twice."""
+    held = [{"a": 0, "b": "x", "s": 1.5}, {"a": 1, "b": "x", "s": 1.5}, {"a": 0, "b": "", "s": 0.0}]
+    values: dict[str, Any] = {**dict.fromkeys(TYPES), "k": 7, "r": held}
+    rules = MergeRules(
+        MergeEngine.AGGREGATION,
+        _last_values(r=FieldRule(Function.NESTED_UPDATE, elements=ElementRule(True, ("a",)))), False, False,
+    )  # fmt: skip
+    keys: Keys = [[(INSERT, values), (UPDATE_BEFORE, values | {"r": [{"a": gone, "b": None, "s": None}]})]]
+    rows, starts = table(keys)
+    assert [shown(one, rules) for one in fold(rows, starts, rules).to_pylist()] == expected(keys, rules)
+
+
+def _last_values(**told: FieldRule) -> dict[str, FieldRule]:
+    return {**dict.fromkeys(TYPES, FieldRule(Function.LAST_VALUE)), "k": FieldRule(Function.KEY), **told}
+
+
 def test_a_partial_update_of_rows_takes_nothing_back() -> None:
     told = FieldRule(Function.NESTED_PARTIAL_UPDATE, elements=ElementRule(True, ("a",)))
     fields = {**dict.fromkeys(TYPES, FieldRule(Function.LAST_VALUE)), "p": told}

@@ -1,11 +1,13 @@
 """Keys -> the rows they replace below a level: the twin looks at every row of every level."""
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.formats.paimon.made_bucket import MadeBucket, Row, buckets
 from tests.support.examples import examples
 
+from nightkeep.formats.paimon.data.columns import PaimonFileReader
 from nightkeep.formats.paimon.rewrite.lookup import find_replaced
 
 
@@ -58,3 +60,10 @@ def test_row_groups_without_a_wanted_key_are_left_and_positions_count_them() -> 
     made = MadeBucket()
     name = made.add(5, [Row(key) for key in range(0, 40, 2)], group_rows=3)
     assert replaced(made, [1, 14, 15, 38], 0) == {(14, name, 7), (38, name, 19)}
+
+
+def test_row_groups_without_statistics_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = MadeBucket()
+    name = made.add(5, [Row(key) for key in range(6)], group_rows=2)
+    monkeypatch.setattr(PaimonFileReader, "edges", lambda self, column, group: None)
+    assert replaced(made, [1, 4], 0) == {(1, name, 1), (4, name, 4)}

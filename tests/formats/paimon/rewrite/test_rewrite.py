@@ -160,6 +160,33 @@ def test_nothing_to_mark_writes_no_vector_file() -> None:
     assert all(name.startswith("bucket-0/data-") for name in done.outputs)
 
 
+def test_expired_rows_go_from_files_that_stay_and_from_those_that_are_lifted_or_merged() -> None:
+    """The key is the time as well: what is below 5 has expired. A vector hides row 3 already."""
+    made = MadeBucket({"record-level.expire-time": "10 s", "record-level.time-field": "k"})
+    low = made.add(5, [Row(1), Row(7)])
+    middle = made.add(3, [Row(2), Row(3), Row(8)], hidden=[1])
+    upper = made.add(1, [Row(4), Row(9)])
+    lifted = made.add(0, [Row(5, sequence=9)])
+    merged_name = made.add(0, [Row(0, sequence=10), Row(6, sequence=10)])
+    files = {file.name: file for file in made.bucket().files}
+    todo = (Step(StepKind.UPGRADE, (files[lifted],)), Step(StepKind.MERGE, (files[merged_name],)))
+    task = UpgradeTask(made.bucket(), todo, 1, 1 << 20, values_needed=False, clock_ms=15_999)
+    done = rewrite(made.storage, task, RUN)
+    assert shown(made, after(task, done)) == Counter({(key, None): 1 for key in (5, 6, 7, 8, 9)})
+    vectors = read_vectors(made.storage, after(task, done))
+    assert vectors == {low: BitMap64([0]), middle: BitMap64([0, 1]), upper: BitMap64([0])}
+    assert done.rows_expired == 4
+
+
+def test_an_expired_row_goes_from_a_file_that_only_changes_its_level() -> None:
+    made = MadeBucket({"record-level.expire-time": "10 s", "record-level.time-field": "k"})
+    lifted = made.add(0, [Row(4), Row(5)])
+    task = UpgradeTask(
+        made.bucket(), (Step(StepKind.UPGRADE, made.bucket().files),), 4, 1 << 20, values_needed=False, clock_ms=15_000
+    )
+    assert read_vectors(made.storage, after(task, rewrite(made.storage, task, RUN))) == {lifted: BitMap64([0])}
+
+
 @pytest.mark.parametrize("group_rows", [1, 3])
 def test_small_row_groups_and_targets_change_nothing_but_files(
     group_rows: int, monkeypatch: pytest.MonkeyPatch
