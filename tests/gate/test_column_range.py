@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +31,24 @@ def test_a_range_of_chunks_is_that_of_all_values(chunks: list[list[float | None]
     if numbers:
         assert seen.least is not None and seen.greatest is not None
         assert (seen.least.as_py(), seen.greatest.as_py()) == (min(numbers), max(numbers))
+
+
+@given(st.lists(st.lists(st.none() | st.text("aab\u20ac", max_size=15), max_size=4), max_size=4))
+def test_a_range_of_views_is_that_of_plain_texts(chunks: list[list[str | None]]) -> None:
+    plain = views = ColumnRange()
+    for chunk in chunks:
+        plain = plain.with_chunk(pa.chunked_array([pa.array(chunk, pa.string())]))
+        views = views.with_chunk(pa.chunked_array([pa.array(chunk, pa.string_view())]))
+    assert views == plain
+
+
+@pytest.mark.parametrize("values", [[0.0, -0.0, 1.0], [-1.0, -0.0, 0.0], [float("inf"), float("-inf")], [1e308, 1e308]])
+def test_ends_of_numbers_are_those_of_arrow(values: list[float]) -> None:
+    for kind in (pa.float64(), pa.float32()):
+        held = pa.array(values, pa.float64()).cast(kind, safe=False)
+        seen, ends = ColumnRange().with_chunk(pa.chunked_array([held])), pc.min_max(held)
+        assert seen.nans == 0
+        assert [str(end) for end in (seen.least, seen.greatest)] == [str(ends["min"]), str(ends["max"])]
 
 
 def test_nulls_are_counted_of_a_type_without_an_order() -> None:

@@ -5,17 +5,20 @@ Positions are row ordinals in the file. The rows in pages are checked against th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from nightkeep.encodings.arrow_limits import LIMITS, beyond_arrow
 from nightkeep.errors import CorruptMetadata, reason_of
+from nightkeep.kernels.arrow_buffers import without_views
 from nightkeep.kernels.bitmap import Width, from_positions, mask
 from nightkeep.kernels.int96 import open_parquet
 from nightkeep.model.arrow_types import ArrowField
@@ -26,11 +29,30 @@ _UNSUPPORTED: Final = "not supported by the C++ implementation"
 """Part of the message of the OSError for a codec that Arrow knows but lacks (arrow/util/compression.cc)."""
 
 
-class ParquetRows:
-    """One open file, closed with the last reference. Raises CorruptMetadata naming `subject` if it is not Parquet."""
+@dataclass(frozen=True, slots=True)
+class ParquetGroup:
+    """A row group of an open file, by its number, and the ascending indexes of the Parquet columns to read."""
 
-    def __init__(self, source: pa.NativeFile, *, subject: str) -> None:
-        self._subject = subject
+    source: pa.NativeFile
+    footer: pq.FileMetaData
+    fields: Sequence[ArrowField]
+    number: int
+    leaves: Sequence[int]
+    subject: str
+
+
+GroupDecoder = Callable[[ParquetGroup, int], Iterator[pa.RecordBatch] | None]
+"""(a row group, most rows of a batch) -> its batches, or None if it is not for this decoder."""
+
+
+class ParquetRows:
+    """One open file, closed with the last reference. Raises CorruptMetadata naming `subject` if it is not Parquet.
+
+    Arrow decodes what `decoder` does not take.
+    """
+
+    def __init__(self, source: pa.NativeFile, *, subject: str, decoder: GroupDecoder | None = None) -> None:
+        self._subject, self._source, self._decoder = subject, source, decoder
         try:
             self._parquet, _ = open_parquet(source)
         except (pa.ArrowException, OSError, ValueError) as failure:
@@ -56,12 +78,20 @@ class ParquetRows:
         """
         for group in range(len(self._starts) - 1) if groups is None else groups:
             start, stop = int(self._starts[group]), int(self._starts[group + 1])
-            for batch in self._decoded(group, leaves, max(1, min(batch_rows, stop - start))):
+            for batch in self._batches(group, leaves, max(1, min(batch_rows, stop - start))):
                 yield start, batch
                 start += batch.num_rows
             if start != stop:
                 subject, missing = f"{self._subject} row group {group}", stop - start
                 raise CorruptMetadata(subject, "the rows in its pages that its footer counts", f"{missing} fewer")
+
+    def _batches(self, group: int, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        if self._decoder is not None:
+            found = ParquetGroup(self._source, self.footer, self.fields, group, leaves, self._subject)
+            batches = self._decoder(found, batch_rows)
+            if batches is not None:
+                return batches
+        return self._decoded(group, leaves, batch_rows)
 
     def _decoded(self, group: int, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The batches of a row group; smaller if nested columns exceed what Arrow holds in one array (2 GiB)."""
@@ -111,7 +141,7 @@ def only(pieces: Iterable[tuple[int, pa.Table]], positions: BitMap64) -> Iterato
         if held == piece.num_rows:
             yield piece
         elif held:
-            yield piece.filter(pa.array(mask(positions, piece.num_rows, start)))
+            yield without_views(piece).filter(pa.array(mask(positions, piece.num_rows, start)))
 
 
 def sample(of_rows: int, rows: int, seed: int) -> BitMap64:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nightkeep.kernels.arrow_buffers import OF_VIEWS
+from nightkeep.kernels.text_ends import end_values
 from nightkeep.model.arrow_types import Array, ArrowField, ChunkedArray, Scalar
 
 _FIELD_ID: Final = b"PARQUET:field_id"
@@ -24,8 +28,13 @@ class ColumnRange:
     greatest: Scalar | None = None
 
     def with_chunk(self, values: ChunkedArray) -> ColumnRange:
-        nans = (pc.sum(pc.is_nan(values).cast(pa.int8())).as_py() or 0) if pa.types.is_floating(values.type) else 0
-        ends = pc.min_max(pa.chunked_array([*self._ends(values.type), *values.chunks], values.type))
+        plain: Any = OF_VIEWS.get(values.type)
+        if plain is not None:
+            few: list[Array] = [end_values(chunk).cast(plain) for chunk in values.chunks]
+            return replace(self.with_chunk(pa.chunked_array(few, plain)), nulls=self.nulls + values.null_count)
+        nans = _nans(values) if pa.types.is_floating(values.type) else 0
+        chunks = [_float_ends(chunk) for chunk in values.chunks] if pa.types.is_floating(values.type) else values.chunks
+        ends = pc.min_max(pa.chunked_array([*self._ends(values.type), *chunks], values.type))
         return ColumnRange(self.nulls + values.null_count, self.nans + nans, ends["min"], ends["max"])
 
     def with_nulls(self, values: ChunkedArray) -> ColumnRange:
@@ -34,6 +43,23 @@ class ColumnRange:
 
     def _ends(self, kind: pa.DataType) -> list[Array]:
         return [pa.array([end], kind) for end in (self.least, self.greatest) if end is not None]
+
+
+def _nans(values: ChunkedArray) -> int:
+    # A sum is NaN where a value is, and is rarely NaN otherwise: a fifth of the time.
+    if not math.isnan(pc.sum(values).as_py() or 0):
+        return 0
+    return pc.sum(pc.is_nan(values).cast(pa.int8())).as_py() or 0
+
+
+def _float_ends(chunk: Array) -> Array:
+    """The least and the greatest value, found by NumPy in a tenth of the time; the chunk itself if it has nulls or NaN,
+    or if an end is one of the two zeros."""
+    if chunk.null_count or not len(chunk):
+        return chunk
+    values = chunk.to_numpy()
+    ends = np.array([values.min(), values.max()])
+    return chunk if np.isnan(ends).any() or not ends.all() else pa.array(ends)
 
 
 Path = tuple[str, ...]

@@ -1,6 +1,7 @@
 """An Arrow column -> its buffers as NumPy arrays, sliced to the column's rows. Only chunks are copied."""
 
-from typing import TypeVar, cast
+from collections.abc import Mapping
+from typing import Final, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,7 @@ import pyarrow as pa
 from nightkeep.model.arrow_types import Array, ChunkedArray
 
 Number = TypeVar("Number", bound=np.number)
+Tabular = TypeVar("Tabular", pa.RecordBatch, pa.Table)
 Rows = npt.NDArray[np.int64]
 Integers = npt.NDArray[np.signedinteger | np.unsignedinteger]
 Words = npt.NDArray[np.uint64]
@@ -18,6 +20,20 @@ BYTE_BITS = 8
 WORD_BYTES = WORD_BITS // BYTE_BITS
 # Below this size, start + place stays within 32 bits, even for a place within the longest string.
 _NARROW_OFFSETS_BYTES = 2**30
+VIEWS: Final[Mapping[pa.DataType, pa.DataType]] = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
+"""The view types of texts and bytes."""
+OF_VIEWS: Final[Mapping[pa.DataType, pa.DataType]] = {view: kind for kind, view in VIEWS.items()}
+
+
+def is_view_of(kind: pa.DataType, plain: pa.DataType) -> bool:
+    """Whether `kind` is the view type of texts or bytes of type `plain`."""
+    return VIEWS.get(plain) == kind
+
+
+def without_views(rows: Tabular) -> Tabular:
+    """The rows with views of texts and bytes as plain ones: Arrow cannot filter views, nor find their extremes."""
+    fields = [field.with_type(OF_VIEWS.get(field.type, field.type)) for field in rows.schema]
+    return rows.cast(pa.schema(fields))
 
 
 def one_array(column: ChunkedArray) -> Array:

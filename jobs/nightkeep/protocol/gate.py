@@ -61,7 +61,8 @@ class Gate(Generic[S, U]):
     """The rows that a reader with this view sees as they are stored, as positions in the unit's data files. Reads at
     most key columns. With those of `merged`, they are all that the reader sees."""
     rows: Callable[[U, Positions], Iterator[pa.RecordBatch]]
-    """The rows at these positions, every column, cast to the table's logical types; order does not matter."""
+    """The rows at these positions, every column, cast to the table's logical types; order does not matter. Texts and
+    bytes may be Arrow's views."""
     pieces: Callable[[U, U], Sequence[tuple[U, U]]]
     """Divides a unit of the base and of the candidate into pairs of parts that can be proven independently.
 

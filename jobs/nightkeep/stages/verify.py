@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from nightkeep.errors import EvidenceError
+from nightkeep.kernels.arrow_buffers import without_views
 from nightkeep.kernels.fingerprint import fingerprint
 from nightkeep.model import (
     Candidate,
@@ -215,8 +216,11 @@ def _changed(
     gate: Gate[S, U], base: U, batches: Iterable[pa.RecordBatch], change: PlannedChange
 ) -> Iterator[pa.RecordBatch]:
     """The rows that stay and do not expire; of an update also the others, as they are set."""
-    left = batches if change.deleted is None else _staying(batches, change.deleted, change.sets)
-    for batch in left:
+    if not change:
+        yield from batches
+        return
+    left = map(without_views, batches)
+    for batch in left if change.deleted is None else _staying(left, change.deleted, change.sets):
         yield batch if change.clock_ms is None else gate.unexpired(base, batch, change.clock_ms)
 
 

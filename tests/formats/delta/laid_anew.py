@@ -14,6 +14,7 @@ from nightkeep.formats.delta.format import DeltaTable
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
+from nightkeep.kernels.arrow_buffers import without_views
 from nightkeep.model import Clustering, Curve, Intent, Operation, Rewrite, Run, TaskCost, View, run_token
 
 NO_COST = TaskCost(0.0, 0.0, 0, "")
@@ -27,7 +28,7 @@ def a_run(run_id: str = "night", *, now_ms: int = NOW_MS) -> Run:
 
 def laid_anew(table: DeltaTable, unit: DeltaUnit, run: Run, intent: Intent = BY_ID) -> Rewrite:
     """The surviving rows in one file, or in none where there are none; row ids go with their rows."""
-    batches = list(table.gate.rows(unit, table.gate.survivors(unit, View.MERGED)))
+    batches = [*map(without_views, table.gate.rows(unit, table.gate.survivors(unit, View.MERGED)))]
     rows = pa.Table.from_batches(batches) if batches else pa.table({})
     if not rows.num_rows:
         return Rewrite(unit.key, DeltaEdit(unit.files, (), intent), (), 0, 0, (), NO_COST)

@@ -10,6 +10,7 @@ from nightkeep.formats.iceberg.format import IcebergTable
 from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
+from nightkeep.kernels.arrow_buffers import without_views
 from nightkeep.model import Intent, Operation, Rewrite, Run, TaskCost, View, run_token
 
 NO_COST = TaskCost(0.0, 0.0, 0, "")
@@ -32,7 +33,8 @@ def laid_anew(
         values=unit.values,
         sequence_number=snapshot.sequence_number,
     )
-    rows = (pa.Table.from_batches([batch]) for batch in table.gate.rows(unit, table.gate.survivors(unit, View.RAW)))
+    batches = map(without_views, table.gate.rows(unit, table.gate.survivors(unit, View.RAW)))
+    rows = (pa.Table.from_batches([batch]) for batch in batches)
     files = writer.write(rows, rows_per_file=rows_per_file)
     edit = IcebergEdit(
         planned_sequence=snapshot.sequence_number,

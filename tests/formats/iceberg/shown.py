@@ -17,6 +17,7 @@ from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit, load
 from nightkeep.formats.iceberg.metadata.types import arrow_schema, parquet_schema
+from nightkeep.kernels.arrow_buffers import without_views
 from nightkeep.model import Address
 from nightkeep.storage import LocalStorage, Storage
 
@@ -54,7 +55,9 @@ def only_unit(table: Table) -> IcebergUnit:
 def shown(table: Table, version: int | None = None) -> pa.Table:
     """The rows that the gate sees, with every column it sees."""
     snapshot = snapshot_of(table, version)
-    batches = [batch for unit in snapshot.units for batch in rows(STORAGE, unit, survivors(STORAGE, unit))]
+    batches = [
+        without_views(batch) for unit in snapshot.units for batch in rows(STORAGE, unit, survivors(STORAGE, unit))
+    ]
     schema = arrow_schema(snapshot.schema.current)
     lineage = every_column(snapshot.schema)[len(schema) :]
     schema = pa.schema([*schema, *[pa.field(name, pa.int64()) for name in lineage]])

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from nightkeep.encodings.parquet_rows import BATCH_ROWS, ParquetRows, leaf_bounds, only, sample
+from nightkeep.encodings.parquet_rows import BATCH_ROWS, GroupDecoder, ParquetRows, leaf_bounds, only, sample
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.delta.data.conform import Find, by_name, chunked, conform, field_id, finder
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
-from nightkeep.kernels.arrow_buffers import one_array
+from nightkeep.kernels.arrow_buffers import is_view_of, one_array
 from nightkeep.model.arrow_types import Array, ArrowField, ChunkedArray, Datum
 from nightkeep.storage import Storage
 
@@ -56,13 +56,17 @@ class DeltaFileReader:
     """One open data file of a unit. Columns are requested by logical name, all by default.
 
     Raises CorruptMetadata naming the file and column where the file contradicts the schema, MissingFile, and
-    RefusedTable for a file without field ids where columns are matched by id.
+    RefusedTable for a file without field ids where columns are matched by id. What `decoder` decodes has texts and
+    bytes as Arrow's views.
     """
 
-    def __init__(self, storage: Storage, unit: DeltaUnit, file: DeltaDataFile) -> None:
+    def __init__(
+        self, storage: Storage, unit: DeltaUnit, file: DeltaDataFile, *, decoder: GroupDecoder | None = None
+    ) -> None:
         self.subject = file.path
         self._unit, self._schema, self._file = unit, unit.schema, file
-        self._parquet = ParquetRows(storage.open(file.name), subject=file.path)
+        self._parquet = ParquetRows(storage.open(file.name), subject=file.path, decoder=decoder)
+        self._shows_views = decoder is not None
         self._find = finder(self._schema.mapping)
         self._leaves = leaf_bounds(self._parquet.fields)
         self.rows, self.footer = self._parquet.rows, self._parquet.footer
@@ -110,12 +114,14 @@ class DeltaFileReader:
             by_name = dict(zip(held, piece.columns, strict=True))
             ordinals = range(start, start + piece.num_rows)
             arrays = [self._array(column, by_name, ordinals) for column in columns]
-            yield start, pa.Table.from_arrays(arrays, schema=_arrow_schema(columns))
+            yield start, pa.Table.from_arrays(arrays, [column.name for column in columns])
 
     def _array(self, column: _Column, held: Mapping[int, Array], ordinals: range) -> ChunkedArray:
         """The column for the rows at `ordinals`. `held` has the file's own values by index."""
         if column.held is None:
             return chunked([self._filled(column, ordinals)], column.type)
+        if self._shows_views and is_view_of(held[column.held].type, column.type):
+            return chunked([held[column.held]], None)
         try:
             array = conform(chunked([held[column.held]], None), column.type, column.stored, self._find)
         except ValueError as failure:

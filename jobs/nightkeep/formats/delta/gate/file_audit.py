@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from nightkeep.encodings.parquet_rows import only
+from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.formats.delta.data.bounds import ColumnBounds, every_bounds
 from nightkeep.formats.delta.data.columns import DeltaFileReader, every_column
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
@@ -28,7 +29,7 @@ from nightkeep.storage import Storage
 
 def file_faults(storage: Storage, unit: DeltaUnit, file: DeltaDataFile, *, live: BitMap64, show: Show) -> Iterator[str]:
     """Faults of `file`: its rows, its columns, its statistics. Shows its `live` rows, with every column."""
-    reader = DeltaFileReader(storage, unit, file)
+    reader = DeltaFileReader(storage, unit, file, decoder=polars_batches)
     if file.rows == 0 or reader.rows != file.rows:
         yield f"{file.name}: {reader.rows} rows, expected some and as many as its statistics say, {file.rows}"
     stored = reader.footer.schema.to_arrow_schema()

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.errors import CorruptMetadata, naming
 from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.deletes.vectors import read_vector
@@ -34,12 +35,12 @@ def survivors(storage: Storage, unit: DeltaUnit, view: View = View.RAW) -> Posit
 
 
 def rows(storage: Storage, unit: DeltaUnit, positions: Positions) -> Iterator[pa.RecordBatch]:
-    """The rows at `positions`, file by file, in one Arrow schema: every column, and those of row tracking."""
+    """The rows at `positions`, file by file: every column, and those of row tracking. Texts and bytes may be views."""
     with naming(unit.key, PROMISE):
         for file in unit.files:
             rows_of_file = positions.get(file.name)
             if rows_of_file:
-                for piece in DeltaFileReader(storage, unit, file).taken(None, rows_of_file):
+                for piece in DeltaFileReader(storage, unit, file, decoder=polars_batches).taken(None, rows_of_file):
                     yield from piece.combine_chunks().to_batches()
 
 

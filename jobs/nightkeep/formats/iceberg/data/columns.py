@@ -16,13 +16,14 @@ import pyarrow.compute as pc
 from pyiceberg.types import LongType, NestedField
 from pyroaring import BitMap64
 
-from nightkeep.encodings.parquet_rows import BATCH_ROWS, ParquetRows, leaf_bounds, only, sample
+from nightkeep.encodings.parquet_rows import BATCH_ROWS, GroupDecoder, ParquetRows, leaf_bounds, only, sample
 from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.formats.iceberg.data.conform import conform, constant, places
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.name_mapping import with_ids
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.types import arrow_type
+from nightkeep.kernels.arrow_buffers import is_view_of
 from nightkeep.model.arrow_types import Array, ArrowField
 from nightkeep.storage import Storage
 
@@ -69,13 +70,17 @@ class IcebergFileReader:
     """One open Parquet data or delete file. Callers name columns by their current names; the default is all columns.
 
     Raises CorruptMetadata naming file and column for data that contradicts the schema, MissingFile, and RefusedTable
-    for a file without field ids in a table without a name mapping. `rows` is the footer's row count.
+    for a file without field ids in a table without a name mapping. `rows` is the footer's row count. What `decoder`
+    decodes has texts and bytes as Arrow's views.
     """
 
-    def __init__(self, storage: Storage, schema: IcebergSchema, file: ContentFile) -> None:
+    def __init__(
+        self, storage: Storage, schema: IcebergSchema, file: ContentFile, *, decoder: GroupDecoder | None = None
+    ) -> None:
         self.subject = file.path
         self._schema, self._file = schema, file
-        self._parquet = ParquetRows(storage.open(file.name), subject=file.path)
+        self._parquet = ParquetRows(storage.open(file.name), subject=file.path, decoder=decoder)
+        self._shows_views = decoder is not None
         self._fields = with_ids(self._parquet.fields, schema, subject=self.subject)
         self._by_name = {field.name: field for field in schema.current.fields}
         self._columns_held = self._columns_of_file()
@@ -139,7 +144,7 @@ class IcebergFileReader:
             by_name = dict(zip(tops, piece.columns, strict=True))
             ordinals = range(start, start + piece.num_rows)
             arrays = [self._array(column, by_name, ordinals) for column in columns]
-            yield start, pa.Table.from_arrays(arrays, schema=_arrow_schema(columns))
+            yield start, pa.Table.from_arrays(arrays, [column.name for column in columns])
 
     def _array(self, column: _Column, tops: Mapping[int, Array], ordinals: range) -> Array:
         """The column's values at these positions; `tops` are the file's top-level columns by index."""
@@ -153,6 +158,8 @@ class IcebergFileReader:
         top, *below = column.places or ()
         try:
             array = _below(tops[top], self._fields[top].type, below)
+            if self._shows_views and is_view_of(array.type, arrow_type(column.field.field_type)):
+                return array
             return conform(array, column.held, column.field.field_type, self._filled)
         except ValueError as failure:
             subject = f"{self.subject} column {column.field.name} (id {column.field.field_id})"

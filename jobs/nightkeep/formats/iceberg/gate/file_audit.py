@@ -16,6 +16,7 @@ from pyiceberg.types import IcebergType, NestedField, StructType
 from pyroaring import BitMap64
 
 from nightkeep.encodings.parquet_rows import only
+from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.formats.iceberg.data.columns import LINEAGE, IcebergFileReader, every_column
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.conversions import from_bytes
@@ -37,7 +38,7 @@ _LINEAGE = frozenset(field.field_id for field in LINEAGE.values())
 def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile, *, live: BitMap64, show: Show) -> Iterator[str]:
     """Faults in the partition, the row count, the columns and the statistics of `file`. Shows its `live` rows, with
     every column."""
-    reader = IcebergFileReader(storage, unit.schema, file)
+    reader = IcebergFileReader(storage, unit.schema, file, decoder=polars_batches)
     yield from (f"{file.path}: {fault}" for fault in _stated_faults(reader, unit, file))
     leaves = tuple(_leaves(unit.schema.current.as_struct(), ()))
     seen = {leaf.path: ColumnRange() for leaf in leaves}

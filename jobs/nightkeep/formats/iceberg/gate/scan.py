@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.errors import CorruptMetadata, RefusedTable, naming
 from nightkeep.formats.iceberg.data.columns import IcebergFileReader
 from nightkeep.formats.iceberg.deletes.position_deletes import read_positions
@@ -58,12 +59,14 @@ def survivors(storage: Storage, unit: IcebergUnit, view: View = View.RAW) -> Pos
 
 
 def rows(storage: Storage, unit: IcebergUnit, positions: Positions) -> Iterator[pa.RecordBatch]:
-    """The rows at `positions`, file by file, in one Arrow schema: every column, and row lineage columns if any."""
+    """The rows at `positions`, file by file: every column, and row lineage columns if any. Texts and bytes may be
+    views."""
     with naming(unit.key, PROMISE):
         for file in unit.files:
             rows_of_file = positions.get(file.name)
             if rows_of_file:
-                for piece in IcebergFileReader(storage, unit.schema, file).taken(None, rows_of_file):
+                reader = IcebergFileReader(storage, unit.schema, file, decoder=polars_batches)
+                for piece in reader.taken(None, rows_of_file):
                     yield from piece.combine_chunks().to_batches()
 
 

@@ -1,0 +1,254 @@
+"""The gate's decoder of Parquet against Arrow's: the same rows of random files and of files that engines wrote, and a
+decision beforehand who decodes what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.support.examples import examples
+
+from nightkeep.encodings import polars_rows
+from nightkeep.encodings.parquet_rows import GroupDecoder, ParquetGroup, ParquetRows
+from nightkeep.encodings.polars_rows import polars_batches
+from nightkeep.errors import CorruptMetadata
+from nightkeep.kernels.arrow_buffers import without_views
+from nightkeep.kernels.fingerprint import row_hashes
+
+ROOT = Path(__file__).parents[2]
+STORED = [path for folder in ("samples", "tests/golden") for path in (ROOT / folder).rglob("*.parquet")]
+
+DIGITS = st.text("0123456789abc\0\x7f", max_size=14)
+FLAT: dict[pa.DataType, st.SearchStrategy[Any]] = {
+    pa.bool_(): st.booleans(),
+    pa.int32(): st.integers(-(2**31), 2**31 - 1),
+    pa.int64(): st.integers(-(2**63), 2**63 - 1),
+    pa.uint32(): st.integers(0, 2**32 - 1),
+    pa.uint64(): st.integers(0, 2**64 - 1),
+    pa.float32(): st.floats(width=32),
+    pa.float64(): st.floats() | st.sampled_from([0.0, -0.0]),
+    pa.string(): DIGITS,
+    pa.binary(): st.binary(max_size=20),
+    pa.binary(5): st.binary(min_size=5, max_size=5),
+    pa.date32(): st.dates(date(1, 1, 1)),
+    pa.time64("us"): st.times(),
+    pa.timestamp("ms"): st.integers(-(2**40), 2**40),
+    pa.timestamp("us", "UTC"): st.integers(-(2**60), 2**60),
+    pa.timestamp("ns"): st.integers(-(2**62), 2**62),
+    pa.decimal128(7, 2): st.decimals(-99999, 99999, places=2),
+    pa.decimal128(17, 0): st.integers(-(10**16), 10**16).map(Decimal),
+    pa.decimal128(38, 10): st.decimals(-(10**20), 10**20, places=10),
+}
+OTHER: dict[pa.DataType, st.SearchStrategy[Any]] = {
+    pa.list_(pa.int32()): st.lists(st.none() | st.integers(0, 9), max_size=3),
+    pa.struct([("x", pa.int32())]): st.fixed_dictionaries({"x": st.none() | st.integers(0, 9)}),
+    pa.dictionary(pa.int32(), pa.string()): DIGITS,
+    pa.decimal256(50, 0): st.integers(-(10**40), 10**40).map(Decimal),
+    pa.int16(): st.integers(-(2**15), 2**15 - 1),
+}
+"""What Arrow decodes."""
+
+
+class Watched:
+    """The decoder, which also tells of each row group whether it took it."""
+
+    def __init__(self) -> None:
+        self.taken: list[bool] = []
+
+    def __call__(self, group: ParquetGroup, batch_rows: int) -> Iterator[pa.RecordBatch] | None:
+        batches = polars_batches(group, batch_rows)
+        self.taken.append(batches is not None)
+        return batches
+
+
+def decoded(
+    file: Path | pa.Buffer, decoder: GroupDecoder | None, leaves: Sequence[int] | None = None, batch_rows: int = 1 << 16
+) -> list[pa.RecordBatch]:
+    source = pa.BufferReader(file) if isinstance(file, pa.Buffer) else pa.OSFile(str(file), "rb")
+    rows = ParquetRows(source, subject="f", decoder=decoder)
+    chosen = range(len(rows.footer.schema)) if leaves is None else leaves
+    return [without_views(batch) for _, batch in rows.batches(chosen, batch_rows=batch_rows)]
+
+
+def require_the_same(file: Path | pa.Buffer, *, batch_rows: int = 1 << 16) -> list[bool]:
+    """Both decoders find the same types and rows. Returns whether Polars took each row group."""
+    watched = Watched()
+    theirs, ours = (decoded(file, decoder, batch_rows=batch_rows) for decoder in (None, watched))
+    assert [batch.schema.types for batch in ours] == [batch.schema.types for batch in theirs]
+    assert list(map(hashes, ours)) == list(map(hashes, theirs))
+    return watched.taken
+
+
+def hashes(batch: pa.RecordBatch) -> list[tuple[int, int]]:
+    return list(zip(*(lane.tolist() for lane in row_hashes(batch)), strict=True))
+
+
+def written(table: pa.Table, **options: Any) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+@pytest.fixture
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Polars takes row groups of any size."""
+    monkeypatch.setattr(polars_rows, "LEAST_ROWS", 1)
+
+
+@st.composite
+def files(draw: st.DrawFn, kinds: Mapping[pa.DataType, st.SearchStrategy[Any]]) -> pa.Buffer:
+    chosen = draw(st.lists(st.sampled_from(list(kinds)), min_size=1, max_size=4))
+    rows = draw(st.integers(0, 40))
+    columns, fields = [], []
+    for place, kind in enumerate(chosen):
+        nullable = draw(st.booleans())
+        one = st.none() | kinds[kind] if nullable else kinds[kind]
+        columns.append(pa.array(draw(st.lists(one, min_size=rows, max_size=rows)), kind))
+        fields.append(pa.field(f"column {place}", kind, nullable=nullable))
+    # Many rows of few values, so that dictionaries and runs are long and pages are several.
+    table = pa.Table.from_arrays(columns, schema=pa.schema(fields))
+    table = pa.concat_tables([table] * draw(st.sampled_from([1, 30])))
+    return written(
+        table,
+        compression=draw(st.sampled_from(["none", "snappy", "zstd", "gzip", "brotli"])),
+        data_page_version=draw(st.sampled_from(["1.0", "2.0"])),
+        use_dictionary=draw(st.booleans()),
+        row_group_size=draw(st.sampled_from([7, 1000])),
+        data_page_size=draw(st.sampled_from([64, 1 << 20])),
+        store_schema=draw(st.booleans()),
+        store_decimal_as_integer=draw(st.booleans()),
+        write_page_checksum=draw(st.booleans()),
+    )
+
+
+@pytest.mark.usefixtures("small_groups")
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(files(FLAT), st.sampled_from([100, 1 << 16]), st.sampled_from([1, 1 << 20]))
+def test_flat_columns_are_the_same_by_both_decoders(file: pa.Buffer, batch_rows: int, decoded_bytes: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(polars_rows, "DECODED_BYTES", decoded_bytes)
+        taken = require_the_same(file, batch_rows=batch_rows)
+    assert all(taken) or not pq.ParquetFile(pa.BufferReader(file)).metadata.num_rows
+
+
+@pytest.mark.usefixtures("small_groups")
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(files(FLAT | OTHER))
+def test_files_with_other_columns_are_the_same_too(file: pa.Buffer) -> None:
+    has_others = any(field.type in OTHER for field in pq.ParquetFile(pa.BufferReader(file)).schema_arrow)
+    assert not any(require_the_same(file)) or not has_others
+
+
+@pytest.mark.usefixtures("small_groups")
+@pytest.mark.parametrize(
+    ("kind", "encoding"),
+    [
+        (pa.int64(), "DELTA_BINARY_PACKED"),
+        (pa.int32(), "DELTA_BINARY_PACKED"),
+        (pa.int64(), "BYTE_STREAM_SPLIT"),
+        (pa.float64(), "BYTE_STREAM_SPLIT"),
+        (pa.string(), "DELTA_LENGTH_BYTE_ARRAY"),
+        (pa.string(), "DELTA_BYTE_ARRAY"),
+        (pa.uint32(), "DELTA_BINARY_PACKED"),
+        (pa.int32(), "BYTE_STREAM_SPLIT"),
+        (pa.float32(), "BYTE_STREAM_SPLIT"),
+        (pa.binary(), "DELTA_LENGTH_BYTE_ARRAY"),
+        (pa.decimal128(9, 0), "DELTA_BINARY_PACKED"),
+        (pa.decimal128(18, 0), "DELTA_BINARY_PACKED"),
+        (pa.decimal128(18, 0), "BYTE_STREAM_SPLIT"),
+        (pa.bool_(), "RLE"),
+        (pa.binary(5), "PLAIN"),
+        (pa.binary(5), "BYTE_STREAM_SPLIT"),
+        (pa.binary(5), "DELTA_BYTE_ARRAY"),
+    ],
+)
+@pytest.mark.parametrize("share", [0, 7, 1], ids=["no nulls", "some", "nulls only"])
+def test_every_encoding_is_the_same_by_both(kind: pa.DataType, encoding: str, share: int) -> None:
+    numbers = np.random.default_rng(3).integers(0, 1000, 3000).tolist()
+    convert = (lambda n: bool(n % 2)) if kind == pa.bool_() else Decimal if pa.types.is_decimal(kind) else int
+    values: Any = {pa.string(): "text %d", pa.binary(): b"bytes %d", pa.binary(5): b"%05d"}
+    column = pa.array([values[kind] % n if kind in values else convert(n) for n in numbers], kind)
+    nulls = pa.array([share > 0 and n % share == 0 for n in numbers])
+    table = pa.table({"a": pc.if_else(nulls, None, column)})
+    file = written(
+        table, use_dictionary=False, column_encoding={"a": encoding}, data_page_size=1000, store_decimal_as_integer=True
+    )
+    assert require_the_same(file) == [kind != pa.binary(5) or encoding == "PLAIN"]
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_files_of_the_engines_are_the_same_by_both() -> None:
+    # Iceberg's writers of vectors name their files like data files.
+    files = [path for path in STORED if path.read_bytes()[:4] == b"PAR1"]
+    taken = [took for path in files for took in require_the_same(path)]
+    assert taken.count(True) > len(taken) // 2
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_columns_beside_others_are_found_by_their_place() -> None:
+    table = pa.table({"a": [1, 2], "n": [{"x": 1, "y": "z"}] * 2, "b": ["x", None], "c.d": [1.5, None]})
+    watched = Watched()
+    (batch,) = decoded(written(table), watched, [0, 3, 4])
+    assert watched.taken == [True]
+    assert batch.to_pydict() == {name: table.column(name).to_pylist() for name in ("a", "b", "c.d")}
+    (batch,) = decoded(written(table), watched, [0, 1])
+    assert watched.taken == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("LEAST_ROWS", 101), ("STORED_BYTES", 100), ("_CODECS", {}), ("_ENCODINGS", {"PLAIN": 0})]
+)
+def test_arrow_decodes_what_is_small_or_large_or_unknown(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: object
+) -> None:
+    monkeypatch.setattr(polars_rows, "LEAST_ROWS", 100)
+    file = written(pa.table({"a": list(range(100))}))
+    assert require_the_same(file) == [True]
+    monkeypatch.setattr(polars_rows, name, value)
+    assert require_the_same(file) == [False]
+
+
+def test_few_columns_of_a_wide_group_are_read_by_arrow() -> None:
+    table = pa.table({name: np.random.default_rng(0).integers(0, 2**60, 5000) for name in "abcdef"})
+    watched = Watched()
+    decoded(written(table, use_dictionary=False), watched, [0, 5])
+    decoded(written(table, use_dictionary=False), watched, [0, 1])
+    assert watched.taken == [False, True]
+
+
+@pytest.mark.slow
+def test_flipped_bits_are_corruption_or_other_rows() -> None:
+    """And nothing else, such as a panic: Polars verifies no checksums."""
+    table = pa.table({"a": range(5000), "b": [f"text {n % 50}" for n in range(5000)]})
+    random = np.random.default_rng(5)
+    corrupt = 0
+    for codec in ("none", "snappy", "zstd"):
+        sound = written(table, compression=codec).to_pybytes()
+        pages = len(sound) - 8 - int.from_bytes(sound[-8:-4], "little")
+        for at in random.integers(4, pages, 60):
+            damaged = bytearray(sound)
+            damaged[at] ^= 1 << int(random.integers(0, 8))
+            try:
+                decoded(pa.py_buffer(bytes(damaged)), polars_batches)
+            except CorruptMetadata:
+                corrupt += 1
+    assert corrupt
+
+
+def test_a_file_cut_within_its_pages_is_corrupt() -> None:
+    table = pa.table({"a": range(5000)})
+    whole = written(table, compression="none").to_pybytes()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    cut = whole[:4] + whole[footer:]
+    with pytest.raises(CorruptMetadata, match=r"f: expected .* pages"):
+        decoded(pa.py_buffer(cut), polars_batches)
