@@ -1,7 +1,7 @@
 """Candidate -> Verified | Mismatch | Conflicted. Reads staged bytes, never what the rewrite reported.
 
-The gate decodes metadata, data files and vectors with the same code as a rewrite. The architecture test lists what else
-both share, with the reason: the hash of rows, bitmaps, and the parser of conditions.
+The gate decodes metadata and vectors with the same code as a rewrite, and flat columns with another decoder. The
+architecture test lists what else both share, with the reason: the hash of rows, bitmaps, and the parser of conditions.
 """
 
 from __future__ import annotations

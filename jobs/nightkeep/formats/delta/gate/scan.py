@@ -1,7 +1,7 @@
 """Unit -> live positions -> rows, as the gate reads them.
 
-Data files and vectors are read with the same code as in a rewrite. Live rows are computed separately: here by position,
-where a rewrite filters batches.
+Columns are found and vectors are read with the same code as in a rewrite. Live rows are computed separately: here
+by position, where a rewrite filters batches.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Unit -> surviving positions -> logical rows, for the gate.
 
-Data files, position deletes and vectors are read by the same code as in a rewrite. Equality deletes are joined by
-Polars here; a rewrite uses hash lookups.
+Columns are found, position deletes and vectors are read by the same code as in a rewrite. Equality deletes are joined
+by Polars here; a rewrite uses hash lookups.
 """
 
 from __future__ import annotations

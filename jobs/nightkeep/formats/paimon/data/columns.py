@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from nightkeep.encodings.parquet_rows import GroupDecoder
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.paimon.data.nested_columns import absent, conformed
 from nightkeep.formats.paimon.data.stored_rows import Edges, ParquetStoredRows, beyond_nanoseconds, open_stored
@@ -23,6 +24,7 @@ from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.snapshot_order import told_sequence
 from nightkeep.formats.paimon.metadata.type_changes import evolves
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
+from nightkeep.kernels.arrow_buffers import is_view_of, without_views
 from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.storage import Storage
 
@@ -59,13 +61,17 @@ def value_columns(bucket: Bucket) -> tuple[str, ...]:
 
 
 class PaimonFileReader:
-    """One open data file of a bucket. Columns are requested by their current names."""
+    """One open data file of a bucket. Columns are requested by their current names. Batches that `decoder` decodes have
+    texts and bytes as Arrow's views."""
 
-    def __init__(self, storage: Storage, bucket: Bucket, file: PaimonDataFile) -> None:
+    def __init__(
+        self, storage: Storage, bucket: Bucket, file: PaimonDataFile, *, decoder: GroupDecoder | None = None
+    ) -> None:
         self.subject = bucket.path(file)
         self._bucket, self._file = bucket, file
         self._sequence = told_sequence(file, bucket.schemas.current)
-        self._stored = open_stored(storage.open(self.subject), file.name, subject=self.subject)
+        self._stored = open_stored(storage.open(self.subject), file.name, subject=self.subject, decoder=decoder)
+        self._shows_views = decoder is not None
         self.starts = self._stored.starts
         """The first row of each part of the file (row group, stripe, block) that is read as a whole, then its rows."""
         if self.starts[-1] != file.rows:
@@ -112,7 +118,7 @@ class PaimonFileReader:
                 if high - low == piece.num_rows:
                     yield piece
                 elif high > low:
-                    yield piece.take(positions[low:high] - start)
+                    yield without_views(piece).take(positions[low:high] - start)
                 start += piece.num_rows
 
     def _names(self, columns: Sequence[FileColumn]) -> list[str]:
@@ -138,7 +144,7 @@ class PaimonFileReader:
             return self._nested(column.name, array, column.written, column.wanted)
         if self._stored.pads_chars and column.written is not None and column.written.root is TypeRoot.CHAR:
             array = pc.utf8_rtrim(array, " ")
-        if array.type == column.logical:
+        if array.type == column.logical or (self._shows_views and is_view_of(array.type, column.logical)):
             return array
         try:
             written = array.type if column.written is None else column.written.arrow

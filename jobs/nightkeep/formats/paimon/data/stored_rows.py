@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow as pa
 from nightkeep.encodings.arrow_limits import LIMITS, beyond_arrow
 from nightkeep.encodings.avro_rows import AvroRows
 from nightkeep.encodings.orc_rows import OrcRows
+from nightkeep.encodings.parquet_rows import GroupDecoder, ParquetGroup, leaf_bounds
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.paimon.metadata.file_formats import format_of
 from nightkeep.kernels.int96 import open_parquet, times
@@ -52,15 +54,15 @@ class StoredRows(Protocol):
         """The range of a column in one part; None if the file does not tell it."""
 
 
-def open_stored(source: pa.NativeFile, name: str, *, subject: str) -> StoredRows:
-    """Open a data file by the format of its name.
+def open_stored(source: pa.NativeFile, name: str, *, subject: str, decoder: GroupDecoder | None = None) -> StoredRows:
+    """Open a data file by the format of its name. `decoder` is for Parquet files.
 
     Raises CorruptMetadata naming `subject` for other bytes, and RefusedTable for another format.
     """
     suffix = format_of(name)
     if suffix not in _FORMATS:
         raise RefusedTable(subject, f"a data file of format {suffix} is not handled", f"{', '.join(_FORMATS)} are")
-    return _FORMATS[suffix](source, subject)
+    return ParquetStoredRows(source, subject, decoder) if suffix == "parquet" else _FORMATS[suffix](source, subject)
 
 
 def beyond_nanoseconds(subject: str) -> RefusedTable:
@@ -73,12 +75,13 @@ def beyond_nanoseconds(subject: str) -> RefusedTable:
 
 
 class ParquetStoredRows:
-    """A Parquet file. Times of twelve bytes come as nanoseconds."""
+    """A Parquet file. Times of twelve bytes come as nanoseconds, and of batches that `decoder` decodes, texts and bytes
+    as Arrow's views."""
 
     pads_chars: Final = False
 
-    def __init__(self, source: pa.NativeFile, subject: str) -> None:
-        self._subject = subject
+    def __init__(self, source: pa.NativeFile, subject: str, decoder: GroupDecoder | None = None) -> None:
+        self._subject, self._source, self._decoder = subject, source, decoder
         try:
             self.parquet, self._twelve_bytes = open_parquet(source)
         except (pa.ArrowInvalid, OSError) as failure:
@@ -98,7 +101,7 @@ class ParquetStoredRows:
         return table
 
     def batches(self, names: Sequence[str], parts: Sequence[int], *, rows: int) -> Iterator[pa.RecordBatch]:
-        pending = self.parquet.iter_batches(rows, row_groups=list(parts), columns=list(names), use_threads=False)
+        pending = self._pending(names, parts, rows)
         count = 0
         while True:
             with self._decoding():
@@ -111,6 +114,20 @@ class ParquetStoredRows:
                 batch = batch.set_column(batch.schema.get_field_index(name), name, column)
             yield batch
         self._require_rows(parts, count)
+
+    def _pending(self, names: Sequence[str], parts: Sequence[int], rows: int) -> Iterator[pa.RecordBatch]:
+        if self._decoder is None:
+            return self._of_arrow(names, parts, rows)
+        footer, fields = self.parquet.metadata, list(self.parquet.schema_arrow)
+        starts = leaf_bounds(fields)
+        places = sorted(self.names.index(name) for name in names)
+        leaves = [leaf for place in places for leaf in range(starts[place], starts[place + 1])]
+        groups = (ParquetGroup(self._source, footer, fields, part, leaves, self._subject) for part in parts)
+        of_groups = ((group.number, self._decoder(group, rows)) for group in groups)
+        return chain.from_iterable(found or self._of_arrow(names, [part], rows) for part, found in of_groups)
+
+    def _of_arrow(self, names: Sequence[str], parts: Sequence[int], rows: int) -> Iterator[pa.RecordBatch]:
+        return self.parquet.iter_batches(rows, row_groups=list(parts), columns=list(names), use_threads=False)
 
     def edges(self, name: str, part: int) -> Edges | None:
         number = self.parquet.schema_arrow.get_field_index(name)

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.formats.paimon.gate import append_scan, scan
 from nightkeep.formats.paimon.gate.unordered import alike
 from nightkeep.formats.paimon.metadata.schema import keeps_order
@@ -63,7 +64,7 @@ def _places(storage: Storage, bucket: Bucket, staying: Set[str]) -> Fingerprint:
         if file.name in staying:
             passed, start = passed + 1, 0
             continue
-        for batch in scan.rows(storage, moved, {file.name: live[file.name]}):
+        for batch in scan.rows(storage, moved, {file.name: live[file.name]}, decoder=polars_batches):
             columns = alike(batch, bucket.schemas.current).columns
             places = [pa.array(np.full(batch.num_rows, passed)), pa.array(np.arange(start, start + batch.num_rows))]
             names = [str(number) for number in range(len(columns) + len(places))]

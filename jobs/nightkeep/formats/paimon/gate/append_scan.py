@@ -1,7 +1,7 @@
 """Bucket of a table without keys -> live positions, parts, and what readers see of it. For the gate.
 
-Data files and vectors are read with the same code as in a rewrite. Live rows are computed separately: here by position,
-where a rewrite filters batches.
+Columns are found and vectors are read with the same code as in a rewrite. Live rows are computed separately: here
+by position, where a rewrite filters batches.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.formats.paimon.gate import append_audit, append_order, append_scan, audit, changes, expired_rows, scan
 from nightkeep.formats.paimon.gate.manifest_audit import manifest_faults
 from nightkeep.formats.paimon.gate.unordered import alike
@@ -43,8 +44,8 @@ def survivors(storage: Storage, bucket: Bucket, view: View) -> Positions:
 
 
 def rows(storage: Storage, bucket: Bucket, positions: Positions) -> Iterator[pa.RecordBatch]:
-    """The rows at `positions`, with elements that have no order in ours."""
-    for batch in scan.rows(storage, bucket, positions):
+    """The rows at `positions`, with elements that have no order in ours. Texts and bytes may be views."""
+    for batch in scan.rows(storage, bucket, positions, decoder=polars_batches):
         yield alike(batch, bucket.schemas.current)
 
 

@@ -1,7 +1,7 @@
 """Bucket + View -> live positions -> rows, as the gate reads them.
 
-Data files and vectors are read with the same code as in a rewrite. Merging is a separate algorithm: one sort of the key
-columns, without code of the rewrite's lookup and merge.
+Columns are found and vectors are read with the same code as in a rewrite. Merging is a separate algorithm: one
+sort of the key columns, without code of the rewrite's lookup and merge.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from nightkeep.encodings.parquet_rows import GroupDecoder
 from nightkeep.errors import naming
 from nightkeep.formats.paimon.data.columns import (
     KEY_PREFIX,
@@ -67,14 +68,17 @@ def survivors(storage: Storage, bucket: Bucket, view: View) -> Positions:
         return _merged(storage, bucket, vectors)
 
 
-def rows(storage: Storage, bucket: Bucket, positions: Positions) -> Iterator[pa.RecordBatch]:
-    """The rows at `positions`, file by file: every column of the current schema, in its order."""
+def rows(
+    storage: Storage, bucket: Bucket, positions: Positions, *, decoder: GroupDecoder | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows at `positions`, file by file: every column of the current schema, in its order. What `decoder` decodes
+    has texts and bytes as Arrow's views."""
     with naming(bucket.key, PROMISE):
         columns = value_columns(bucket)
         for file in bucket.files:
             rows_of_file = positions.get(file.name)
             if rows_of_file:
-                yield from _rows_of(PaimonFileReader(storage, bucket, file), columns, rows_of_file)
+                yield from _rows_of(PaimonFileReader(storage, bucket, file, decoder=decoder), columns, rows_of_file)
 
 
 def _rows_of(reader: PaimonFileReader, columns: Sequence[str], positions: BitMap64) -> Iterator[pa.RecordBatch]:
