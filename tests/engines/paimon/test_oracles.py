@@ -13,6 +13,8 @@ from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import MERGE_ON_READ, Compaction, Layout, Scan
 from tests.drivers.pypaimon_oracle import PyPaimon
 from tests.drivers.random_history import random_history
+from tests.formats.paimon import sabotage
+from tests.formats.paimon.contents import opened
 from tests.formats.paimon.upgrade import upgrade
 from tests.support.extended import some_extended
 
@@ -20,6 +22,7 @@ from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.commit import commit
 from nightkeep.formats.paimon.gate import audit
 from nightkeep.formats.paimon.metadata.avro import read_container, write_container
+from nightkeep.running import run_operation
 
 SHOP = Path(__file__).parents[3] / "samples" / "paimon" / "shop.db"
 SAMPLES = ("orders", "customers", "positions", "stock", "events_input")
@@ -92,6 +95,30 @@ def test_java_goes_on_after_us(table: Path, paimon_java: PaimonJava) -> None:
         assert _sorted(paimon_java.read(table, MERGED).rows) == wanted
     assert _sorted(paimon_java.read(table).rows) == wanted
     assert _sorted(paimon_java.read(table, tagged).rows) == at_tag
+
+
+@pytest.mark.parametrize("act", [None, sabotage.say_that_it_was_made_long_ago])
+def test_readers_by_the_time_of_files_see_rows_that_we_moved(
+    act: sabotage.Act | None, paimon_java: PaimonJava, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And would not if a new file said another time, which the gate stops."""
+    table = Path(shutil.copytree(SHOP / "orders", tmp_path / "orders"))
+    times = [file.created_ms for unit in opened(table).snapshot().units for file in unit.files]
+    # Java takes the times of files for those of its own wall clock.
+    since = min(times) - 24 * 3_600_000
+    recent = Scan(options={"scan.mode": "from-file-creation-time", "scan.file-creation-time-millis": str(since)})
+    if act is not None:
+        verify = run_operation.verify
+
+        def damaged(opened: Any, plan: Any, rewrites: Any, candidate: Any, **options: Any) -> Any:
+            verified = verify(opened, plan, rewrites, candidate, **options)
+            act(sabotage.Staged(table, candidate))
+            return verified
+
+        monkeypatch.setattr(run_operation, "verify", damaged)
+    assert upgrade(table, where="dt = '2026-11-01'").outcome == "verified"
+    seen, every = (sorted(paimon_java.read(table, scan).rows) for scan in (recent, Scan()))
+    assert (seen == every) is (act is None)
 
 
 @every_table

@@ -342,6 +342,16 @@ def say_that_there_is_an_index(staged: Staged) -> None:
         file["_EXTRA_FILES"] = ["data.index"]
 
 
+def say_that_it_was_appended(staged: Staged) -> None:
+    with staged.added() as file:
+        file["_FILE_SOURCE"] = 0
+
+
+def say_that_it_was_made_long_ago(staged: Staged) -> None:
+    with staged.added() as file:
+        file["_CREATION_TIME"] = 1
+
+
 def commit_by_another_name(staged: Staged) -> None:
     staged.say(commitUser="writer")
 

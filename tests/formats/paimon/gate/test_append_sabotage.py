@@ -133,6 +133,8 @@ CAUGHT: dict[Act, str] = {
     sabotage.miscount_rows: "rows as its manifest says",
     sabotage.miscount_the_version: "totalRecordCount",
     sabotage.forget_the_delete_count: "deleteRowCount None",
+    sabotage.say_that_it_was_appended: "says source 0, expected 1",
+    sabotage.say_that_it_was_made_long_ago: "says it was made at 1, before all that were there",
     sabotage.lose_a_file_of_another_bucket: "changed, though no unit of it was worked on",
     sabotage.lose_the_vectors_of_another_bucket: "entries of other buckets",
     sabotage.cut_a_file: "expected a Parquet file",

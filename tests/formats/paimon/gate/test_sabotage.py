@@ -64,6 +64,8 @@ CAUGHT: dict[Act, str] = {
     sabotage.say_another_number_of_buckets: "an entry of 3 buckets, the table has 2",
     sabotage.say_which_columns_are_there: "_WRITE_COLS, expected none of a new file",
     sabotage.say_that_there_is_an_index: "_EXTRA_FILES, expected none of a new file",
+    sabotage.say_that_it_was_appended: "says source 0, expected 1",
+    sabotage.say_that_it_was_made_long_ago: "says it was made at 1, before all that were there",
     sabotage.commit_by_another_name: "commitUser writer",
     sabotage.turn_back_the_time: "made at 1, before its parent",
     sabotage.raise_the_watermark: "watermark 1152921504606846976, expected its parent's, None",

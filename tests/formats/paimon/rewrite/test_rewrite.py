@@ -151,6 +151,19 @@ def test_of_equal_sequence_numbers_the_newest_file_wins() -> None:
     assert shown(made, after(task, done)) == Counter({(1, "newest"): 1, (2, "newer"): 1, (3, "newest"): 1})
 
 
+def test_a_new_file_is_not_older_than_all_that_were_there() -> None:
+    """The clock of their writer is ahead of ours."""
+    made, ahead_ms = MadeBucket(), RUN.now_ms + 10**9
+    made.add(5, [Row(1)])
+    made.add(0, [Row(2, sequence=3)])
+    made.files = [replace(file, created_ms=ahead_ms + at) for at, file in enumerate(made.files)]
+    task = full_task(made)
+    assert task is not None
+    edit = rewrite(made.storage, task, RUN).edit
+    assert isinstance(edit, BucketEdit)
+    assert {record["_CREATION_TIME"] for record in edit.added} == {ahead_ms}
+
+
 def test_nothing_to_mark_writes_no_vector_file() -> None:
     made = MadeBucket()
     made.add(5, [Row(1)])

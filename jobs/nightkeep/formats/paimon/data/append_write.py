@@ -19,7 +19,7 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon.data.columns import value_columns
 from nightkeep.formats.paimon.data.file_output import open_output
 from nightkeep.formats.paimon.data.file_statistics import PaimonFileStats, level_stats_mode
-from nightkeep.formats.paimon.data.write import FILE_SOURCE_COMPACT, file_record
+from nightkeep.formats.paimon.data.write import FILE_SOURCE_COMPACT, file_record, made_ms
 from nightkeep.formats.paimon.metadata.file_formats import compression
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.schema import level_formats
@@ -55,7 +55,7 @@ class AppendFileWriter:
         last_start: int | None = None, source: int = FILE_SOURCE_COMPACT,
     ) -> None:  # fmt: skip
         self._storage, self._bucket, self._naming = storage, bucket, naming
-        self._next_sequence, self._now_ms, self._source = first_sequence, now_ms, source
+        self._next_sequence, self._made_ms, self._source = first_sequence, made_ms(bucket, now_ms), source
         self._last_start = first_sequence if last_start is None else last_start
         self.columns = value_columns(bucket)
         fields = bucket.schemas.current.fields
@@ -92,7 +92,7 @@ class AppendFileWriter:
         self._row_bytes = size / stats.rows
         stats.min_sequence, stats.max_sequence = self._next_sequence, self._next_sequence + stats.rows - 1
         self._next_sequence = min(stats.max_sequence + 1, self._last_start)
-        record = file_record(name, size, stats, schema, level=LEVEL, now_ms=self._now_ms, source=self._source)
+        record = file_record(name, size, stats, schema, level=LEVEL, made_ms=self._made_ms, source=self._source)
         return WrittenAppendFile(path, stats.rows, size, record)
 
     def _write_groups(self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: PaimonFileStats) -> None:

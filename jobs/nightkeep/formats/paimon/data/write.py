@@ -54,7 +54,7 @@ class PaimonFileWriter:
         purpose: FilePurpose = FilePurpose.ROWS,
     ) -> None:  # fmt: skip
         self._storage, self._bucket, self._naming, self._level = storage, bucket, naming, level
-        self._now_ms, self._purpose = now_ms, purpose
+        self._made_ms, self._purpose = made_ms(bucket, now_ms), purpose
         self.columns = (*key_columns(bucket), SEQUENCE, KIND, *value_columns(bucket))
         self._format = level_formats(bucket.schemas.current, level + 1)[level]
 
@@ -89,8 +89,8 @@ class PaimonFileWriter:
                     chunk = next(more, None) if sink.tell() < target_bytes else None
             size = sink.tell()
         source = FILE_SOURCE_COMPACT if self._purpose is FilePurpose.ROWS else FILE_SOURCE_APPEND
-        schema, level, now_ms = self._bucket.schemas.current, self._level, self._now_ms
-        record = file_record(name, size, stats, schema, level=level, now_ms=now_ms, source=source)
+        schema, level, made = self._bucket.schemas.current, self._level, self._made_ms
+        record = file_record(name, size, stats, schema, level=level, made_ms=made, source=source)
         return WrittenPaimonFile(path, record)
 
     def _name(self) -> str:
@@ -110,7 +110,7 @@ class PaimonFileWriter:
 
 
 def file_record(
-    name: str, size: int, stats: PaimonFileStats, schema: PaimonSchema, *, level: int, now_ms: int, source: int
+    name: str, size: int, stats: PaimonFileStats, schema: PaimonSchema, *, level: int, made_ms: int, source: int
 ) -> Record:
     """The raw _FILE record of a new file (C/io/DataFileMeta.java)."""
     key_types = [field.type for field in schema.select(schema.trimmed_keys)]
@@ -123,11 +123,17 @@ def file_record(
         "_VALUE_STATS": value_stats,
         "_MIN_SEQUENCE_NUMBER": stats.min_sequence, "_MAX_SEQUENCE_NUMBER": stats.max_sequence,
         "_SCHEMA_ID": schema.id, "_LEVEL": level, "_EXTRA_FILES": [],
-        "_CREATION_TIME": wall_clock_ms(now_ms), "_DELETE_ROW_COUNT": stats.retracts,
+        "_CREATION_TIME": made_ms, "_DELETE_ROW_COUNT": stats.retracts,
         "_EMBEDDED_FILE_INDEX": None, "_FILE_SOURCE": source,
         "_VALUE_STATS_COLS": value_columns_kept, "_EXTERNAL_PATH": None,
         "_FIRST_ROW_ID": None, "_WRITE_COLS": None,
     }  # fmt: skip
+
+
+def made_ms(bucket: Bucket, now_ms: int) -> int:
+    """The creation time of new files: now, but not before all files of the bucket, whose writers' clocks may be ahead.
+    Partitions expire by it."""
+    return max(wall_clock_ms(now_ms), min((file.created_ms for file in bucket.files), default=0))
 
 
 def wall_clock_ms(now_ms: int) -> int:

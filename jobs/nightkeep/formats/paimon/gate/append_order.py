@@ -6,7 +6,7 @@ each side come in the order of their readers. Reads replaced and new files once 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Set
 from dataclasses import replace
 
 import numpy as np
@@ -16,10 +16,10 @@ from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.formats.paimon.gate import append_scan, scan
 from nightkeep.formats.paimon.gate.unordered import alike
 from nightkeep.formats.paimon.metadata.schema import keeps_order
-from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
-from nightkeep.formats.paimon.metadata.snapshot_order import APPENDED, COMPACTED
+from nightkeep.formats.paimon.metadata.snapshot import Bucket
+from nightkeep.formats.paimon.metadata.snapshot_order import APPENDED
 from nightkeep.kernels.fingerprint import fingerprint
-from nightkeep.model import Fingerprint, UnitKey, View
+from nightkeep.model import Fingerprint, View
 from nightkeep.storage import Storage
 
 
@@ -38,17 +38,6 @@ def order_faults(storage: Storage, base: Bucket, candidate: Bucket) -> Iterator[
             yield f"{candidate.key}: changed rows are not behind all others"
     elif fresh and _places(storage, base, staying) != _places(storage, candidate, staying):
         yield f"{candidate.key}: rows are in another order than before"
-
-
-def source_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
-    """Faults of what new files say where their rows come from: of old files, unless the commit changes rows."""
-    expected = APPENDED if candidate.changes_rows else COMPACTED
-    for key in touched:
-        known = {file.name for file in parent.buckets[key].files} if key in parent.buckets else set[str]()
-        for file in candidate.buckets[key].files:
-            source = file.record.get("_FILE_SOURCE")
-            if file.name not in known and source != expected:
-                yield f"{key}: {file.name} says source {source}, expected {expected}"
 
 
 def _names(bucket: Bucket, chosen: Set[str]) -> list[str]:

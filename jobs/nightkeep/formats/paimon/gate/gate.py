@@ -11,7 +11,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from nightkeep.encodings.polars_rows import polars_batches
-from nightkeep.formats.paimon.gate import append_audit, append_order, append_scan, audit, changes, expired_rows, scan
+from nightkeep.formats.paimon.gate import append_audit, append_scan, audit, changes, expired_rows, scan
+from nightkeep.formats.paimon.gate.file_origin import origin_faults
 from nightkeep.formats.paimon.gate.manifest_audit import manifest_faults
 from nightkeep.formats.paimon.gate.unordered import alike
 from nightkeep.formats.paimon.metadata.schema import keeps_order, skips_level0
@@ -76,11 +77,13 @@ def unit_faults(storage: Storage, base: Bucket, candidate: Bucket, positions: Po
 def faults(
     storage: Storage, parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]
 ) -> tuple[str, ...]:
-    found = (*audit.version_faults(parent, candidate, touched), *manifest_faults(storage, parent, candidate))
-    if candidate.schema.primary_keys:
-        return found
-    vectors = append_audit.vector_file_faults(parent, candidate, touched)
-    return (*found, *vectors, *append_order.source_faults(parent, candidate, touched))
+    keyless = () if candidate.schema.primary_keys else append_audit.vector_file_faults(parent, candidate, touched)
+    return (
+        *audit.version_faults(parent, candidate, touched),
+        *manifest_faults(storage, parent, candidate),
+        *origin_faults(parent, candidate, touched),
+        *keyless,
+    )
 
 
 def published(unit: Bucket) -> View:
