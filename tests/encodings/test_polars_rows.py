@@ -31,6 +31,10 @@ STORED = [path for folder in ("samples", "tests/golden") for path in (ROOT / fol
 DIGITS = st.text("0123456789abc\0\x7f", max_size=14)
 FLAT: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.bool_(): st.booleans(),
+    pa.int8(): st.integers(-(2**7), 2**7 - 1),
+    pa.int16(): st.integers(-(2**15), 2**15 - 1),
+    pa.uint8(): st.integers(0, 2**8 - 1),
+    pa.uint16(): st.integers(0, 2**16 - 1),
     pa.int32(): st.integers(-(2**31), 2**31 - 1),
     pa.int64(): st.integers(-(2**63), 2**63 - 1),
     pa.uint32(): st.integers(0, 2**32 - 1),
@@ -54,7 +58,6 @@ OTHER: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.struct([("x", pa.int32())]): st.fixed_dictionaries({"x": st.none() | st.integers(0, 9)}),
     pa.dictionary(pa.int32(), pa.string()): DIGITS,
     pa.decimal256(50, 0): st.integers(-(10**40), 10**40).map(Decimal),
-    pa.int16(): st.integers(-(2**15), 2**15 - 1),
 }
 """What Arrow decodes."""
 

@@ -43,6 +43,8 @@ _NOT_OF_FIXED: Final = frozenset({"DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT"})
 """Encodings of values of fixed length that Polars has not."""
 _WIDTHS: Final[Mapping[str, int]] = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
 _VIEW_BYTES: Final = 16
+_LEAST_BITS: Final = 32
+"""Of a whole number, as it is stored."""
 _PLAIN: Final[Mapping[str, pa.DataType]] = {
     "BOOLEAN": pa.bool_(), "INT32": pa.int32(), "INT64": pa.int64(), "FLOAT": pa.float32(), "DOUBLE": pa.float64(),
     "BYTE_ARRAY": pa.binary_view(),
@@ -86,7 +88,7 @@ def _fits(chunk: pq.ColumnChunkMetaData, field: ArrowField) -> bool:
 
 
 def _has_bits_of(physical: str, kind: pa.DataType) -> bool:
-    """Whether a value of the type has the bits of what is stored."""
+    """Whether a value of the type has the bits of what is stored, or the lowest of them."""
     if physical == "BYTE_ARRAY":
         return kind in VIEWS
     if pa.types.is_decimal128(kind):
@@ -97,8 +99,10 @@ def _has_bits_of(physical: str, kind: pa.DataType) -> bool:
         return False
     if pa.types.is_boolean(kind) or pa.types.is_floating(kind):
         return kind == _PLAIN[physical]
-    whole = pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_time(kind)
-    return (whole or pa.types.is_date32(kind)) and kind.bit_width == _PLAIN[physical].bit_width
+    if pa.types.is_integer(kind):
+        return physical == ("INT64" if kind.bit_width == _PLAIN["INT64"].bit_width else "INT32")
+    is_time = pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_date32(kind)
+    return is_time and kind.bit_width == _PLAIN[physical].bit_width
 
 
 def _start(chunk: pq.ColumnChunkMetaData) -> int:
@@ -140,8 +144,9 @@ def _typed(array: Array, kind: pa.DataType) -> Array:
     target = VIEWS.get(kind, kind)
     if array.type == target:
         return array
-    if pa.types.is_fixed_size_binary(target):
-        return array.cast(target)
+    if pa.types.is_fixed_size_binary(target) or (pa.types.is_integer(target) and target.bit_width < _LEAST_BITS):
+        # As Arrow's decoder does, narrow numbers take the lowest bits.
+        return array.cast(target, safe=False)
     typed = pa.Array.from_buffers(target, len(array), array.buffers(), array.null_count, array.offset)
     return typed
 

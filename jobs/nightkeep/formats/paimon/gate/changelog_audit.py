@@ -15,6 +15,7 @@ from nightkeep.formats.paimon.gate.file_audit import ascending, key_faults, same
 from nightkeep.formats.paimon.metadata.changelog import changelog_rules
 from nightkeep.formats.paimon.metadata.entries import ADD
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, PaimonSnapshot
+from nightkeep.kernels.arrow_buffers import without_views
 from nightkeep.model import UnitKey
 from nightkeep.storage import Storage
 
@@ -30,7 +31,7 @@ def changelog_file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile
 
 def _change_faults(rows: pa.Table, before: pa.Table | None, keys: Sequence[str]) -> Iterator[str]:
     yield from key_faults(rows, keys)
-    own = rows.select([*keys, KIND])
+    own = without_views(rows.select([*keys, KIND]))
     own = own if before is None else pa.concat_tables([before, own])
     kinds = own.column(KIND).to_numpy()
     follows = np.flatnonzero(kinds == _UPDATE_AFTER)

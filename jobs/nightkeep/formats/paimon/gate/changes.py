@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.errors import naming
 from nightkeep.formats.paimon.data.columns import (
     KIND,
@@ -79,7 +80,7 @@ def told(storage: Storage, candidate: Bucket) -> Iterator[pa.RecordBatch]:
     """The changes in the candidate's changelog files, in the form of `expected`."""
     with naming(candidate.key, PROMISE):
         for file in candidate.changelog:
-            reader = PaimonFileReader(storage, candidate, file)
+            reader = PaimonFileReader(storage, candidate, file, decoder=polars_batches)
             groups = range(len(reader.starts) - 1)
             for piece in reader.batches([KIND, SEQUENCE, *value_columns(candidate)], groups):
                 yield from piece.to_batches()

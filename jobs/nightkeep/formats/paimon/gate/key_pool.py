@@ -110,7 +110,8 @@ def _without_alone(runs: Sequence[pl.DataFrame], keys: Sequence[str]) -> list[pl
     known = pl.concat([rows.select(keys).clear(), *(other.select(keys) for other in others)])
     retracts = rows.filter(pl.col(KIND).is_in(RETRACT_KINDS))
     met = rows.join(known, on=keys, how="semi")
-    return [*others, met, retracts.join(known, on=keys, how="anti")]
+    # A join hashes all that is known, and there is rarely a retract.
+    return [*others, met, retracts.join(known, on=keys, how="anti") if len(retracts) else retracts]
 
 
 def _of_side(rows: pl.DataFrame, runs: Sequence[_PoolRun], side: int) -> pl.DataFrame:
