@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
+from tests.policy.schema import policy_schema
 
 from nightkeep.errors import PolicyError
 from nightkeep.model.check_values import Evidence
 from nightkeep.model.own_expectations import ExpectedOn, OwnExpectation, Severity
-from nightkeep.policy import explain_text, json_schema, load, load_usable
+from nightkeep.policy import explain_text, load, load_usable
 from nightkeep.policy.expectation_arguments import types, wrong_arguments
 
 ROOT = Path(__file__).parents[2]
@@ -144,7 +144,7 @@ def test_every_type_that_spark_can_be_asked_has_a_schema() -> None:
 )  # fmt: skip
 def test_the_editor_schema_knows_their_shape(expectations: object, fine: bool) -> None:
     document = {"version": 1, "defaults": {"expectations": expectations}}
-    assert Draft202012Validator(json_schema()).is_valid(document) is fine
+    assert policy_schema().is_valid(document) is fine
 
 
 @pytest.mark.slow

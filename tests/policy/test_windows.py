@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from jsonschema import Draft202012Validator
+from tests.policy.schema import policy_schema
 
 from nightkeep.errors import PolicyError
 from nightkeep.model import Operation
-from nightkeep.policy import json_schema, load
+from nightkeep.policy import load
 
 NIGHT, DAY = "22:00-06:00 UTC", "10:00-16:00 Europe/Berlin"
 
@@ -46,4 +46,4 @@ def test_a_mapping_is_told_as_it_is_written() -> None:
 def test_what_is_no_window_is_named(block: object, message: str) -> None:
     with pytest.raises(PolicyError, match=message):
         windows(block)
-    assert not Draft202012Validator(json_schema()).is_valid({"version": 1, "defaults": {"window": block}})
+    assert not policy_schema().is_valid({"version": 1, "defaults": {"window": block}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from functools import cache
 from importlib.metadata import version as installed
 
 from nightkeep import __version__
@@ -15,5 +16,11 @@ def versions() -> dict[str, str]:
     return {
         "nightkeep": __version__,
         "python": platform.python_version(),
-        **{name: installed(name) for name in PACKAGES},
+        **_installed(),
     }
+
+
+@cache
+def _installed() -> dict[str, str]:
+    # Each is parsed from a file, which takes as long as a run without work; none changes while the process runs.
+    return {name: installed(name) for name in PACKAGES}
