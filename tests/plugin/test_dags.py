@@ -299,34 +299,6 @@ def test_a_parameter_that_the_form_does_not_know_is_refused_by_name(airflow: Air
     assert not (airflow.home / "jobs/calls.jsonl").exists()
 
 
-def test_a_hung_job_is_ended_with_all_its_processes_and_what_it_published_is_checked(hung: Hung) -> None:
-    airflow, done = hung[0], hung[1].result()
-    pids = [int(line) for line in (airflow.home / "jobs/pids").read_text().split()]
-    assert len(pids) == 2
-    assert not [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]
-    jobs = [process.cmdline() for process in psutil.process_iter() if str(airflow.home / "jobs") in _line(process)]
-    assert jobs == []
-    lines = (airflow.home / "jobs/calls.jsonl").read_text().splitlines()
-    assert [json.loads(line)["job"] for line in lines] == ["care", "check"]
-    run = finished_states(airflow, "on_demand")
-    assert {task: run[task] for task in ("group.care", "group.check", "outcome")} == {
-        "group.care": "failed", "group.check": "success", "outcome": "success",
-    }, done.stdout  # fmt: skip
-
-
-def _line(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
-
-
-def finished_states(airflow: Airflow, dag_id: str) -> dict[str, str]:
-    """States of the tasks of the latest run of a DAG, each task mapped once at most."""
-    latest = "select run_id from dag_run where dag_id = ? order by id desc limit 1"
-    return dict(airflow.query(f"select task_id, state from task_instance where run_id = ({latest})", dag_id))
-
-
 FORMS: dict[str, dict[str, object]] = {
     "good": {"table": "t.verified"},
     "all": {
@@ -423,3 +395,32 @@ print(json.dumps(found))"""
     for name, (seconds, heavy) in found.items():
         print(f"{name}: parsed in {seconds:.3f} s after Airflow's own imports")
         assert heavy == [], name
+
+
+# The last one: all others run while the job hangs.
+def test_a_hung_job_is_ended_with_all_its_processes_and_what_it_published_is_checked(hung: Hung) -> None:
+    airflow, done = hung[0], hung[1].result()
+    pids = [int(line) for line in (airflow.home / "jobs/pids").read_text().split()]
+    assert len(pids) == 2
+    assert not [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]
+    jobs = [process.cmdline() for process in psutil.process_iter() if str(airflow.home / "jobs") in _line(process)]
+    assert jobs == []
+    lines = (airflow.home / "jobs/calls.jsonl").read_text().splitlines()
+    assert [json.loads(line)["job"] for line in lines] == ["care", "check"]
+    run = finished_states(airflow, "on_demand")
+    assert {task: run[task] for task in ("group.care", "group.check", "outcome")} == {
+        "group.care": "failed", "group.check": "success", "outcome": "success",
+    }, done.stdout  # fmt: skip
+
+
+def _line(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def finished_states(airflow: Airflow, dag_id: str) -> dict[str, str]:
+    """States of the tasks of the latest run of a DAG, each task mapped once at most."""
+    latest = "select run_id from dag_run where dag_id = ? order by id desc limit 1"
+    return dict(airflow.query(f"select task_id, state from task_instance where run_id = ({latest})", dag_id))
