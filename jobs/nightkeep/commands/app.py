@@ -6,7 +6,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated, ParamSpec
+from typing import Annotated, Any, ParamSpec
 
 import typer
 
@@ -78,7 +78,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point. Every failure, also an unexpected one, becomes one line on stderr and an exit status.
 
     Credentials are never printed."""
-    sys.exit(one_line(lambda: app(args=argv, standalone_mode=True), program="nightkeep"))
+    sys.exit(one_line(lambda: _command()(args=argv, standalone_mode=True), program="nightkeep"))
+
+
+@functools.cache
+def _command() -> Any:
+    # Typer would read the signatures of all verbs anew at each call.
+    return typer.main.get_command(app)
 
 
 if __name__ == "__main__":
