@@ -140,7 +140,7 @@ bench-sweep: environment  ## orphan files against iceberg-spark, side by side; a
 bench-reader: environment  ## rows of Paimon tables against pyarrow, pypaimon and Spark (BENCH="--rows 4")
 	PYTHONPATH=. $(BIN)/python benches/bench_reader.py $(BENCH)
 
-bench-planning: environment  ## the plan of a Delta table of a million files: seconds and peak memory (BENCH="parts --files 0.1")
+bench-planning: environment  ## plans of tables of a million files, and of 10,000 buckets: seconds and peak memory (BENCH="parts iceberg --files 0.1")
 	PYTHONPATH=. $(BIN)/python benches/bench_planning.py $(BENCH)
 
 bench-many: environment  ## a night over many tables: with nothing to do, and with a little work each (BENCH="--idle 2000")

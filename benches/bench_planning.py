@@ -1,7 +1,10 @@
-"""Planning of a Delta table of a million files: seconds and peak memory of `nightkeep plan` in a process of its own.
+"""Planning of tables of a million files: seconds and peak memory of `nightkeep plan` and `status`, each in a process of
+its own.
 
-Run by `make bench-planning`. The log is a checkpoint of each kind that readers accept, and commits after it. Fails if a
-plan takes more than `--seconds` of CPU or more than `--memory`.
+Run by `make bench-planning`. A Delta log is a checkpoint of each kind that readers accept, and commits after it. An
+Iceberg table has manifests of 20,000 entries, a Paimon table ten files in each of 10,000 buckets. A plain decode of the
+same manifests into records is beside them. Fails if a plan of a Delta table takes more than `--seconds` of CPU or more
+than `--memory`.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from benches.planned_tables import decode_iceberg, decode_paimon, iceberg_table, paimon_table
 
 from nightkeep.policy.units import parse_size
 
@@ -117,7 +121,7 @@ def sidecars(log: Path, first: pa.Table, files: pa.Table) -> None:
     pq.write_table(_together(first, *beside), log / f"{VERSION:020d}.checkpoint.{uuid.uuid4()}.parquet")
 
 
-KINDS: Mapping[str, Callable[[Path, pa.Table, pa.Table], None]] = {
+CHECKPOINTS: Mapping[str, Callable[[Path, pa.Table, pa.Table], None]] = {
     "classic": classic,
     "parts": parts,
     "sidecars": sidecars,
@@ -127,7 +131,7 @@ KINDS: Mapping[str, Callable[[Path, pa.Table, pa.Table], None]] = {
 def write_log(folder: Path, kind: str, files: int) -> None:
     log = folder / "_delta_log"
     log.mkdir()
-    KINDS[kind](log, head(sidecars=kind == "sidecars"), adds(files))
+    CHECKPOINTS[kind](log, head(sidecars=kind == "sidecars"), adds(files))
     for version in range(VERSION, VERSION + COMMITS):
         actions: list[object] = [{"commitInfo": {"operation": "WRITE"}}]
         if version > VERSION:
@@ -143,34 +147,59 @@ def _added(version: int, number: int) -> object:
     }}  # fmt: skip
 
 
-def planned(address: str) -> Spent:
-    """What `nightkeep plan` takes in a process of its own."""
+OTHERS: Mapping[str, tuple[Callable[[Path, int], str], Callable[[Path], int]]] = {
+    "iceberg": (iceberg_table, decode_iceberg),
+    "paimon": (paimon_table, decode_paimon),
+}
+"""What makes a table of so many files, and what decodes its manifests."""
+KINDS = (*CHECKPOINTS, *OTHERS)
+
+
+def taken(verb: str, address: str) -> Spent:
+    """What a command takes in a process of its own."""
     started = time.perf_counter()
-    with subprocess.Popen([sys.executable, "-m", "nightkeep", "plan", address], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen([sys.executable, "-m", "nightkeep", verb, address], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         text = process.stdout.read().decode()
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode or "files fewer" not in text:
-        raise SystemExit(f"bench: {address}: exit status {process.returncode}, {text[:300]}")
+    if process.returncode or ("files fewer" not in text and "would become" not in text and "files merged" not in text):
+        raise SystemExit(f"bench: {verb} {address}: exit status {process.returncode}, {text[:300]}")
     return Spent(time.perf_counter() - started, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 
 
+def plan_of_log(kind: str, files: int) -> Spent:
+    with tempfile.TemporaryDirectory(prefix="nightkeep-bench-") as folder:
+        write_log(Path(folder), kind, files)
+        spent = taken("plan", f"delta:{folder}")
+    print(f"  {kind:10} plan {spent}", flush=True)
+    return spent
+
+
+def plan_of_manifests(kind: str, files: int) -> None:
+    make, decode = OTHERS[kind]
+    with tempfile.TemporaryDirectory(prefix="nightkeep-bench-") as folder:
+        address = make(Path(folder), files)
+        print(f"  {kind:10} plan {taken('plan', address)}; status {taken('status', address)}", flush=True)
+        started = time.process_time()
+        entries = decode(Path(folder))
+        print(
+            f"  {'':10} {entries:,} entries decoded into records: {time.process_time() - started:.1f} CPU s", flush=True
+        )
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kinds", nargs="*", default=[*KINDS], help=", ".join(KINDS))
-    parser.add_argument("--files", type=float, default=1.0, help="millions of files")
-    parser.add_argument("--seconds", type=float, default=30.0, help="of CPU, at most")
-    parser.add_argument("--memory", default="1GB", help="at most")
+    parser.add_argument("--files", type=float, default=1.0, help="millions of files; Paimon has a tenth of them")
+    parser.add_argument("--seconds", type=float, default=30.0, help="of CPU, at most, for a plan of a Delta table")
+    parser.add_argument("--memory", default="1GB", help="at most, for a plan of a Delta table")
     arguments = parser.parse_args()
     files = int(arguments.files * 1e6)
-    print(f"the plan of {files:,} files in a checkpoint, and of {COMMITS - 1} commits of {COMMIT_FILES} files")
-    found = []
-    for kind in arguments.kinds:
-        with tempfile.TemporaryDirectory(prefix="nightkeep-bench-") as folder:
-            write_log(Path(folder), kind, files)
-            found.append(planned(f"delta:{folder}"))
-        print(f"  {kind:10} {found[-1]}", flush=True)
+    print(f"{files:,} files; of Delta in a checkpoint, and {COMMITS - 1} commits of {COMMIT_FILES} files")
+    found = [plan_of_log(kind, files) for kind in arguments.kinds if kind in CHECKPOINTS]
+    for kind in (kind for kind in arguments.kinds if kind in OTHERS):
+        plan_of_manifests(kind, files)
     over = [s for s in found if s.cpu_seconds > arguments.seconds or s.peak_bytes > parse_size(arguments.memory)]
     if over:
         raise SystemExit(f"bench: {over[0]}, expected at most {arguments.seconds} CPU s and {arguments.memory}")

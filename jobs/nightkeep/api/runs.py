@@ -15,6 +15,7 @@ from nightkeep.errors import UsageError
 from nightkeep.model import Clustering, Curve, Operation, VerifyLevel, Writers
 from nightkeep.policy import EffectivePolicy, Overrides
 from nightkeep.reports import RunDocument
+from nightkeep.running.one_version import OneVersion
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.running.suited_operations import suited_operations
 from nightkeep.sql_text.statement import Statement, parse_statement
@@ -41,10 +42,14 @@ def plan(
         allow_compacting_writers=allow_compacting_writers, writers=choose("--writers", Writers, writers),
     )  # fmt: skip
     chosen = place.effective(table, overrides)
+    reader = OneVersion()
     with start_engine(chosen, "local[*]", spark) as engine:
         documents = tuple(
             run_operation(
-                chosen, RunOrder(each, "plan", place.reports, dry_run=True, named=bool(operation)), mapper=engine.mapper
+                chosen,
+                RunOrder(each, "plan", place.reports, dry_run=True, named=bool(operation)),
+                mapper=engine.mapper,
+                reader=reader,
             )
             for each in _operations(chosen, operation, overrides)
         )

@@ -48,7 +48,7 @@ from nightkeep.stages.publish import publish
 from nightkeep.stages.verify import verify
 from nightkeep.tasks import Exchange, Mapper, inline_exchange
 
-__all__ = ["RunOrder", "failed_run", "read_table", "run_operation"]
+__all__ = ["RunOrder", "failed_run", "read_opened", "read_table", "run_operation"]
 UNFINISHED = "ended before it was done; the same run, started again, looks for what it published"
 """The reason in the document that is stored before anything is staged."""
 
@@ -66,7 +66,11 @@ def read_table(policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: boo
 
     Raises what reading and planning raise.
     """
-    table = open_table(policy.address)
+    return read_opened(open_table(policy.address), policy, order, run, plans=plans)
+
+
+def read_opened(table: OpenTable, policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: bool) -> Reading:
+    """As `read_table`, of an opened table."""
     # Look for this run's commits before anything can skip the table: they still need a check and a report.
     earlier = _own_commits(order, table, run)
     if earlier or not plans:

@@ -24,6 +24,8 @@ def positional_of(unit: IcebergUnit) -> Mapping[str, frozenset[Identity]]:
     A vector replaces all position delete files for its data file. A position delete file for several data files
     counts for each data file that its bounds do not exclude.
     """
+    if not unit.positional:
+        return dict.fromkeys((file.path for file in unit.files), frozenset())
     by_path: dict[str, list[ContentFile]] = {}
     for delete in unit.positional:
         by_path.setdefault(delete.referenced or "", []).append(delete)

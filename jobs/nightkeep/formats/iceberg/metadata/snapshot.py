@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from nightkeep.encodings.uncollected import uncollected
 from nightkeep.errors import MissingFile, RefusedTable
 from nightkeep.formats.iceberg.metadata.catalog_table import CatalogTable
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, Manifest
@@ -217,6 +218,7 @@ def _schema_of(table: _Table, snapshot: Raw) -> IcebergSchema:
     return parse(table.metadata, table=table.address.name, schema_id=number)
 
 
+@uncollected()
 def _snapshot(table: _Table, raw: Raw | None, schema: IcebergSchema | None) -> IcebergSnapshot:
     name = table.address.name
     schema = schema or _schema_of(table, {})

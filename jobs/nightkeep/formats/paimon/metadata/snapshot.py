@@ -12,6 +12,7 @@ from functools import cached_property
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.encodings.avro_schemas import Schema
+from nightkeep.encodings.uncollected import uncollected
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.paimon.metadata.avro import Container
 from nightkeep.formats.paimon.metadata.binary_row import decode_row, sort_key
@@ -162,6 +163,7 @@ def read_schemas(storage: Storage) -> Mapping[int, PaimonSchema]:
     return {schema.id: schema for schema in schemas}
 
 
+@uncollected()
 def load(table: Address, storage: Storage, name: str, *, schemas: Schemas) -> PaimonSnapshot:
     """The version whose snapshot JSON is stored as `name`, staged or published.
 

@@ -1,0 +1,52 @@
+"""Plans of several operations of one table are of one version, which is read once."""
+
+from pathlib import Path
+
+import pytest
+from tests.drivers.memory_engine import MemoryEngine
+
+from nightkeep.formats import open_table
+from nightkeep.model import Address, Operation
+from nightkeep.policy import EffectivePolicy, Settings
+from nightkeep.protocol import OpenTable
+from nightkeep.reports import RunDocument
+from nightkeep.running import one_version
+from nightkeep.running.one_version import OneVersion
+from nightkeep.running.planned_work import Reader
+from nightkeep.running.run_operation import RunOrder, read_table, run_operation
+from nightkeep.tasks import inline
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> MemoryEngine:
+    found = MemoryEngine(str(tmp_path))
+    found.append("2026-11-01", range(50))
+    found.append("2026-11-01", range(50, 90))
+    return found
+
+
+def planned(engine: MemoryEngine, reader: Reader) -> RunDocument:
+    policy = EffectivePolicy(engine.address, Settings(), {})
+    order = RunOrder(Operation.OPTIMIZE, "plan", str(Path(engine.address.location) / "reports"), dry_run=True)
+    return run_operation(policy, order, mapper=lambda: inline, reader=reader)
+
+
+def test_a_version_that_appears_between_two_plans_is_in_neither(
+    engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+
+    def counted(address: Address) -> OpenTable:
+        opened.append(address)
+        return open_table(address)
+
+    monkeypatch.setattr(one_version, "open_table", counted)
+    reader = OneVersion()
+    first = planned(engine, reader)
+    engine.append("2026-11-02", range(50))
+    second, anew = planned(engine, reader), planned(engine, read_table)
+    assert first.outcome is second.outcome
+    assert first.base_version is not None and first.base_version == second.base_version
+    assert anew.base_version == first.base_version + 1
+    assert [unit.partition for unit in second.units] == [unit.partition for unit in first.units]
+    assert len(opened) == 1
