@@ -11,7 +11,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from tests.other_readers.engines import other_reader
-from tests.sabotage.kinds import Bases, Kind, Published
+from tests.sabotage.bases import Bases, Published
+from tests.sabotage.kinds import Kind
 
 from nightkeep.checking.check import check
 from nightkeep.errors import NightkeepError

@@ -7,82 +7,35 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.drivers.iceberg_java import IcebergJava
-from tests.drivers.iceberg_tables import Warehouse
 from tests.drivers.paimon_java import PaimonJava
 from tests.engines.paimon import test_compactions, test_elements, test_full_changelogs, test_merges
 from tests.formats.delta.gate import test_sabotage as delta
 from tests.formats.delta.hand_made import HandMade
 from tests.formats.delta.sabotage import Staged as DeltaStaged
 from tests.formats.iceberg.gate import test_sabotage as iceberg
-from tests.formats.iceberg.runs import Kept, address, configured, opened
+from tests.formats.iceberg.runs import address, opened
 from tests.formats.iceberg.sabotage import Staged as IcebergStaged
-from tests.formats.iceberg.sabotage import converted, filled
+from tests.formats.iceberg.sabotage import converted
 from tests.formats.paimon.appended import operate
 from tests.formats.paimon.contents import SAMPLES
 from tests.formats.paimon.gate import test_append_sabotage, test_changes, test_sabotage
 from tests.formats.paimon.gate.test_sabotage import ONE_DAY, before_the_gate
 from tests.formats.paimon.rewrite.append import test_delete, test_update
 from tests.formats.paimon.upgrade import optimize, upgrade
+from tests.sabotage.bases import Bases, Published
 
 from nightkeep.formats.paimon.rewrite import rewrite
 from nightkeep.formats.paimon.rewrite.element_fold import ElementFold
 from nightkeep.model import Address, Candidate, Operation, Outcome, Plan, Verified, VerifyLevel
 from nightkeep.reports import RunDocument
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A damaged version that nobody judged."""
-
-    address: Address
-    base: int | None
-    parent: int
-    version: int
-    same_rows: bool = True
-
-
-@dataclass
-class Bases:
-    """Tables that are made once, and copied for each kind. Engines start when the first of their tables is made."""
-
-    folder: Path
-    stack: ExitStack
-    made: dict[str, Any] = field(default_factory=dict)
-
-    def once(self, name: str, make: Callable[[], Any]) -> Any:
-        if name not in self.made:
-            self.made[name] = make()
-        return self.made[name]
-
-    def paimon(self, name: str, make: Callable[[PaimonJava, Path], object]) -> Path:
-        folder = self.folder / "bases" / name
-
-        def made() -> Path:
-            make(self.once("paimon java", lambda: self.stack.enter_context(PaimonJava())), folder)
-            return folder
-
-        return Path(self.once(name, made))
-
-    def iceberg(self, version: int) -> Kept:
-        def made() -> Kept:
-            java = self.once("iceberg java", lambda: self.stack.enter_context(IcebergJava()))
-            warehouse = Warehouse(f"sabotaged{version}", self.folder / f"iceberg{version}")
-            self.stack.enter_context(configured(warehouse))
-            filled(java, warehouse.table("shop.events"), iceberg.DAYS, version=version)
-            return Kept.of(warehouse.table("shop.events"))
-
-        kept: Kept = self.once(f"iceberg {version}", made)
-        return kept
-
 
 Gate = Callable[[VerifyLevel], bool]
 """Whether the gate stops it."""

@@ -1,4 +1,6 @@
-"""Every kind of sabotage -> the table of docs/proof.md: who catches it. `make sabotage` prints it.
+"""Every kind of sabotage -> the tables of docs/proof.md: who catches it, and which expectation alone fails.
+
+`make sabotage` prints them.
 
 `python -m tests.sabotage.table [GROUP]` does the groups whose names start so.
 """
@@ -17,13 +19,19 @@ from pyspark.sql import SparkSession
 from tests.drivers.toolchain import FEW_ROWS
 from tests.sabotage.detectors import BROKEN, CAUGHT, COLUMNS, NOT_ASKED, Detectors
 from tests.sabotage.kinds import Kind, every_kind
+from tests.sabotage.lone_kinds import BY_FORMAT
+from tests.sabotage.lone_removals import AFTER_REMOVALS
+
+from nightkeep.checking.expectations import EXPECTATIONS, KEPT
 
 Found = tuple[str, ...]
+NOT_APPLICABLE = "not applicable"
 
 
 def main(starts: Sequence[str]) -> None:
     wanted = [kind for kind in every_kind() if not starts or kind.group.startswith(tuple(starts))]
     print("\n".join(lines(results(wanted))))
+    print("\n".join(["", *lone_lines()]))
 
 
 def results(kinds: Sequence[Kind]) -> dict[Kind, Found]:
@@ -52,6 +60,18 @@ def lines(found: Mapping[Kind, Found]) -> Iterator[str]:
         yield f"| **{group}** |{' |' * len(COLUMNS)}"
         yield from (f"| {_cell(kind.name)} | {' | '.join(marks)} |" for kind, marks in rows)
     yield f"| **caught, of {len(found)}** | {' | '.join(_shares(list(found.values())))} |"
+
+
+def lone_lines() -> Iterator[str]:
+    """For each expectation, the sabotage in which it alone fails. A test does them all."""
+    yield "| expectation | Paimon | Delta | Iceberg |"
+    yield "|---|---|---|---|"
+    for name in (str(each.description) for each in EXPECTATIONS):
+        cells = (lone[name].said if name in lone else NOT_APPLICABLE for lone in BY_FORMAT.values())
+        yield f"| {name} | {' | '.join(map(_cell, cells))} |"
+    yield "| **after a removal of files** | | | |"
+    for name in (str(each.description) for each in KEPT):
+        yield f"| {name} | | {_cell(AFTER_REMOVALS[name][0])} | |"
 
 
 def _cell(text: str) -> str:

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from nightkeep.checking.evidence import without_values
 from nightkeep.checking.expectations import FactRow, expect
 from nightkeep.checking.unique_keys import distinct_keys, shared, told_keys
-from nightkeep.checking.unit_fingerprints import UnitFacts, compare_rows, measure
+from nightkeep.checking.unit_fingerprints import ComparedRows, UnitFacts, compare_rows, measure
 from nightkeep.checking.unit_sample import bytes_of, sample
 from nightkeep.errors import NightkeepError, RefusedTable, UsageError
 from nightkeep.model import UnitKey, View
@@ -28,7 +28,6 @@ from nightkeep.model.check_values import CheckRequest, Evidence
 from nightkeep.reports.check_report import (
     CheckReport,
     ComparedVersions,
-    Difference,
     ExpectationResult,
     UnitDifference,
 )
@@ -69,6 +68,7 @@ PUBLISHED, WHOLE = "published", "whole"
 _NOT_JOINED: Final = "rows are joined where their hashes differ, and none do; check.join_budget asks for more"
 _SHARED: Final = "rows of the version before share keys as well"
 _SILENT: Final = {
+    "base_rows": "rows have keys: one that is missing, extra or there twice is told as such",
     "missing": _NOT_JOINED,
     "extra": _NOT_JOINED,
     "distinct_keys": "readers merge the rows of a key, so that none shows twice",
@@ -208,11 +208,12 @@ def _compared(
         coverage = coverage or shared(keys, before.values())
         unequal = [unit for unit in comparison.units if before[unit].content != after[unit].content]
         equal = [unit for unit in joined if comparison.name == PUBLISHED and unit not in unequal]
-        samples = compare_rows(relation, comparison.base, comparison.candidate, [*unequal, *equal])
-        differing = [unit for unit, found in samples.items() if unit in unequal or found != Difference()]
-        differences += [UnitDifference(unit, comparison.name, samples[unit]) for unit in differing]
+        sides = (comparison.base, comparison.candidate)
+        samples = compare_rows(relation, *sides, [*unequal, *equal], keys=keys)
+        differing = [unit for unit, found in samples.items() if unit in unequal or found != ComparedRows()]
+        differences += [UnitDifference(unit, comparison.name, samples[unit].difference) for unit in differing]
         rows += [
-            _fact_row(comparison, unit, before[unit], after[unit], samples.get(unit), promises="unsound" not in silent)
+            _fact_row(relation, comparison, unit, before[unit], after[unit], samples.get(unit))
             for unit in comparison.units
         ]
     results, validation = expect([*rows, _version_row(target)], silent, version=target.number)
@@ -241,13 +242,18 @@ def _measured(
 
 
 def _fact_row(
-    comparison: _Comparison, unit: UnitKey, before: UnitFacts, after: UnitFacts, difference: Difference | None,
-    *, promises: bool,
+    relation: TableView, comparison: _Comparison, unit: UnitKey, before: UnitFacts, after: UnitFacts,
+    joined: ComparedRows | None,
 ) -> FactRow:  # fmt: skip
+    keys = distinct_keys(before, after)
+    # Rows of the base have different keys. Another number of rows cannot be without keys that are missing, extra or
+    # there twice.
+    are_told_apart = bool(relation.keys) or keys is not None
+    missing, extra = (None, None) if joined is None else joined.told(sums_agree=before.content == after.content)
     return FactRow(
         unit=str(unit),
         comparison=comparison.name,
-        base_rows=before.content.rows,
+        base_rows=None if are_told_apart else before.content.rows,
         candidate_rows=after.content.rows,
         base_hash_a=f"{before.content.sum_a:016x}",
         candidate_hash_a=f"{after.content.sum_a:016x}",
@@ -255,11 +261,11 @@ def _fact_row(
         candidate_hash_b=f"{after.content.sum_b:016x}",
         base_order=None if before.order is None else f"{before.order:016x}",
         candidate_order=None if after.order is None else f"{after.order:016x}",
-        missing=None if difference is None else difference.missing_count,
-        extra=None if difference is None else difference.extra_count,
-        distinct_keys=distinct_keys(before, after),
+        missing=missing,
+        extra=extra,
+        distinct_keys=keys,
         expected_rows=comparison.rows[unit],
-        unsound=after.unsound if promises else None,
+        unsound=None if "unsound" in relation.silent else after.unsound,
         misstated=comparison.misstated.get(unit),
         untold=comparison.untold.get(unit),
     )

@@ -6,7 +6,7 @@ import time
 
 from pyspark.sql import SparkSession
 
-from nightkeep.checking.unit_fingerprints import compare_rows, measure
+from nightkeep.checking.unit_fingerprints import ComparedRows, compare_rows, measure
 from nightkeep.errors import UsageError
 from nightkeep.model import Address, View
 from nightkeep.reports.check_report import Difference, DiffReport, UnitDiff
@@ -56,7 +56,7 @@ def _diffs(relation: TableView, left: TableVersion, right: TableVersion) -> tupl
             equal=key not in differences,
             rows=before[key].content.rows,
             other_rows=after[key].content.rows,
-            difference=differences.get(key, Difference()),
+            difference=differences.get(key, ComparedRows()).difference,
         )
         for key in keys
     )

@@ -82,10 +82,34 @@ def _counted_keys(relation: TableView, side: Side, keys: Sequence[str]) -> Seque
     return () if side.view is View.MERGED else relation.keys
 
 
+@dataclass(frozen=True, slots=True)
+class ComparedRows:
+    """The rows of one unit, joined. `difference` is of multisets: a row that is there twice as often counts.
+
+    `gone`: the rows of the one side of which the other has none, and no other row of their key either. `new`: the
+    reverse. Copies are no matter, and neither are values of rows that have keys: the number of rows and the sums of
+    their hashes tell of those.
+    """
+
+    difference: Difference = field(default_factory=Difference)
+    gone: int = 0
+    new: int = 0
+
+    def told(self, *, sums_agree: bool) -> tuple[int, int]:
+        """The rows that are missing, and those that are extra. Where row counts and sums of hashes agree, nothing else
+        could tell of other copies or other values, so these count then."""
+        if sums_agree and not self.gone and not self.new:
+            return self.difference.missing_count, self.difference.extra_count
+        return self.gone, self.new
+
+
 def compare_rows(
-    relation: TableView, base: Side, other: Side, units: Sequence[UnitKey]
-) -> Mapping[UnitKey, Difference]:
-    """For each of `units`, as multisets: the rows of `base` that `other` lacks (missing), and the reverse (extra)."""
+    relation: TableView, base: Side, other: Side, units: Sequence[UnitKey], *, keys: Sequence[str] = ()
+) -> Mapping[UnitKey, ComparedRows]:
+    """For each of `units`, as multisets: the rows of `base` that `other` lacks (missing), and the reverse (extra).
+
+    `keys` identify the rows of a table whose readers merge by none.
+    """
     if not units:
         return {}
     values = {column(i): _exact(relation.schema, f.name) for i, f in enumerate(relation.schema.fields)}
@@ -94,19 +118,24 @@ def compare_rows(
         for side, sign in ((base, 1), (other, -1))
     ]
     # Reads each side once; two EXCEPT ALL would read each twice.
-    net = sides[0].union(sides[1]).groupBy("unit", *values).agg(F.sum("sign").alias("net"))
+    on_one_side = (F.max("sign") == F.min("sign")).alias("alone")
+    net = sides[0].union(sides[1]).groupBy("unit", *values).agg(F.sum("sign").alias("net"), on_one_side)
     rows = net.where(F.col("net") != 0).withColumn("is_extra", F.col("net") < 0).persist()
     try:
         counts, samples, columns = _counts(rows), _samples(rows, relation), _differing_columns(rows, relation)
+        unpaired = _unpaired(rows, _key_columns(relation, relation.keys or keys))
     finally:
         rows.unpersist()
     return {
-        unit: Difference(
-            missing_count=counts.get((place, False), 0),
-            extra_count=counts.get((place, True), 0),
-            missing_rows=tuple(samples.get((place, False), ())),
-            extra_rows=tuple(samples.get((place, True), ())),
-            columns=columns.get(place, ()),
+        unit: ComparedRows(
+            Difference(
+                missing_count=counts.get((place, False), 0),
+                extra_count=counts.get((place, True), 0),
+                missing_rows=tuple(samples.get((place, False), ())),
+                extra_rows=tuple(samples.get((place, True), ())),
+                columns=columns.get(place, ()),
+            ),
+            *unpaired.get(place, (0, 0)),
         )
         for place, unit in enumerate(units)
     }
@@ -176,11 +205,25 @@ def _counts(rows: DataFrame) -> Mapping[_Place, int]:
     return {(row["unit"], row["is_extra"]): row["rows"] for row in counted.collect()}
 
 
+def _unpaired(rows: DataFrame, keys: Sequence[str]) -> Mapping[int, tuple[int, int]]:
+    """`gone` and `new` by the index of the unit. Of a key, each row of one side stands for one of the other."""
+    gone, new = (F.sum(F.when(F.col("alone") & (sign * F.col("net") > 0), sign * F.col("net"))) for sign in (1, -1))
+    sides = [F.coalesce(side, F.lit(0)).alias(name) for side, name in ((gone, "gone"), (new, "new"))]
+    counted = rows.groupBy("unit", *keys).agg(*sides)
+    if keys:
+        more = F.col("gone") - F.col("new")
+        counted = counted.groupBy("unit").agg(
+            F.sum(F.greatest(more, F.lit(0))).alias("gone"), F.sum(F.greatest(-more, F.lit(0))).alias("new")
+        )
+    return {row["unit"]: (row["gone"], row["new"]) for row in counted.collect()}
+
+
 def _samples(rows: DataFrame, relation: TableView) -> Mapping[_Place, list[Row]]:
     schema = relation.schema
     names = [column(i) for i in range(len(schema.fields))]
     # Rows of one key are likely among the first of both sides then.
-    order = F.row_number().over(Window.partitionBy("unit", "is_extra").orderBy(*_key_columns(relation), *names))
+    keys = _key_columns(relation, relation.keys)
+    order = F.row_number().over(Window.partitionBy("unit", "is_extra").orderBy(*keys, *names))
     first = rows.withColumn("place", order).where(F.col("place") <= SAMPLE_ROWS)
     samples: defaultdict[_Place, list[Row]] = defaultdict(list)
     for row in first.orderBy("unit", "place").collect():
@@ -192,7 +235,7 @@ def _samples(rows: DataFrame, relation: TableView) -> Mapping[_Place, list[Row]]
 def _differing_columns(rows: DataFrame, relation: TableView) -> Mapping[int, tuple[str, ...]]:
     """The names of columns by the index of the unit: of rows with one key that both sides have, or of all rows in a
     table without keys, those of whose values one side has others."""
-    schema, keys = relation.schema, _key_columns(relation)
+    schema, keys = relation.schema, _key_columns(relation, relation.keys)
     names = {column(i): field.name for i, field in enumerate(schema.fields) if column(i) not in keys}
     if not names:
         return {}
@@ -205,9 +248,9 @@ def _differing_columns(rows: DataFrame, relation: TableView) -> Mapping[int, tup
     return {row["unit"]: tuple(told for name, told in names.items() if row[name]) for row in found}
 
 
-def _key_columns(relation: TableView) -> list[str]:
+def _key_columns(relation: TableView, keys: Sequence[str]) -> list[str]:
     places = {field.name: column(i) for i, field in enumerate(relation.schema.fields)}
-    return [places[name] for name in relation.keys]
+    return [places[name] for name in keys]
 
 
 def _json_value(value: object) -> object:

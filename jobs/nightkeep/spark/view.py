@@ -42,7 +42,8 @@ class TableVersion:
 
     `touched`: the units that its commit names. `author`: the committer's name in the commit.
     `changes_rows`: why its commit may have changed rows; None for a commit that must not.
-    `rows_stated`: the row count that the version states. `rows_listed`: the sum of the row counts of its files.
+    `rows_stated`: the row count that the version states, None if it states none. `rows_listed`: the sum of the row
+    counts of its files.
     `deletes`: the condition, in Spark SQL, on the rows that the commit deletes; it changes no other row. With `sets`, a
     Spark SQL expression by column, the commit updates these rows instead.
     `expiry_clock`: the time, in milliseconds, by which its commit dropped expired rows; None if it dropped none.
@@ -55,7 +56,7 @@ class TableVersion:
     changes_rows: str | None
     units: Mapping[UnitKey, UnitState]
     touched: frozenset[UnitKey]
-    rows_stated: int
+    rows_stated: int | None
     rows_listed: int
     deletes: str | None = None
     sets: Mapping[str, str] = field(default_factory=dict)

@@ -64,15 +64,15 @@ class HandMade:
     def version(self) -> int:
         return max((int(path.stem) for path in (self.folder / "_delta_log").glob("[0-9]*.json")), default=-1)
 
-    def append(self, day: str | None, ids: Iterable[int]) -> None:
-        """One file with a row for each id."""
+    def append(self, day: str | None, ids: Iterable[int] | pa.Table) -> None:
+        """One file with a row for each id, or with these rows."""
         self.commit("WRITE", *self.written(day, ids))
 
-    def written(self, day: str | None, ids: Iterable[int]) -> list[dict[str, Any]]:
+    def written(self, day: str | None, ids: Iterable[int] | pa.Table) -> list[dict[str, Any]]:
         """The actions that add a new file."""
         folder = f"day={'__HIVE_DEFAULT_PARTITION__' if day is None else day}"
         name = f"{folder}/part-00000-{uuid.uuid4()}.c000.snappy.parquet"
-        rows = rows_of(ids)
+        rows = ids if isinstance(ids, pa.Table) else rows_of(ids)
         path = quote(name, safe="/=")
         (self.folder / folder).mkdir(exist_ok=True)
         pq.write_table(rows, self.folder / name, store_schema=False)

@@ -101,9 +101,8 @@ class DeltaView:
             changes_rows=changes_rows,
             units={unit.key: _state(unit) for unit in snapshot.units},
             touched=_touched(snapshot, actions or ()),
-            # Rows of the parent: a commit that changes no rows must still have them. Without a parent, what the log
-            # lists now.
-            rows_stated=listed or 0 if before is None or listed is None else before,
+            # Rows of the parent: a commit that changes no rows must still have them.
+            rows_stated=None if listed is None else before,
             rows_listed=listed or 0,
             deletes=_deleted(snapshot),
             identity=snapshot.identity,

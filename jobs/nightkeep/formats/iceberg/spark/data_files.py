@@ -75,11 +75,15 @@ class IcebergColumns:
         return any(schema.find_column_name(number) is not None for schema in self.schema.schemas.values())
 
     def filled(self, field: NestedField, value: Column) -> Column:
-        """A field as readers see it: the stored value, else the partition's, else the initial default, else null."""
+        """A field as readers see it: the partition's value, else the stored one, else the initial default, else null.
+
+        Java's readers take the value of a column by which the file is partitioned from the manifest, even where the
+        file has the column (PartitionUtil.constantsMap). `sound` tells where the two differ.
+        """
         number = field.field_id
         fixed = F.col(f"fixed_{number}") if number in self.identities else F.lit(False)  # noqa: FBT003
         if number in self.identities:
-            value = F.coalesce(value, F.col(f"const_{number}"))
+            value = F.when(fixed, F.col(f"const_{number}")).otherwise(value)
         if number in self.defaults:
             default = literal(self.defaults[number], field.field_type)
             value = F.when(F.col(f"lacks_{number}") & ~fixed, default).otherwise(value)

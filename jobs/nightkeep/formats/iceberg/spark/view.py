@@ -207,12 +207,12 @@ class IcebergView:
             if entry.status is not Status.EXISTING and entry.snapshot_id == version:
                 yield entry.file
 
-    def _stated_rows(self, snapshot: IcebergSnapshot) -> int:
-        """The summary's total of rows, deleted ones included, corrected by any error in the parent's total."""
+    def _stated_rows(self, snapshot: IcebergSnapshot) -> int | None:
+        """The summary's total of rows, deleted ones included, corrected by any error in the parent's total; None if the
+        summary has none."""
         parent, total = snapshot.parent_version, snapshot.summary.get("total-records")
-        listed = _listed(snapshot)
         if total is None:
-            return listed
+            return None
         raw, _ = self._handle.load()
         if parent is None or parent not in head(raw, subject=self._address.name).snapshots:
             return int(total)
