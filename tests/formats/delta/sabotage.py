@@ -273,6 +273,24 @@ def forget_when_files_were_removed(staged: Staged) -> None:
         del first["deletionTimestamp"]
 
 
+def say_that_files_were_removed_long_ago(staged: Staged) -> None:
+    """So that a vacuum deletes them while readers of the version before still need them. The commit is of later."""
+    with staged.actions() as actions:
+        actions[0]["commitInfo"]["timestamp"] += 1_000
+        for remove in (action["remove"] for action in actions if "remove" in action):
+            remove["deletionTimestamp"] -= 30 * 24 * 3_600_000
+
+
+def say_another_partition_of_a_removed_file(staged: Staged) -> None:
+    with staged.removes() as (first, *_):
+        first["partitionValues"]["day"] = "2026-12-24"
+
+
+def say_less_of_a_removed_file(staged: Staged) -> None:
+    with staged.removes() as (first, *_):
+        first["extendedFileMetadata"] = False
+
+
 def cut_a_file(staged: Staged) -> None:
     staged.path.write_bytes(staged.path.read_bytes()[:-10])
 

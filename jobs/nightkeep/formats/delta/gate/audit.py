@@ -37,6 +37,7 @@ def version_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot, touched: Seq
         *_commit_faults(parent, candidate),
         *_table_faults(parent, candidate),
         *_time_faults(parent, candidate),
+        *_removal_faults(parent, candidate),
         *_row_faults(parent, candidate, touched),
         *stray_changes(parent.by_key, candidate.by_key, touched, _is_same),
         *_row_id_faults(parent, candidate),
@@ -70,9 +71,19 @@ def _remove_faults(remove: Raw, before: DeltaDataFile | None) -> Iterator[str]:
         yield f"{subject}: vector {vector_id(remove)}, the file has {before.identity[1]}"
     if not isinstance(remove.get("deletionTimestamp"), int):
         yield f"{subject}: no deletionTimestamp, so that a vacuum may delete it at once"
+    if remove.get("extendedFileMetadata") is not True:
+        yield f"{subject}: extendedFileMetadata {remove.get('extendedFileMetadata')}, expected true for what follows"
+    if _partition(remove) != _partition(before.raw):
+        yield f"{subject}: partitionValues {_partition(remove)}, the file has {_partition(before.raw)}"
     for key in ("size", *_IDS):
         if remove.get(key) != before.raw.get(key):
             yield f"{subject}: {key} {remove.get(key)}, the file has {before.raw.get(key)}"
+
+
+def _partition(file: Raw) -> dict[str, object]:
+    """Without nulls, which a checkpoint may leave out."""
+    held = file.get("partitionValues")
+    return {key: value for key, value in held.items() if value is not None} if isinstance(held, Mapping) else {}
 
 
 def _table_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[str]:
@@ -89,6 +100,23 @@ def _time_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[st
     before, after = parent.in_commit_timestamp, candidate.in_commit_timestamp
     if before is not None and (after is None or after <= before):
         yield f"in-commit timestamp {after}, expected above its parent's, {before}"
+
+
+def _removal_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[str]:
+    """Files are removed when the commit is made: a vacuum counts their days from then. A commit that is as old as its
+    parent may say an earlier time, as the parent's clock may be ahead of the store's."""
+    made, before = _made_ms(candidate), _made_ms(parent)
+    if candidate.actions and made < before:
+        yield f"commitInfo: made at {made}, before its parent, at {before}"
+    for kind, body in candidate.actions:
+        removed = body.get("deletionTimestamp")
+        if kind == "remove" and isinstance(removed, int) and (removed > made or removed < made > before):
+            yield f"remove of {body['path']}: removed at {removed}, in a commit made at {made}"
+
+
+def _made_ms(side: DeltaSnapshot) -> int:
+    time_ms = side.commit_info.get("timestamp")
+    return time_ms if isinstance(time_ms, int) else 0
 
 
 def _row_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
