@@ -36,13 +36,14 @@ _DECIMAL: Final = 5
 _CODECS: Final = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "ZSTD": 6}
 _ENCODINGS: Final = {
     "PLAIN": 0, "PLAIN_DICTIONARY": 2, "RLE": 3, "BIT_PACKED": 4, "DELTA_BINARY_PACKED": 5,
-    "DELTA_LENGTH_BYTE_ARRAY": 6, "DELTA_BYTE_ARRAY": 7, "RLE_DICTIONARY": 8, "BYTE_STREAM_SPLIT": 9,
+    "DELTA_LENGTH_BYTE_ARRAY": 6, "RLE_DICTIONARY": 8, "BYTE_STREAM_SPLIT": 9,
 }  # fmt: skip
-"""Numbers of parquet.thrift, of what Polars decodes."""
-_NOT_OF_FIXED: Final = frozenset({"DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT"})
-"""Encodings of values of fixed length that Polars has not."""
+"""Numbers of parquet.thrift, of what Polars decodes. Of DELTA_BYTE_ARRAY nothing tells how large decoded values are."""
+_NOT_OF_FIXED: Final = "BYTE_STREAM_SPLIT"
+"""The encoding of values of fixed length that Polars has not."""
 _WIDTHS: Final[Mapping[str, int]] = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
 _VIEW_BYTES: Final = 16
+_DECIMAL_BYTES: Final = 16
 _LEAST_BITS: Final = 32
 """Of a whole number, as it is stored."""
 _PLAIN: Final[Mapping[str, pa.DataType]] = {
@@ -82,7 +83,7 @@ def _flat_fields(group: ParquetGroup) -> list[ArrowField] | None:
 
 def _fits(chunk: pq.ColumnChunkMetaData, field: ArrowField) -> bool:
     known = chunk.compression in _CODECS and _ENCODINGS.keys() >= set(chunk.encodings)
-    if chunk.physical_type == _FIXED and not _NOT_OF_FIXED.isdisjoint(chunk.encodings):
+    if chunk.physical_type == _FIXED and _NOT_OF_FIXED in chunk.encodings:
         return False
     return known and _start(chunk) >= len(_MAGIC) and _has_bits_of(chunk.physical_type, field.type)
 
@@ -116,7 +117,10 @@ def _decoded(
 ) -> Iterator[pa.RecordBatch]:  # fmt: skip
     rows = group.footer.row_group(group.number).num_rows
     whole = _file_of(group, fields, chunks, span)
-    at_once = max(batch_rows, rows * DECODED_BYTES // max(1, sum(_decoded_bytes(chunk, rows) for chunk in chunks)))
+    lengths = [group.footer.schema.column(leaf).length or 0 for leaf in group.leaves]
+    of_leaves = zip(chunks, fields, lengths, strict=True)
+    size = sum(_decoded_bytes(chunk, field, length, rows) for chunk, field, length in of_leaves)
+    at_once = max(batch_rows, rows * DECODED_BYTES // max(1, size))
     for start in range(0, rows, at_once):
         for batch in _frame(group, whole, start, at_once).to_arrow(compat_level=_VIEWS).to_batches(batch_rows):
             columns = [_typed(array, field.type) for array, field in zip(batch.columns, fields, strict=True)]
@@ -134,7 +138,12 @@ def _frame(group: ParquetGroup, whole: bytes, start: int, rows: int) -> pl.DataF
         raise CorruptMetadata(group.subject, "pages of a Parquet file", reason_of(failure)) from failure
 
 
-def _decoded_bytes(chunk: pq.ColumnChunkMetaData, rows: int) -> int:
+def _decoded_bytes(chunk: pq.ColumnChunkMetaData, field: ArrowField, length: int, rows: int) -> int:
+    """Of the rows of a chunk. `length`: of values of fixed length, which take it as often as they repeat."""
+    if pa.types.is_decimal128(field.type):
+        return _DECIMAL_BYTES * rows
+    if chunk.physical_type == _FIXED:
+        return (length + _VIEW_BYTES) * rows
     width = _WIDTHS.get(chunk.physical_type)
     return chunk.total_uncompressed_size + _VIEW_BYTES * rows if width is None else width * rows
 
