@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from nightkeep.encodings import parquet_rows
 from nightkeep.encodings.parquet_rows import ParquetRows
 from nightkeep.errors import RefusedTable
 from nightkeep.storage import LocalStorage
@@ -28,8 +29,8 @@ def opened(file: Path) -> ParquetRows:
 @pytest.mark.parametrize("done", [0, 1, 16, 17, 399, 400])
 @pytest.mark.parametrize("batch_rows", [1, 16, 400])
 def test_reading_goes_on_after_any_row_with_batches_of_any_size(file: Path, done: int, batch_rows: int) -> None:
-    """What is read again in smaller batches after a limit of Arrow."""
-    found = list(opened(file)._after(done, 1, (0, 1, 2), batch_rows))
+    """What is read again in smaller batches after a limit of Arrow, or by Arrow after another decoder."""
+    found = list(parquet_rows._rest(opened(file)._by_arrow(1, (0, 1, 2), batch_rows), done))
     rows = [n for batch in found for n in batch.column(0).to_pylist()]
     assert rows == list(range(400 + done, 800))
     assert [row["x"] for batch in found for row in batch.column(1).to_pylist()] == rows

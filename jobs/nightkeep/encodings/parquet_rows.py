@@ -18,7 +18,7 @@ from pyroaring import BitMap64
 
 from nightkeep.encodings.arrow_limits import LIMITS, beyond_arrow
 from nightkeep.errors import CorruptMetadata, reason_of
-from nightkeep.kernels.arrow_buffers import without_views
+from nightkeep.kernels.arrow_buffers import with_views, without_views
 from nightkeep.kernels.bitmap import Width, from_positions, mask
 from nightkeep.kernels.int96 import open_parquet
 from nightkeep.model.arrow_types import ArrowField
@@ -48,7 +48,7 @@ GroupDecoder = Callable[[ParquetGroup, int], Iterator[pa.RecordBatch] | None]
 class ParquetRows:
     """One open file, closed with the last reference. Raises CorruptMetadata naming `subject` if it is not Parquet.
 
-    Arrow decodes what `decoder` does not take.
+    Arrow decodes what `decoder` does not take or cannot decode.
     """
 
     def __init__(self, source: pa.NativeFile, *, subject: str, decoder: GroupDecoder | None = None) -> None:
@@ -86,19 +86,15 @@ class ParquetRows:
                 raise CorruptMetadata(subject, "the rows in its pages that its footer counts", f"{missing} fewer")
 
     def _batches(self, group: int, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        if self._decoder is not None:
-            found = ParquetGroup(self._source, self.footer, self.fields, group, leaves, self._subject)
-            batches = self._decoder(found, batch_rows)
-            if batches is not None:
-                return batches
-        return self._decoded(group, leaves, batch_rows)
+        found = ParquetGroup(self._source, self.footer, self.fields, group, leaves, self._subject)
+        return group_batches(found, batch_rows, self._decoder, self._decoded(group, leaves, batch_rows))
 
     def _decoded(self, group: int, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The batches of a row group; smaller if nested columns exceed what Arrow holds in one array (2 GiB)."""
         done = 0
         while True:
             try:
-                for batch in self._after(done, group, leaves, batch_rows):
+                for batch in _rest(self._by_arrow(group, leaves, batch_rows), done):
                     done += batch.num_rows
                     yield batch
                 return
@@ -107,20 +103,16 @@ class ParquetRows:
                     raise beyond_arrow(self._subject, failure) from failure
                 batch_rows = max(1, batch_rows // _SMALLER)
 
-    def _after(self, done: int, group: int, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a group without the first `done`. Raises LIMITS."""
+    def _by_arrow(self, group: int, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Raises LIMITS."""
         # By index: Arrow reads a dot in a name as a path.
         pending = self._parquet.reader.iter_batches(batch_rows, [group], column_indices=list(leaves), use_threads=False)
-        start = 0
         while True:
             with self._decoding():
                 batch = next(pending, None)
             if batch is None:
                 return
-            stop = start + batch.num_rows
-            if stop > done:
-                yield batch.slice(max(0, done - start))
-            start = stop
+            yield batch
 
     @contextmanager
     def _decoding(self) -> Iterator[None]:
@@ -132,6 +124,37 @@ class ParquetRows:
             if _UNSUPPORTED in str(failure):
                 raise beyond_arrow(self._subject, failure) from failure
             raise CorruptMetadata(self._subject, "pages of a Parquet file", reason_of(failure)) from failure
+
+
+def group_batches(
+    group: ParquetGroup, batch_rows: int, decoder: GroupDecoder | None, by_arrow: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The group's batches by `decoder`, or `by_arrow` if that does not take it.
+
+    What the decoder fails at comes by Arrow too, as views: not all that a format allows is known to every decoder, and
+    whether a file is damaged is for Arrow to say.
+    """
+    batches = None if decoder is None else decoder(group, batch_rows)
+    if batches is None:
+        yield from by_arrow
+        return
+    done = 0
+    try:
+        for batch in batches:
+            yield batch
+            done += batch.num_rows
+    except CorruptMetadata:
+        yield from map(with_views, _rest(by_arrow, done))
+
+
+def _rest(batches: Iterable[pa.RecordBatch], done: int) -> Iterator[pa.RecordBatch]:
+    """The rows after the first `done`."""
+    start = 0
+    for batch in batches:
+        stop = start + batch.num_rows
+        if stop > done:
+            yield batch.slice(max(0, done - start))
+        start = stop
 
 
 def only(pieces: Iterable[tuple[int, pa.Table]], positions: BitMap64) -> Iterator[pa.Table]:

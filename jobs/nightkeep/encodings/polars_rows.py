@@ -3,8 +3,8 @@
 Polars takes half of Arrow's CPU for flat columns. It only decodes what is stored: it gets the pages of one row group
 under a footer made here, which declares decimals, and else numbers and bytes without a meaning. What they mean is put
 on afterwards, by the file's Arrow schema, over the same memory. Whether it decodes a group is decided before, by types,
-encodings and sizes; Arrow decodes the others. Unlike Arrow it verifies no checksums of pages: of a proof, both sides
-are hashed.
+encodings and sizes; Arrow decodes the others, and the rest of one at which Polars fails. Unlike Arrow, Polars verifies
+no checksums of pages: of a proof, both sides are hashed.
 """
 
 from __future__ import annotations

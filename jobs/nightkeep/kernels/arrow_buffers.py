@@ -36,6 +36,12 @@ def without_views(rows: Tabular) -> Tabular:
     return rows.cast(pa.schema(fields))
 
 
+def with_views(rows: Tabular) -> Tabular:
+    """The rows with views of texts and bytes at the top."""
+    fields = [field.with_type(VIEWS.get(field.type, field.type)) for field in rows.schema]
+    return rows.cast(pa.schema(fields))
+
+
 def one_array(column: ChunkedArray) -> Array:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)

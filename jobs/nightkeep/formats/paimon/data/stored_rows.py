@@ -18,7 +18,7 @@ import pyarrow as pa
 from nightkeep.encodings.arrow_limits import LIMITS, beyond_arrow
 from nightkeep.encodings.avro_rows import AvroRows
 from nightkeep.encodings.orc_rows import OrcRows
-from nightkeep.encodings.parquet_rows import GroupDecoder, ParquetGroup, leaf_bounds
+from nightkeep.encodings.parquet_rows import GroupDecoder, ParquetGroup, group_batches, leaf_bounds
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.paimon.metadata.file_formats import format_of
 from nightkeep.kernels.int96 import open_parquet, times
@@ -123,8 +123,9 @@ class ParquetStoredRows:
         places = sorted(self.names.index(name) for name in names)
         leaves = [leaf for place in places for leaf in range(starts[place], starts[place + 1])]
         groups = (ParquetGroup(self._source, footer, fields, part, leaves, self._subject) for part in parts)
-        of_groups = ((group.number, self._decoder(group, rows)) for group in groups)
-        return chain.from_iterable(found or self._of_arrow(names, [part], rows) for part, found in of_groups)
+        return chain.from_iterable(
+            group_batches(group, rows, self._decoder, self._of_arrow(names, [group.number], rows)) for group in groups
+        )
 
     def _of_arrow(self, names: Sequence[str], parts: Sequence[int], rows: int) -> Iterator[pa.RecordBatch]:
         return self.parquet.iter_batches(rows, row_groups=list(parts), columns=list(names), use_threads=False)
