@@ -34,6 +34,13 @@ $(UV): requirements-uv.txt
 COMPILE = $(UV) pip compile -q pyproject.toml --generate-hashes --python-version 3.11 \
 	--no-emit-find-links --no-emit-index-url --custom-compile-command "make lock"
 
+class-archive: .venv/.classes  ## the Java classes of a session as one file in .venv, by which sessions start quicker
+
+.venv/.classes: .venv/.synced
+	@echo "archiving Spark's classes, once for this environment (log in .venv/classes.log)"
+	@$(BIN)/python -m nightkeep.spark.write_class_archive > .venv/classes.log 2>&1 || echo "none: see .venv/classes.log"
+	@touch $@
+
 lock: | $(UV)  ## resolve the three locks again
 	$(COMPILE) --extra airflow --extra glue --extra hive --extra postgres --group airflow -o requirements.txt
 	$(COMPILE) -c requirements.txt -o jobs/requirements.txt
@@ -53,8 +60,10 @@ nightly weekly: export AIRFLOW_CONN_NIGHTKEEP_SPARK := {"conn_type": "spark", "h
 nightly weekly: export NIGHTKEEP_RETRY_DELAY_SECONDS := 1
 nightly weekly: export PYTHONPATH := $(CURDIR)/jobs:$(CURDIR)/plugins
 # The samples are small: a JVM that starts quickly does them with less CPU.
-nightly weekly: export SPARK_SUBMIT_OPTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-nightly weekly: export SPARK_LAUNCHER_OPTS := $(SPARK_SUBMIT_OPTS)
+QUICK_JVM := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+nightly weekly: export SPARK_LAUNCHER_OPTS := $(QUICK_JVM)
+nightly weekly: export SPARK_SUBMIT_OPTS = $(QUICK_JVM) -XX:MetaspaceSize=256m \
+	$(shell $(BIN)/python -m nightkeep.spark.class_archive)
 
 define run
 @echo "preparing Airflow (SQLite in .work/airflow)"
@@ -66,7 +75,7 @@ define run
 @echo "variables of a shell over these tables: . .work/env"
 endef
 
-tables: environment  ## new copies of the sample tables in .work, and .work/env for a shell over them
+tables: environment class-archive  ## new copies of the sample tables in .work, and .work/env for a shell over them
 	@rm -rf $(WORK)
 	@$(BIN)/python -m samples.working_copy $(WORK)
 

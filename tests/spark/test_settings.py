@@ -11,7 +11,7 @@ from nightkeep.spark.settings import (
     defaults,
     driver_memory,
     is_local,
-    jvm_of_few_bytes,
+    jvm_options,
     said_by_deployment,
     said_by_file,
 )
@@ -94,21 +94,29 @@ FEW, MANY = FEW_BYTES, FEW_BYTES + 1
 
 
 def test_a_session_that_reads_few_bytes_has_a_jvm_that_is_quick_to_start() -> None:
-    assert "Serial" in jvm_of_few_bytes("local[2]", FEW, {}, {})["spark.driver.extraJavaOptions"]
-    assert jvm_of_few_bytes("local[2]", MANY, {}, {}) == jvm_of_few_bytes("local[2]", None, {}, {}) == {}
+    assert "Serial" in jvm_options("local[2]", FEW, {}, {})["spark.driver.extraJavaOptions"]
+    assert jvm_options("local[2]", MANY, {}, {}) == jvm_options("local[2]", None, {}, {}) == {}
     # On a cluster, the driver only coordinates, and may do so for long.
-    assert jvm_of_few_bytes(CLUSTER, FEW, {}, {}) == {}
+    assert jvm_options(CLUSTER, FEW, {}, {}) == {}
+
+
+def test_a_jvm_for_any_size_reads_an_archive_of_classes() -> None:
+    few, many = (jvm_options("local[2]", size, {}, {}, archive=("-XX:A", "-XX:B")) for size in (FEW, None))
+    assert many == {"spark.driver.extraJavaOptions": "-XX:A -XX:B"}
+    assert few["spark.driver.extraJavaOptions"].endswith(" -XX:A -XX:B")
+    assert jvm_options(CLUSTER, FEW, {}, {}, archive=("-XX:A",)) == {}
+    assert jvm_options("local[2]", FEW, {}, {"SPARK_SUBMIT_OPTS": "-Xss2m"}, archive=("-XX:A",)) == {}
 
 
 @pytest.mark.parametrize("name", ["spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"])
 def test_a_jvm_with_settings_of_its_own_keeps_them(name: str) -> None:
-    assert jvm_of_few_bytes("local[2]", FEW, {name: "-XX:+UseG1GC"}, {}) == {}
+    assert jvm_options("local[2]", FEW, {name: "-XX:+UseG1GC"}, {}) == {}
 
 
 @pytest.mark.parametrize("name", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"])
 def test_a_jvm_with_variables_of_its_own_keeps_them(name: str) -> None:
-    assert jvm_of_few_bytes("local[2]", FEW, {}, {name: "-XX:+UseG1GC"}) == {}
-    assert jvm_of_few_bytes("local[2]", FEW, {}, {name: ""}) != {}
+    assert jvm_options("local[2]", FEW, {}, {name: "-XX:+UseG1GC"}) == {}
+    assert jvm_options("local[2]", FEW, {}, {name: ""}) != {}
 
 
 def test_java_options_of_the_command_line_are_the_drivers() -> None:

@@ -26,9 +26,10 @@ from rich.console import Console
 from rich.progress import Progress
 
 from nightkeep.errors import NightkeepError
+from nightkeep.spark.class_archive import reading_options
 from nightkeep.spark.package import package_path, ship_package
 from nightkeep.spark.query_settings import changed_settings, planned_for
-from nightkeep.spark.settings import ATTEMPTS, defaults, is_local, jvm_of_few_bytes, said_by_deployment
+from nightkeep.spark.settings import ATTEMPTS, defaults, is_local, jvm_options, said_by_deployment
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -120,7 +121,8 @@ def _build(master: str, app_name: str, task_memory_bytes: int, stored_bytes: int
     settings = {} if submitted else {"spark.master": _sized(master, task_memory_bytes), "spark.app.name": app_name}
     place = deployment.get("spark.master", master) if submitted else master
     if is_local(place) and not submitted:
-        settings |= package_path() | jvm_of_few_bytes(place, stored_bytes, deployment, os.environ)
+        archive = reading_options(os.environ)
+        settings |= package_path() | jvm_options(place, stored_bytes, deployment, os.environ, archive=archive)
     settings |= defaults(place, task_memory_bytes, deployment, submitted=submitted) | _SESSION
     builder = SparkSession.builder
     for name, value in settings.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -44,7 +44,8 @@ _DEFAULTS: Final = {
 # for 44 MB of 1.6 million rows. Checks of large tables win by the second compiler.
 FEW_BYTES: Final = 64 << 20
 """Up to so many stored bytes, a JVM without its second compiler does a table's rewrite and check with less CPU."""
-_OF_FEW_BYTES: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+OPTIONS_OF_FEW_BYTES: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MetaspaceSize=256m")
+"""The last saves a full collection of garbage each time that the space for classes grows, from 21 MB on."""
 _JVM_SETTINGS: Final = ("spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions")
 _JVM_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 
@@ -65,16 +66,19 @@ def defaults(master: str, task_memory_bytes: int, said: Mapping[str, str], *, su
     return {name: value for name, value in settings.items() if name not in said}
 
 
-def jvm_of_few_bytes(
-    master: str, stored_bytes: int | None, said: Mapping[str, str], environ: Mapping[str, str]
-) -> dict[str, str]:
-    """The settings of a JVM for a session over tables of `stored_bytes`; empty if these are many or unknown.
+def jvm_options(
+    master: str, stored_bytes: int | None, said: Mapping[str, str], environ: Mapping[str, str],
+    *, archive: Sequence[str] = (),
+) -> dict[str, str]:  # fmt: skip
+    """The options of the JVM of a session over tables of `stored_bytes`, None if that is unknown: those of few bytes,
+    and those by which it reads an `archive` of classes.
 
-    Also empty if the deployment sets options of the JVM: with a second collector, no JVM starts.
+    Empty if the deployment sets options of the JVM: with a second collector, no JVM starts.
     """
-    few = stored_bytes is not None and stored_bytes <= FEW_BYTES and is_local(master)
+    few = stored_bytes is not None and stored_bytes <= FEW_BYTES
     has_own = any(name in said for name in _JVM_SETTINGS) or any(environ.get(name) for name in _JVM_VARIABLES)
-    return {} if has_own or not few else dict(_OF_FEW_BYTES)
+    options = () if has_own or not is_local(master) else (*(OPTIONS_OF_FEW_BYTES if few else ()), *archive)
+    return {"spark.driver.extraJavaOptions": " ".join(options)} if options else {}
 
 
 def driver_memory(master: str, task_memory_bytes: int) -> str:
