@@ -15,6 +15,8 @@ _OF_FEW_ROWS: Final = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
+    # The text of every plan, for a page that nobody sees.
+    "spark.sql.ui.explainMode": "simple",
 }
 
 
