@@ -345,6 +345,53 @@ def claim_another_format(staged: Staged) -> None:
     staged.describe(file_format="ORC")
 
 
+def say_that_splits_begin_later(staged: Staged) -> None:
+    """Engines that read a file from split to split may leave out what is before the first."""
+    staged.describe(split_offsets=[staged.new_data.bytes // 2])
+
+
+def miscount_bytes_of_a_column(staged: Staged) -> None:
+    staged.metric("column_sizes", lambda size: size + 1)
+
+
+def forget_that_a_file_is_gone(staged: Staged) -> None:
+    """Nobody deletes it when the snapshots before expire, and who works on it does not find out."""
+    staged.edit(lambda item: [] if _has_gone(staged, item) else [item])
+
+
+def say_that_a_file_that_is_gone_had_more_rows(staged: Staged) -> None:
+    def more(item: Item) -> Sequence[Item]:
+        if not isinstance(item, Entry) or not _has_gone(staged, item):
+            return [item]
+        rows = item.file.rows + 1
+        return [replace(item, file=replace(item.file, rows=rows, raw={**item.file.raw, "record_count": rows}))]
+
+    staged.edit(more)
+
+
+def _has_gone(staged: Staged, item: Item) -> bool:
+    return isinstance(item, Entry) and _is_gone(staged, item, FileContent.DATA)
+
+
+def head_a_manifest_by_another_spec(staged: Staged) -> None:
+    """Readers that take the spec from there look for other partitions. As many bytes as before."""
+    found = staged.snapshot
+    own = next(manifest for manifest in found.manifests if manifest.snapshot_id == found.version)
+    path, before = Path("/", own.name), f"partition-spec-id\2{own.spec_id}".encode()
+    data = path.read_bytes()
+    assert before in data
+    path.write_bytes(data.replace(before, b"partition-spec-id\x027", 1))
+
+
+def head_the_list_by_another_snapshot(staged: Staged) -> None:
+    """By which a sweep tells whose list it is. As many bytes as before."""
+    found = staged.snapshot
+    path, before = Path("/", storage_name(str(found.raw["manifest-list"]))), str(found.version).encode()
+    data = path.read_bytes()
+    assert before in data
+    path.write_bytes(data.replace(before, before[:-1] + (b"1" if before[-1:] == b"0" else b"0"), 1))
+
+
 def lower_a_maximum(staged: Staged) -> None:
     staged.metric("upper_bounds", lambda _: b"note 1", field_id=4)
 
@@ -464,6 +511,19 @@ def cut_deletes(staged: Staged) -> None:
     path.write_bytes(path.read_bytes()[:-20])
 
 
+def say_that_deletes_are_encrypted(staged: Staged) -> None:
+    staged.describe(FileContent.POSITION_DELETES, key_metadata=b"key")
+
+
+def say_that_they_replace_rows(staged: Staged) -> None:
+    """Java's compaction looks for new deletes in other snapshots alone: it would bring the rows back."""
+
+    def wrong(told: dict[str, Any]) -> None:
+        told["summary"] |= {"operation": "replace", "nightkeep.operation": "optimize"}
+
+    staged.say(wrong)
+
+
 def shorten_a_vector(staged: Staged) -> None:
     length = next(_new_deletes(staged)).raw["content_size_in_bytes"]
     assert isinstance(length, int)
@@ -573,6 +633,49 @@ def say_that_rows_changed(staged: Staged) -> None:
     def wrong(told: dict[str, Any]) -> None:
         told["summary"]["operation"] = "overwrite"
         told["summary"].pop("nightkeep.operation", None)
+
+    staged.say(wrong)
+
+
+def say_that_rows_were_deleted(staged: Staged) -> None:
+    """Streaming readers stop at it."""
+
+    def wrong(told: dict[str, Any]) -> None:
+        told["summary"]["operation"] = "delete"
+
+    staged.say(wrong)
+
+
+def miscount_the_change(staged: Staged) -> None:
+    def wrong(told: dict[str, Any]) -> None:
+        told["summary"]["added-records"] = str(int(told["summary"]["added-records"]) + 1)
+
+    staged.say(wrong)
+
+
+def commit_by_another_name(staged: Staged) -> None:
+    """A retry of the run does not find its commit."""
+
+    def wrong(told: dict[str, Any]) -> None:
+        told["summary"]["nightkeep.run"] = "somebody"
+
+    staged.say(wrong)
+
+
+def tell_the_time_too_late(staged: Staged) -> None:
+    """Until then Java refuses every other commit."""
+
+    def wrong(told: dict[str, Any]) -> None:
+        told["timestamp-ms"] += 24 * 3_600_000
+
+    staged.say(wrong)
+
+
+def forget_the_schema(staged: Staged) -> None:
+    """Time travel shows its rows by whatever schema comes later."""
+
+    def wrong(told: dict[str, Any]) -> None:
+        del told["schema-id"]
 
     staged.say(wrong)
 

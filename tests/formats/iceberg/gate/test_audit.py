@@ -345,6 +345,11 @@ def test_positions_of_a_new_delete_file(converted: Staged) -> None:
 
     wrong = replace(delete, referenced=other.path)
     assert f"expected of {other.path} alone" in faults_of_unit(converted, instead(wrong))
+    assert "of format orc, expected Parquet" in faults_of_unit(converted, instead(replace(delete, format="orc")))
+    later = replace(delete, raw={**delete.raw, "split_offsets": [5], "sort_order_id": 1})
+    told = faults_of_unit(converted, instead(later))
+    assert "split offsets [5], its row groups begin at [4]" in told
+    assert "sort_order_id, expected none of positions" in told
     storage, place = storage_of(converted.lake.ours), f"{delete.path}.new.parquet"
     new = write_positions(storage, place, replace(target, rows=1000), BitMap64([3, 900]))
     beyond = replace(

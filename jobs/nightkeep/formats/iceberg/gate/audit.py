@@ -7,7 +7,7 @@ readers of metadata, data files and vectors are shared with the rewrite.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pyroaring import BitMap64
@@ -16,10 +16,11 @@ from nightkeep.errors import naming
 from nightkeep.formats.iceberg.gate.delete_audit import delete_faults, new_delete_faults
 from nightkeep.formats.iceberg.gate.file_audit import file_faults
 from nightkeep.formats.iceberg.gate.lineage_audit import row_id_faults
+from nightkeep.formats.iceberg.gate.live_files import changed_fields, live_files
 from nightkeep.formats.iceberg.gate.manifest_audit import manifest_faults
 from nightkeep.formats.iceberg.gate.scan import rows
-from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
-from nightkeep.formats.iceberg.metadata.partition import identity
+from nightkeep.formats.iceberg.gate.snapshot_audit import counts
+from nightkeep.formats.iceberg.metadata.content_files import FileContent
 from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnapshot, IcebergUnit
 from nightkeep.gate.listing import listing_faults
 from nightkeep.gate.untouched import stray_changes
@@ -63,9 +64,9 @@ def _snapshot_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Ite
 
 def _file_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
     """Faults unless files in both snapshots are equal in every field, and untouched partitions have the same files."""
-    before, after = _files(parent), _files(candidate)
+    before, after = live_files(parent), live_files(candidate)
     for file in before.keys() & after.keys():
-        changed = _changed(before[file], after[file])
+        changed = changed_fields(before[file], after[file])
         if changed:
             yield f"{file[0]}: {', '.join(changed)} changed, though its bytes did not"
 
@@ -77,11 +78,6 @@ def _file_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: S
     yield from (f"{path}: live {times} times" for path, times in paths.items() if times > 1)
 
 
-def _files(snapshot: IcebergSnapshot) -> Mapping[tuple[str, int | None], ContentFile]:
-    every = (file for unit in snapshot.units for file in (*unit.files, *unit.positional, *unit.equality))
-    return {file.identity: file for file in (*every, *snapshot.stray)}
-
-
 def _own_files(unit: IcebergUnit | None, snapshot: IcebergSnapshot) -> frozenset[tuple[str, int | None]]:
     """Files of a unit without global equality deletes: a commit removes those when no partition needs them."""
     if unit is None:
@@ -90,37 +86,13 @@ def _own_files(unit: IcebergUnit | None, snapshot: IcebergSnapshot) -> frozenset
     return frozenset(file.identity for file in (*unit.files, *unit.positional, *own))
 
 
-def _changed(before: ContentFile, after: ContentFile) -> list[str]:
-    """Names of fields that differ, of the file or of its `raw`. A null field counts as absent."""
-    fields = ContentFile.__dataclass_fields__
-    named = [name for name in fields if _comparable(getattr(before, name)) != _comparable(getattr(after, name))]
-    if before.first_row_id is None and "first_row_id" in named:
-        # After an upgrade to row lineage, the next commit of any writer assigns ids to old rows.
-        named.remove("first_row_id")
-    raw = (_present(before.raw), _present(after.raw))
-    return sorted(
-        {*named, *(key for key in raw[0].keys() | raw[1].keys() if raw[0].get(key) != raw[1].get(key))} - {"raw"}
-    )
-
-
-def _present(raw: Mapping[str, object]) -> Mapping[str, object]:
-    # An inherited row id becomes explicit when its entry moves to another manifest.
-    fields = {key: value for key, value in raw.items() if value not in (None, {}, [], ()) and key != "first_row_id"}
-    return {key: _comparable(value) for key, value in fields.items()}
-
-
-def _comparable(value: object) -> object:
-    """A value to compare partitions by: NaN equals NaN, and -0.0 differs from 0.0."""
-    return identity(0, value) if isinstance(value, tuple) else value
-
-
 def _sequence_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
     """Faults in sequence numbers of new files.
 
     Rewritten data must not be newer than the parent, so that newer deletes still apply. Deletes have the commit's own.
     """
-    before, own = _files(parent), candidate.sequence_number
-    for file in (file for file in _files(candidate).values() if file.identity not in before):
+    before, own = live_files(parent), candidate.sequence_number
+    for file in (file for file in live_files(candidate).values() if file.identity not in before):
         if file.snapshot_id != candidate.version or file.file_sequence_number != own:
             yield f"{file.path}: added with {file.file_sequence_number} by {file.snapshot_id}, expected {own} and us"
         if file.content is FileContent.DATA and file.sequence_number > parent.sequence_number:
@@ -131,26 +103,13 @@ def _sequence_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Ite
 
 def _total_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
     """Faults in the summary's totals: the parent's total plus the change, or a new count if that is negative."""
-    before, after = (_counts(_files(side).values()) for side in (parent, candidate))
+    before, after = (counts(live_files(side).values()) for side in (parent, candidate))
     for end in _TOTALS:
         totals = [side.summary.get(f"total-{end}", "") for side in (parent, candidate)]
         moved = int(totals[0]) + after[end] - before[end] if totals[0].isdecimal() else -1
         expected = after[end] if moved < 0 else moved
         if totals[1] != str(expected):
             yield f"summary: total-{end} {totals[1] or 'missing'}, expected {expected}"
-
-
-def _counts(files: Iterable[ContentFile]) -> Mapping[str, int]:
-    counts: Counter[str] = Counter()
-    for file in files:
-        # For a vector Java counts its own bytes, not those of the Puffin file.
-        counts["files-size"] += file.content_bytes or 0 if file.is_vector else file.bytes
-        if file.content is FileContent.DATA:
-            counts.update({"data-files": 1, "records": file.rows})
-        else:
-            kind = "equality-deletes" if file.content is FileContent.EQUALITY_DELETES else "position-deletes"
-            counts.update({"delete-files": 1, kind: file.rows})
-    return counts
 
 
 def unit_faults(

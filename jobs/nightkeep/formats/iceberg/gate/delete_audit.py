@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
+import pyarrow.parquet as pq
 from pyiceberg.types import LongType, StringType
 from pyroaring import BitMap64
 
 from nightkeep.formats.iceberg.deletes.position_deletes import POSITION_FIELD, read_positions
 from nightkeep.formats.iceberg.deletes.vectors import read_vectors
+from nightkeep.formats.iceberg.gate.footer_audit import footer_faults
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.conversions import to_bytes
 from nightkeep.formats.iceberg.metadata.file_records import PATH_FIELD
@@ -20,6 +23,12 @@ from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.model import UnitKey
 from nightkeep.storage import Storage
+
+_NEVER_TOLD: Final = {
+    False: ("equality_ids", "sort_order_id", "key_metadata", "first_row_id", "content_offset", "content_size_in_bytes"),
+    True: ("equality_ids", "sort_order_id", "key_metadata", "first_row_id", "split_offsets", "column_sizes"),
+}
+"""What no entry of position deletes has, by whether they are a vector."""
 
 
 def delete_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
@@ -105,6 +114,9 @@ def new_delete_faults(storage: Storage, unit: IcebergUnit, deletes: Iterable[Con
             vectors.append((delete, target.rows))
         else:
             yield from _position_faults(storage, delete, target)
+        yield from _stated_faults(delete)
+    sizes = {(vector.path, vector.bytes) for vector, _ in vectors}
+    yield from (f"{path}: its vectors tell several sizes of it" for path in _twice(path for path, _ in sizes))
     # read_vectors itself checks sizes, checksums, cardinalities and positions.
     for vector, positions in read_vectors(storage, vectors):
         if not positions:
@@ -113,8 +125,22 @@ def new_delete_faults(storage: Storage, unit: IcebergUnit, deletes: Iterable[Con
             yield from _metric_faults(vector, positions)
 
 
+def _stated_faults(delete: ContentFile) -> Iterator[str]:
+    told = sorted(name for name in _NEVER_TOLD[delete.is_vector] if delete.raw.get(name) not in (None, [], ()))
+    if told:
+        yield f"{delete.path}: {', '.join(told)}, expected none of positions"
+    if not delete.is_vector and delete.format != "parquet":
+        yield f"{delete.path}: of format {delete.format}, expected Parquet"
+
+
+def _twice(paths: Iterable[str]) -> list[str]:
+    return [path for path, times in Counter(paths).items() if times > 1]
+
+
 def _position_faults(storage: Storage, delete: ContentFile, target: ContentFile) -> Iterator[str]:
     by_file = read_positions(storage, delete)
+    with storage.open(delete.name) as opened, pq.ParquetFile(opened) as source:
+        yield from (f"{delete.path}: {fault}" for fault in footer_faults(source.metadata, delete))
     if set(by_file) != {target.path}:
         yield f"{delete.path}: positions of {sorted(by_file)}, expected of {target.path} alone"
         return

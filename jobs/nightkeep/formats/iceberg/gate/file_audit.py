@@ -18,6 +18,7 @@ from pyroaring import BitMap64
 from nightkeep.encodings.parquet_rows import only
 from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.formats.iceberg.data.columns import LINEAGE, IcebergFileReader, every_column
+from nightkeep.formats.iceberg.gate.footer_audit import footer_faults
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.conversions import from_bytes
 from nightkeep.formats.iceberg.metadata.partition import identity
@@ -63,14 +64,8 @@ def _stated_faults(reader: IcebergFileReader, unit: IcebergUnit, file: ContentFi
         yield f"of partition {file.partition} of spec {file.spec_id}, expected {unit.values} of {unit.spec_id}"
     if file.rows == 0 or footer.num_rows != file.rows:
         yield f"{footer.num_rows} rows, expected some and as many as its manifest says, {file.rows}"
-    offsets = file.raw.get("split_offsets")
-    if offsets is not None and (offsets != sorted(set(_list(offsets))) or len(_list(offsets)) != footer.num_row_groups):
-        yield f"split offsets {offsets}, expected {footer.num_row_groups} ascending ones"
+    yield from footer_faults(footer, file)
     yield from _column_faults(footer.schema.to_arrow_schema(), unit.schema)
-
-
-def _list(value: object) -> list[int]:
-    return list(value) if isinstance(value, list | tuple) else []
 
 
 @dataclass(frozen=True, slots=True)

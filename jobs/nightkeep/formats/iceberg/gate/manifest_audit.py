@@ -5,6 +5,7 @@ Readers skip manifests by sequence number, counts and partition bounds in the li
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +13,8 @@ from typing import Any
 
 from pyiceberg.types import UUIDType
 
+from nightkeep.formats.iceberg.gate.header_audit import manifest_header_faults
+from nightkeep.formats.iceberg.gate.live_files import changed_fields, live_files
 from nightkeep.formats.iceberg.metadata.content_files import (
     ContentFile,
     Entry,
@@ -23,6 +26,7 @@ from nightkeep.formats.iceberg.metadata.content_files import (
 from nightkeep.formats.iceberg.metadata.conversions import from_bytes
 from nightkeep.formats.iceberg.metadata.manifest_schema import partition_types
 from nightkeep.formats.iceberg.metadata.manifests import read_manifest
+from nightkeep.formats.iceberg.metadata.positional_deletes import Identity
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
 from nightkeep.storage import Storage
 
@@ -32,33 +36,39 @@ _COUNTED = {Status.ADDED: "added", Status.EXISTING: "existing", Status.DELETED: 
 def manifest_faults(storage: Storage, parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
     """Faults unless the parent's manifests are listed unchanged; new manifests are read and every entry is checked."""
     listed = {manifest.path: manifest for manifest in parent.manifests}
-    live = _live(parent)
+    live, removed = live_files(parent), Counter[Identity]()
     paths = Counter(manifest.path for manifest in candidate.manifests)
     yield from (f"{path}: listed {times} times" for path, times in paths.items() if times > 1)
     for manifest in candidate.manifests:
         before = listed.get(manifest.path)
         if before is None:
             entries = read_manifest(storage, manifest, candidate.schema)
-            size = len(storage.read(manifest.name))
+            removed.update(entry.file.identity for entry in entries if entry.status is Status.DELETED)
+            data = storage.read(manifest.name)
+            size = len(data)
             faults = (
                 *([f"its list says {manifest.bytes} bytes, it has {size}"] if manifest.bytes != size else []),
+                *manifest_header_faults(data, manifest, candidate),
                 *_list_faults(manifest, entries, candidate),
                 *_entry_faults(entries, live, candidate),
             )
             yield from (f"{manifest.name}: {fault}" for fault in faults)
         elif not _same_line(before, manifest):
             yield f"{manifest.name}: its line in the manifest list changed, though its bytes did not"
+    yield from _removal_faults(Counter(live.keys() - live_files(candidate).keys()), removed)
+
+
+def _removal_faults(gone: Counter[Identity], removed: Counter[Identity]) -> Iterator[str]:
+    """Faults unless each file that is gone has one entry that says so: expiry deletes files by these entries, and other
+    writers find by them that a file which they work on is gone."""
+    for identity in (gone - removed) + (removed - gone):
+        yield f"{identity[0]}: {removed[identity]} entries say that it is deleted, expected {gone[identity]}"
 
 
 def _same_line(before: Manifest, after: Manifest) -> bool:
     # After an upgrade to row lineage the list assigns row ids to old manifests too.
     given = after if before.first_row_id is not None else replace(after, first_row_id=None)
     return given == before and after.partitions == before.partitions
-
-
-def _live(snapshot: IcebergSnapshot) -> Mapping[tuple[str, int | None], ContentFile]:
-    files = (file for unit in snapshot.units for file in (*unit.files, *unit.positional, *unit.equality))
-    return {file.identity: file for file in (*files, *snapshot.stray)}
 
 
 def _list_faults(manifest: Manifest, entries: Sequence[Entry], candidate: IcebergSnapshot) -> Iterator[str]:
@@ -79,7 +89,7 @@ def _list_faults(manifest: Manifest, entries: Sequence[Entry], candidate: Iceber
 
 
 def _entry_faults(
-    entries: Sequence[Entry], live: Mapping[tuple[str, int | None], ContentFile], candidate: IcebergSnapshot
+    entries: Sequence[Entry], live: Mapping[Identity, ContentFile], candidate: IcebergSnapshot
 ) -> Iterator[str]:
     for entry in entries:
         before = live.get(entry.file.identity)
@@ -93,6 +103,13 @@ def _entry_faults(
         elif not _same_numbers(before, entry.file):
             numbers = _numbers(entry.file)
             yield f"{entry.file.path}: numbers {numbers}, the parent has {_numbers(before)}"
+        elif entry.status is Status.DELETED and (changed := _changed(before, entry.file)):
+            yield f"{entry.file.path}: deleted with another {', '.join(changed)} than it had"
+
+
+def _changed(before: ContentFile, deleted: ContentFile) -> list[str]:
+    """Other fields of a file that is deleted, whose entry has the deleting snapshot's id."""
+    return [name for name in changed_fields(before, deleted) if name != "snapshot_id"]
 
 
 def _same_numbers(before: ContentFile, after: ContentFile) -> bool:
@@ -120,11 +137,13 @@ def _partition_faults(manifest: Manifest, files: Sequence[ContentFile], candidat
         values = [file.partition[place] for file in files]
         if None in values and not summary.get("contains_null"):
             yield f"partition field {place}: holds null, its summary says not"
+        if summary.get("contains_nan") is False and any(value != value for value in values):
+            yield f"partition field {place}: holds NaN, its summary says not"
         ends = {end: summary.get(f"{end}_bound") for end in ("lower", "upper")}
         read = {
             end: from_bytes(kind, data, subject=manifest.path) for end, data in ends.items() if isinstance(data, bytes)
         }
-        order = _signed_halves if isinstance(kind, UUIDType) else _as_it_is
+        order = _signed_halves if isinstance(kind, UUIDType) else _signed_zeros
         yield from (f"partition field {place}: {fault}" for fault in _bound_faults(values, read, order))
 
 
@@ -143,8 +162,9 @@ def _bound_faults(values: Sequence[object], ends: Mapping[str, object], order: _
             return
 
 
-def _as_it_is(value: object) -> tuple[object, ...]:
-    return (value,)
+def _signed_zeros(value: object) -> tuple[object, ...]:
+    """A sort key by which -0.0 comes before 0.0, as in Java."""
+    return (value, math.copysign(1, value)) if isinstance(value, float) else (value,)
 
 
 def _signed_halves(value: bytes) -> tuple[int, int]:

@@ -54,10 +54,12 @@ def read_records(data: bytes, names: Names, *, subject: str) -> Iterator[Record]
         yield from container.records(ways.items) if ways.lengthened is None else _in_one_way(container, ways)
 
 
-def read_metadata(data: bytes, *, subject: str) -> Mapping[str, bytes]:
-    """The metadata in the header of a container, without schema and codec. Raises CorruptMetadata as `read_records`."""
+def read_header(data: bytes, *, subject: str) -> AvroHeader:
+    """The header of a container: its schema as it stands, and its metadata without the codec. Raises CorruptMetadata as
+    `read_records`."""
     with well_formed(subject):
-        return open_container(data, CODECS, subject=subject).metadata
+        container = open_container(data, CODECS, subject=subject)
+        return AvroHeader(json.loads(container.schema), container.metadata)
 
 
 def read_frame(data: bytes, names: Names, *, subject: str) -> pl.DataFrame | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.iceberg.metadata.avro import read_metadata
+from nightkeep.formats.iceberg.metadata.avro import read_header
 from nightkeep.formats.iceberg.metadata.content_files import Manifest, ManifestContent
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, objects, text
 from nightkeep.protocol.table_files import Unproven
@@ -43,7 +43,7 @@ def digest(data: bytes) -> str:
 
 def require_owner(data: bytes, snapshot_id: int, *, subject: str) -> None:
     """Raises CorruptMetadata if the header of a manifest list names another snapshot."""
-    stated = read_metadata(data, subject=subject).get("snapshot-id", b"").decode("ascii", "replace")
+    stated = read_header(data, subject=subject).metadata.get("snapshot-id", b"").decode("ascii", "replace")
     if stated.isdecimal() and stated != str(snapshot_id):
         raise CorruptMetadata(subject, f"the manifest list of snapshot {snapshot_id}", f"that of {stated:.20}")
 
