@@ -23,7 +23,7 @@ from nightkeep.storage import (
     delete_listed,
     move_listed,
 )
-from nightkeep.storage.at_once import THREADS, TOGETHER
+from nightkeep.storage.many_requests import THREADS, TOGETHER
 
 SECOND = 1_000_000_000
 FOLDERS = ("", "a/", "a/b/", "gone/")

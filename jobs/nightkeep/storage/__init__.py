@@ -13,7 +13,6 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from nightkeep.errors import AddressError
-from nightkeep.storage.at_once import at_once
 from nightkeep.storage.bounds import Bounds, is_within
 from nightkeep.storage.clients import SCHEMES, split_location
 from nightkeep.storage.exclusive import require_exclusive_create
@@ -22,6 +21,7 @@ from nightkeep.storage.hdfs_names import SCHEME as HDFS
 from nightkeep.storage.listed_files import MoveAnswer, MoveEnd, delete_listed, move_listed
 from nightkeep.storage.listed_folders import NoAnswer, answers_of, location_of
 from nightkeep.storage.local import LocalStorage
+from nightkeep.storage.many_requests import at_once
 from nightkeep.storage.moved_folders import MovedFolders, whole_store
 from nightkeep.storage.objects import ObjectStorage
 from nightkeep.storage.properties import relevant

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata, MissingFile, NotCreated, RefusedTable
 from nightkeep.limits import FILE
-from nightkeep.storage.at_once import each_chunk, merged
 from nightkeep.storage.bounds import Bounds, bound_of, require_bound
 from nightkeep.storage.file_names import is_name, parts_of
+from nightkeep.storage.many_requests import each_chunk, merged
 from nightkeep.storage.open_folders import listed_folder, opened_file, opened_folder, reopened
 from nightkeep.storage.verbs import ListedFile, always, same_bytes
 

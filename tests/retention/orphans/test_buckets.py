@@ -125,7 +125,7 @@ def test_a_mover_that_took_too_long_leaves_what_another_host_settled(
 ) -> None:
     """The other host closes the part in favour of home: while both are compared, by a clock that is ahead; later."""
     before, now = contents(disk), [0]
-    monkeypatch.setattr("nightkeep.storage.at_once.THREADS", 1)
+    monkeypatch.setattr("nightkeep.storage.many_requests.THREADS", 1)
 
     class Slow(ObjectStorage):
         def _is_copy(self, source: "ObjectMeta", copy: "ObjectMeta | None") -> bool:
