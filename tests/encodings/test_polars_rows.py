@@ -26,6 +26,7 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.kernels.arrow_buffers import without_views
 from nightkeep.kernels.fingerprint import row_hashes
 from nightkeep.kernels.parquet_footer import BINARY, I32, I64, LIST, STRUCT, Fields, footer_bytes
+from nightkeep.kernels.parquet_pages import FlatChunk, has_sound_pages
 
 ROOT = Path(__file__).parents[2]
 STORED = [path for folder in ("samples", "tests/golden") for path in (ROOT / folder).rglob("*.parquet")]
@@ -193,11 +194,21 @@ def test_every_encoding_is_the_same_by_both(kind: pa.DataType, encoding: str, sh
 
 
 @pytest.mark.usefixtures("small_groups")
-def test_files_of_the_engines_are_the_same_by_both() -> None:
+def test_files_of_the_engines_are_the_same_by_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And headers of their pages are known."""
+    known = list[bool]()
+
+    def watched(data: bytes, chunk: FlatChunk) -> bool:
+        known.append(has_sound_pages(data, chunk))
+        return known[-1]
+
+    monkeypatch.setattr(polars_rows, "has_sound_pages", watched)
     # Iceberg's writers of vectors name their files like data files.
     files = [path for path in STORED if path.read_bytes()[:4] == b"PAR1"]
     taken = [took for path in files for took in require_the_same(path)]
     assert taken.count(True) > len(taken) // 2
+    assert known
+    assert all(known)
 
 
 @pytest.mark.usefixtures("small_groups")
@@ -302,6 +313,19 @@ def test_rows_by_arrow_are_of_the_types_of_those_before() -> None:
     found = pa.Table.from_batches([batch for _, batch in rows.batches([0, 1, 2], batch_rows=30)])
     assert found.schema.types == [pa.int64(), pa.string_view(), pa.binary_view()]
     assert without_views(found).to_pydict() == table.to_pydict()
+
+
+@pytest.mark.usefixtures("small_groups")
+@pytest.mark.parametrize("use_dictionary", [False, True])
+@pytest.mark.parametrize(("version", "told"), [("1.0", b"\x2c\x15"), ("2.0", b"\x5c\x15")])
+def test_a_page_of_less_than_no_values_does_not_reach_polars(version: str, told: bytes, use_dictionary: bool) -> None:
+    """Of 2^61 bytes to allocate, it aborts the process."""
+    options = {"compression": "none", "data_page_version": version, "use_dictionary": use_dictionary}
+    sound = written(pa.table({"a": [f"text {n}" for n in range(100)]}), **options).to_pybytes()
+    damaged = sound.replace(told + b"\xc8\x01", told + b"\xc7\x01")
+    assert damaged != sound
+    with pytest.raises(CorruptMetadata, match="negative number of values"):
+        decoded(pa.py_buffer(damaged), polars_batches)
 
 
 @pytest.mark.slow

@@ -3,8 +3,8 @@
 Polars takes half of Arrow's CPU for flat columns. It only decodes what is stored: it gets the pages of one row group
 under a footer made here, which declares decimals, and else numbers and bytes without a meaning. What they mean is put
 on afterwards, by the file's Arrow schema, over the same memory. Whether it decodes a group is decided before, by types,
-encodings and sizes; Arrow decodes the others, and the rest of one at which Polars fails. Unlike Arrow, Polars verifies
-no checksums of pages: of a proof, both sides are hashed.
+encodings, sizes and headers of pages; Arrow decodes the others, and the rest of one at which Polars fails. Unlike
+Arrow, Polars verifies no checksums of pages: of a proof, both sides are hashed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from nightkeep.encodings.parquet_rows import ParquetGroup, leaf_bounds
 from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.kernels.arrow_buffers import VIEWS
 from nightkeep.kernels.parquet_footer import BINARY, I32, I64, LIST, STRUCT, Fields, footer_bytes
+from nightkeep.kernels.parquet_pages import FlatChunk, has_sound_pages
 from nightkeep.model.arrow_types import Array, ArrowField
 
 LEAST_ROWS: Final = 1 << 12
@@ -117,6 +118,7 @@ def _decoded(
 ) -> Iterator[pa.RecordBatch]:  # fmt: skip
     rows = group.footer.row_group(group.number).num_rows
     whole = _file_of(group, fields, chunks, span)
+    _require_sound_pages(group, whole, chunks, len(_MAGIC) - span[0])
     lengths = [group.footer.schema.column(leaf).length or 0 for leaf in group.leaves]
     of_leaves = zip(chunks, fields, lengths, strict=True)
     size = sum(_decoded_bytes(chunk, field, length, rows) for chunk, field, length in of_leaves)
@@ -125,6 +127,21 @@ def _decoded(
         for batch in _frame(group, whole, start, at_once).to_arrow(compat_level=_VIEWS).to_batches(batch_rows):
             columns = [_typed(array, field.type) for array, field in zip(batch.columns, fields, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, [field.name for field in fields])
+
+
+def _require_sound_pages(
+    group: ParquetGroup, whole: bytes, chunks: Sequence[pq.ColumnChunkMetaData], shift: int
+) -> None:
+    """Raise CorruptMetadata for pages that Polars is not to see: it allocates what a header says before it looks at the
+    page, and of a negative count that ends the process."""
+    rows = group.footer.row_group(group.number).num_rows
+    for chunk in chunks:
+        start = _start(chunk) + shift
+        stop, codec = start + chunk.total_compressed_size, chunk.compression
+        told = FlatChunk(start, stop, chunk.num_values, chunk.total_uncompressed_size, codec)
+        if chunk.num_values != rows or not has_sound_pages(whole, told):
+            subject = f"{group.subject} column {chunk.path_in_schema}"
+            raise CorruptMetadata(subject, f"{rows} rows in pages of known headers", "others")
 
 
 _VIEWS: Final = pl.CompatLevel.newest()

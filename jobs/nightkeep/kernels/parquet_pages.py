@@ -1,0 +1,162 @@
+"""Headers of the pages in a Parquet column chunk -> whether what they say of counts and sizes can be true.
+
+Headers are read as writers write them: known fields in their order, in Thrift's compact protocol. One written in
+another way that Thrift allows is not read, so that no two readers find different numbers in it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+DATA, DICTIONARY, DATA_V2 = 0, 2, 3
+"""Types of pages, as parquet.thrift numbers them."""
+
+
+class PageHeader(NamedTuple):
+    """Numbers as they are stored, also negative ones. Sizes are bytes of the body, with its levels.
+
+    `nulls`, `rows` and `levels`, the bytes of levels, are told by DATA_V2 only, and follow from `values` otherwise.
+    `body`: where the page's bytes begin in what was read.
+    """
+
+    kind: int
+    uncompressed: int
+    compressed: int
+    values: int
+    nulls: int
+    rows: int
+    levels: tuple[int, int]
+    is_compressed: bool
+    body: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlatChunk:
+    """What a footer tells of a column chunk that repeats no value: bytes from `start` to `stop`, values with the nulls
+    among them, bytes uncompressed."""
+
+    start: int
+    stop: int
+    values: int
+    uncompressed: int
+    codec: str
+
+
+_NUMBER: Final = rb"(?:[\x80-\xff]{0,3}[\x00-\x7f]|[\x80-\xff]{4}[\x00-\x0f])"
+_INT: Final = rb"\x15(" + _NUMBER + rb")"
+_CHECKSUM: Final = rb"\x15" + _NUMBER
+_ENCODING: Final = rb"\x15[\x00\x04\x06\x08\x0a\x0c\x10\x12]"
+"""Of values. Without DELTA_BYTE_ARRAY, of which nothing tells how large decoded values are."""
+_OF_LEVELS: Final = rb"\x15[\x00-\x7f]"
+_LAYOUTS: Final = {
+    DATA: re.compile(
+        rb"\x15\x00" + _INT * 2 + rb"(?:" + _CHECKSUM + rb"\x1c|\x2c)" + _INT + _ENCODING + _OF_LEVELS * 2 + rb"(\x1c?)"
+    ),
+    DICTIONARY: re.compile(
+        rb"\x15\x04" + _INT * 2 + rb"(?:" + _CHECKSUM + rb"\x3c|\x4c)" + _INT + _ENCODING + rb"[\x11\x12]?()"
+    ),
+    DATA_V2: re.compile(
+        rb"\x15\x06" + _INT * 2 + rb"(?:" + _CHECKSUM + rb"\x4c|\x5c)" + _INT * 3 + _ENCODING + _INT * 2
+        + rb"([\x11\x12]\x1c?|\x2c?)"
+    ),
+}  # fmt: skip
+"""Sizes and counts, and at last what tells of compression and of statistics."""
+_HAS_STATISTICS: Final = (b"\x1c", b"\x2c")
+_IS_STORED: Final = b"\x12"
+_ENDS: Final = b"\0\0"
+"""Of the part for the type of page, and of the header."""
+_LONG: Final = re.compile(rb"[\x80-\xff]{0,9}[\x00-\x7f]")
+_TRUE, _FALSE, _I64, _BINARY = 1, 2, 6, 8
+_STATISTICS: Final = {
+    1: (_BINARY,), 2: (_BINARY,), 3: (_I64,), 4: (_I64,), 5: (_BINARY,), 6: (_BINARY,), 7: (_TRUE, _FALSE),
+    8: (_TRUE, _FALSE),
+}  # fmt: skip
+
+
+def page_header(data: bytes, start: int, stop: int) -> PageHeader | None:
+    """The header that starts at a byte; None if it is written in an unknown way or reaches beyond `stop`."""
+    layout = _LAYOUTS.get(data[start + 1] >> 1) if start + 1 < stop else None
+    found = layout.match(data, start, stop) if layout else None
+    if found is None:
+        return None
+    *numbers, flags = found.groups()
+    uncompressed, compressed, values, *more = map(_signed, numbers)
+    end: int | None = found.end()
+    if flags.endswith(_HAS_STATISTICS):
+        end = _after_statistics(data, found.end(), stop)
+    if end is None or data[end : min(end + len(_ENDS), stop)] != _ENDS:
+        return None
+    nulls, rows, *levels = more or (0, values, 0, 0)
+    is_compressed = not flags.startswith(_IS_STORED)
+    kind, body = data[start + 1] >> 1, end + len(_ENDS)
+    return PageHeader(kind, uncompressed, compressed, values, nulls, rows, (levels[0], levels[1]), is_compressed, body)
+
+
+def has_sound_pages(data: bytes, chunk: FlatChunk) -> bool:
+    """Whether the pages have the chunk's values and bytes, no more and no less, and none is without values.
+
+    False also if a header is written in an unknown way.
+    """
+    at, values = chunk.start, 0
+    while at < chunk.stop:
+        page = page_header(data, at, chunk.stop)
+        if page is None or not _fits(data, page, chunk):
+            return False
+        if page.kind != DICTIONARY:
+            values += page.values
+        elif at > chunk.start:
+            return False
+        at = page.body + page.compressed
+    return at == chunk.stop and values == chunk.values
+
+
+def _fits(data: bytes, page: PageHeader, chunk: FlatChunk) -> bool:
+    if not (0 <= page.compressed <= chunk.stop - page.body and 0 <= page.uncompressed <= chunk.uncompressed):
+        return False
+    if page.kind == DICTIONARY:
+        # One may hold values that no row has. Each takes a byte or more.
+        has_values = 0 <= page.values <= page.uncompressed
+    else:
+        has_values = 0 < page.values <= chunk.values and page.rows == page.values and 0 <= page.nulls <= page.values
+    levels = sum(page.levels)
+    has_levels = min(page.levels) >= 0 and levels <= min(page.compressed, page.uncompressed)
+    return has_values and has_levels and _unpacks(data, page, chunk.codec, levels)
+
+
+def _unpacks(data: bytes, page: PageHeader, codec: str, levels: int) -> bool:
+    """Whether the size that the header tells is the one that is stored, where that is known without decompressing."""
+    if codec == "UNCOMPRESSED" or not page.is_compressed or page.compressed == levels:
+        return page.compressed == page.uncompressed
+    if codec != "SNAPPY":
+        return True
+    told = _LONG.match(data, page.body + levels, page.body + page.compressed)
+    return told is not None and _unsigned(told[0]) == page.uncompressed - levels
+
+
+def _after_statistics(data: bytes, at: int, stop: int) -> int | None:
+    """The byte after the last field and the end of the struct that starts at a byte."""
+    field = 0
+    while at < stop and (head := data[at]):
+        field, kind, at = field + (head >> 4), head & 15, at + 1
+        if head >> 4 == 0 or kind not in _STATISTICS.get(field, ()):
+            return None
+        if kind in (_I64, _BINARY):
+            number = _LONG.match(data, at, stop)
+            if number is None:
+                return None
+            at = number.end() + (_unsigned(number[0]) if kind == _BINARY else 0)
+    return at + 1 if at < stop else None
+
+
+def _unsigned(digits: bytes) -> int:
+    value = 0
+    for digit in reversed(digits):
+        value = value << 7 | digit & 0x7F
+    return value
+
+
+def _signed(digits: bytes) -> int:
+    value = digits[0] if len(digits) == 1 else _unsigned(digits)
+    return value >> 1 ^ -(value & 1)
