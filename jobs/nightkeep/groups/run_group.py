@@ -22,6 +22,7 @@ from nightkeep.groups.cared_table import care_for, or_failed, store_checked, sto
 from nightkeep.groups.child_process import ChildProcess
 from nightkeep.groups.child_processes import ChildProcesses
 from nightkeep.groups.crashed_table import DIED, end_after_crash
+from nightkeep.groups.session_bytes import SessionBytes
 from nightkeep.groups.shared_time import SharedTime
 from nightkeep.groups.side_by_side import most_at_once, side_by_side
 from nightkeep.groups.stored_document import PERMANENT, StoredDocument
@@ -32,7 +33,7 @@ from nightkeep.reports import RunDocument, last_seconds, plan_text, read_history
 from nightkeep.retention import RetentionOrder, apply_order, awaits_check, check_after_removal, read_metadata
 from nightkeep.retention import failed_retention as upkeep_failed
 from nightkeep.retention.orphans.sweep_request import SweepMode
-from nightkeep.running.planned_work import Reader, Reading
+from nightkeep.running.planned_work import Reading
 from nightkeep.running.run_operation import RunOrder, failed_run, published_earlier, read_table
 from nightkeep.running.software_versions import versions
 from nightkeep.running.suited_operations import suited_operations
@@ -65,7 +66,8 @@ def run_group(group: TableGroup, operations: Sequence[Operation], engine: Engine
             for policy in policies.values():
                 if isinstance(policy, EffectivePolicy):
                     group.said.require_use(_operations(apart, policy, operations))
-        care = _Care(group, policies, tuple(operations), apart, SharedTime())
+        reader = _Reader(apart, engine, SessionBytes(len(policies)))
+        care = _Care(group, policies, tuple(operations), apart, reader, SharedTime())
         yield from side_by_side(
             tuple(policies), care, [beside(engine) for _ in range(count)],
             first=partial(last_seconds, group.reports), at_work=group.take, goes_on=group.goes_on,
@@ -80,6 +82,7 @@ class _Care:
     policies: Mapping[str, EffectivePolicy | Unusable]
     operations: tuple[Operation, ...]
     apart: ChildProcesses
+    reader: _Reader
     time: SharedTime
 
     def __call__(self, table: str, engine: Engine) -> list[StoredDocument]:
@@ -104,7 +107,7 @@ class _Care:
             night=group.night.get(name), asked=group.said.asked(),
         )  # fmt: skip
         with self.time.at_work() as share:
-            document = care_for(policy, order, engine, _reader(self.apart))
+            document = care_for(policy, order, engine, self.reader)
             _log.info("plan of %s", plan_text(document))
             return store_checked(document, policy, group.reports, engine=engine, share=share)
 
@@ -217,11 +220,19 @@ def _commits_of(policy: EffectivePolicy, run_id: str, reports: str) -> list[RunD
     return [document for document in documents if document is not None]
 
 
-def _reader(apart: ChildProcesses) -> Reader:
-    def reader(policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: bool) -> Reading:
-        return _away(apart, policy, partial(read_table, policy, order, run, plans=plans))
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads tables in child processes, and tells the engine of the session how large its tables are."""
 
-    return reader
+    apart: ChildProcesses
+    engine: Engine
+    size: SessionBytes
+
+    def __call__(self, policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: bool) -> Reading:
+        reading = _away(self.apart, policy, partial(read_table, policy, order, run, plans=plans))
+        if reading.planned is not None:
+            self.engine.stored_bytes = self.size.add(policy.address.name, sum(reading.planned.base.sizes.bytes))
+        return reading
 
 
 def _away(apart: ChildProcess | ChildProcesses, policy: EffectivePolicy, work: Callable[[], T]) -> T:

@@ -28,7 +28,7 @@ from rich.progress import Progress
 from nightkeep.errors import NightkeepError
 from nightkeep.spark.class_archive import reading_options
 from nightkeep.spark.package import package_path, ship_package
-from nightkeep.spark.query_settings import changed_settings, planned_for
+from nightkeep.spark.query_settings import LISTED_BY_TASKS, changed_settings, planned_for
 from nightkeep.spark.settings import ATTEMPTS, defaults, is_local, jvm_options, said_by_deployment
 
 T = TypeVar("T")
@@ -43,6 +43,7 @@ _SESSION: Final = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # The formats allow columns whose names differ in case alone.
     "spark.sql.caseSensitive": "true",
+    **LISTED_BY_TASKS,
 }
 """Settings that apply in a new session and in an existing one."""
 

@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.model import Address, UnitKey, VersionIdentity, View
+from nightkeep.spark.query_settings import LISTED_BY_DRIVER, LISTED_BY_TASKS
 from nightkeep.storage import Storage
 from nightkeep.storage.hadoop import CONNECTORS, HIDDEN, hadoop_root, hadoop_settings
 
@@ -169,6 +170,8 @@ _HIDDEN_NAMES = "spark.sql.redaction.options.regex"
 
 def connect(spark: SparkSession, storage: Storage) -> None:
     """Let Spark read files of this store. Raises UsageError if Spark's class path has no connector for it."""
+    for name, value in (LISTED_BY_DRIVER if hadoop_root(storage.root).startswith("file:") else LISTED_BY_TASKS).items():
+        spark.conf.set(name, value)
     settings = hadoop_settings(storage)
     hidden = spark.conf.get(_HIDDEN_NAMES) or HIDDEN
     if HIDDEN not in hidden and any(re.search(HIDDEN, name) for name in settings):
