@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import pyarrow as pa
-
+from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.errors import naming
 from nightkeep.formats.paimon.data.columns import PaimonFileReader, value_columns
 from nightkeep.formats.paimon.deletes.append_vectors import vectors_of
@@ -16,13 +15,13 @@ from nightkeep.formats.paimon.deletes.bucket_vectors import index_path
 from nightkeep.formats.paimon.gate.append_order import order_faults
 from nightkeep.formats.paimon.gate.append_scan import PROMISE
 from nightkeep.formats.paimon.gate.audit import kept_faults
-from nightkeep.formats.paimon.gate.file_audit import record_faults, statistic_faults
+from nightkeep.formats.paimon.gate.audited_rows import NONE_SHOWN, AuditedRows
+from nightkeep.formats.paimon.gate.file_audit import record_faults, statistic_faults, with_chunk
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
 from nightkeep.gate.column_range import ColumnRange
 from nightkeep.gate.listing import listing_faults
 from nightkeep.model import UnitKey
-from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.storage import Storage
 
 
@@ -38,8 +37,11 @@ def vector_file_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touche
         yield from (f"{key}: deletion vector of {name}, which is not a file of the bucket" for name in lost)
 
 
-def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str, ...]:
-    """Faults of one part of a touched bucket of the candidate. Data files of the base are not read again."""
+def unit_faults(
+    storage: Storage, base: Bucket, candidate: Bucket, *, shown: AuditedRows = NONE_SHOWN
+) -> tuple[str, ...]:
+    """Faults of one part of a touched bucket of the candidate. Data files of the base are not read again; rows of new
+    files are `shown`."""
     before = {file.name: file for file in base.files}
     with naming(candidate.key, PROMISE):
         files = {candidate.path(file): file.bytes for file in candidate.files}
@@ -57,7 +59,7 @@ def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str,
                 fault
                 for file in candidate.files
                 if file.name not in before
-                for fault in _file_faults(storage, candidate, file)
+                for fault in _file_faults(storage, candidate, file, shown)
             ),
         )
 
@@ -75,9 +77,10 @@ def _vector_faults(storage: Storage, base: Bucket, candidate: Bucket) -> Iterato
                 yield f"{path}: index manifest says {stated} bytes, the file has {size}"
 
 
-def _file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
-    """Faults of a new data file: its rows, its sequence numbers, its statistics. One row group is in memory."""
-    subject, reader = bucket.path(file), PaimonFileReader(storage, bucket, file)
+def _file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile, shown: AuditedRows) -> Iterator[str]:
+    """Faults of a new data file: its rows, its sequence numbers, its statistics. Its rows are `shown`. One batch is in
+    memory."""
+    subject, reader = bucket.path(file), PaimonFileReader(storage, bucket, file, decoder=polars_batches)
     if file.rows == 0:
         yield f"{subject}: no rows, expected no file"
         return
@@ -88,11 +91,9 @@ def _file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> Iter
     yield from record_faults(file)
     columns = value_columns(bucket)
     seen = {name: ColumnRange() for name in columns}
-    for group in range(len(reader.starts) - 1):
-        rows = reader.read(columns, [group])
-        seen = {name: _with_chunk(held, rows.column(name)) for name, held in seen.items()}
+    start = 0
+    for rows in reader.batches(columns, range(len(reader.starts) - 1)):
+        shown.add(bucket, file, start, rows)
+        seen = {name: with_chunk(held, rows.column(name)) for name, held in seen.items()}
+        start += rows.num_rows
     yield from statistic_faults(seen, bucket, file)
-
-
-def _with_chunk(held: ColumnRange, values: ChunkedArray) -> ColumnRange:
-    return held.with_nulls(values) if pa.types.is_nested(values.type) else held.with_chunk(values)

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from nightkeep.errors import naming
 from nightkeep.formats.paimon.deletes.bucket_vectors import index_path, read_vectors
+from nightkeep.formats.paimon.gate.audited_rows import NONE_SHOWN, AuditedRows
 from nightkeep.formats.paimon.gate.changelog_audit import changelog_faults, changelog_file_faults
 from nightkeep.formats.paimon.gate.file_audit import file_faults
 from nightkeep.formats.paimon.gate.kept_order import order_faults
@@ -93,8 +94,11 @@ def _other_indexes(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: S
         yield "index manifest: entries of other buckets or other indexes changed"
 
 
-def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str, ...]:
-    """Faults of one touched bucket of the candidate. Data files of the base are not read again."""
+def unit_faults(
+    storage: Storage, base: Bucket, candidate: Bucket, *, shown: AuditedRows = NONE_SHOWN
+) -> tuple[str, ...]:
+    """Faults of one touched bucket of the candidate. Data files of the base are not read again; rows of new files are
+    `shown`."""
     base_files = {file.name: file for file in base.files}
     fresh = [file for file in candidate.files if file.name not in base_files]
     with naming(candidate.key, "rows as their schema and level promise"):
@@ -109,7 +113,7 @@ def unit_faults(storage: Storage, base: Bucket, candidate: Bucket) -> tuple[str,
                 if file.name in base_files
                 for fault in kept_faults(base_files[file.name], file)
             ),
-            *(fault for file in fresh for fault in file_faults(storage, candidate, file)),
+            *(fault for file in fresh for fault in file_faults(storage, candidate, file, shown=shown)),
             *(() if skips_level0(candidate.schemas.current) else order_faults(storage, base, candidate)),
             *(fault for file in candidate.changelog for fault in changelog_file_faults(storage, candidate, file)),
         )

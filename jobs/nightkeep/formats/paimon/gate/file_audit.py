@@ -1,6 +1,7 @@
 """One new data file and its metadata record -> faults. Every number is computed again from the file's bytes.
 
-No number of the rewrite is trusted. One row group is in memory at a time.
+No number of the rewrite is trusted. The file is decoded once, for this and for the fingerprint of its rows. One row
+group is in memory at a time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from nightkeep.formats.paimon.data.columns import (
     key_columns,
     value_columns,
 )
+from nightkeep.formats.paimon.gate.audited_rows import NONE_SHOWN, AuditedRows
 from nightkeep.formats.paimon.metadata.binary_row import decode_row, sort_key
 from nightkeep.formats.paimon.metadata.schema import skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
@@ -41,13 +43,17 @@ RowFaults = Callable[[pa.Table, pa.Table | None, Sequence[str]], Iterator[str]]
 Texts of a row group may be views, of the row before they are not."""
 
 
-def file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
-    """Faults of the data file `file`: its rows, its key and sequence ranges, its statistics."""
+def file_faults(
+    storage: Storage, bucket: Bucket, file: PaimonDataFile, *, shown: AuditedRows = NONE_SHOWN
+) -> Iterator[str]:
+    """Faults of the data file `file`: its rows, its key and sequence ranges, its statistics. Its rows are `shown`."""
     faults = shown_faults if skips_level0(bucket.schemas.current) else _row_faults
-    yield from stated_faults(storage, bucket, file, faults)
+    yield from stated_faults(storage, bucket, file, faults, shown=shown)
 
 
-def stated_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile, row_faults: RowFaults) -> Iterator[str]:
+def stated_faults(
+    storage: Storage, bucket: Bucket, file: PaimonDataFile, row_faults: RowFaults, *, shown: AuditedRows = NONE_SHOWN
+) -> Iterator[str]:
     """Faults of rows, and of what metadata says of them."""
     subject, reader = bucket.path(file), PaimonFileReader(storage, bucket, file, decoder=polars_batches)
     if file.rows == 0:
@@ -63,8 +69,9 @@ def stated_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile, row_fa
         if not pieces:
             continue
         rows = pa.concat_tables(pieces)
+        shown.add(bucket, file, int(reader.starts[group]), rows)
         yield from (f"{subject}: {fault}" for fault in row_faults(rows, before, keys))
-        seen = {name: _with_chunk(held, rows.column(name)) for name, held in seen.items()}
+        seen = {name: with_chunk(held, rows.column(name)) for name, held in seen.items()}
         before = without_views(rows.select([*keys, KIND]).slice(rows.num_rows - 1))
         retracts += int(np.isin(rows.column(KIND).to_numpy(), RETRACT_KINDS).sum())
     if file.delete_rows != retracts:
@@ -84,7 +91,8 @@ def shown_faults(rows: pa.Table, before: pa.Table | None, keys: Sequence[str]) -
     yield from _row_faults(rows, before, keys)
 
 
-def _with_chunk(held: ColumnRange, column: ChunkedArray) -> ColumnRange:
+def with_chunk(held: ColumnRange, column: ChunkedArray) -> ColumnRange:
+    """The range with a chunk of the column. Of nested values only nulls count."""
     return held.with_nulls(column) if pa.types.is_nested(column.type) else held.with_chunk(column)
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.formats.paimon.gate import append_audit, append_scan, audit, changes, expired_rows, scan
+from nightkeep.formats.paimon.gate.audited_rows import AuditedRows
 from nightkeep.formats.paimon.gate.file_origin import origin_faults
 from nightkeep.formats.paimon.gate.manifest_audit import manifest_faults
 from nightkeep.formats.paimon.gate.unordered import alike
@@ -67,11 +68,11 @@ def within(unit: Bucket, task_bytes: int) -> Bucket:
 
 
 def unit_faults(storage: Storage, base: Bucket, candidate: Bucket, positions: Positions, show: Show) -> tuple[str, ...]:
-    for batch in rows(storage, candidate, positions):
+    shown = AuditedRows(positions, show)
+    for batch in rows(storage, candidate, shown.of_kept({file.name: file for file in base.files})):
         show(batch)
-    if _has_keys(candidate):
-        return audit.unit_faults(storage, base, candidate)
-    return append_audit.unit_faults(storage, base, candidate)
+    faults_of = audit.unit_faults if _has_keys(candidate) else append_audit.unit_faults
+    return faults_of(storage, base, candidate, shown=shown)
 
 
 def faults(

@@ -33,8 +33,9 @@ def key_numbers(keys: Sequence[str]) -> pl.Expr:
 
 def ascend(keys: Sequence[str]) -> pl.Expr:
     """Whether every row has a greater key than the row before it."""
-    is_later = pl.lit(value=False)
-    for name in reversed(keys):
+    *others, last = keys
+    is_later = pl.col(last) > pl.col(last).shift(1)
+    for name in reversed(others):
         before = pl.col(name).shift(1)
         is_later = (pl.col(name) > before) | (pl.col(name).eq(before) & is_later)
     return (is_later | (pl.int_range(pl.len()) == 0)).all()
