@@ -13,6 +13,7 @@ from tests.support.quick import start_guard
 
 from nightkeep.spark import session
 from nightkeep.spark.session import spark_session
+from nightkeep.spark.settings import SESSION
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -44,9 +45,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    settings = {name: FEW_ROWS.get(name, value) for name, value in session._SESSION.items()}
+    settings = {name: FEW_ROWS.get(name, value) for name, value in SESSION.items()}
     with pytest.MonkeyPatch.context() as patch:
         # They are set once more on a session that is found running.
-        patch.setattr(session, "_SESSION", settings)
+        patch.setattr(session, "SESSION", settings)
         with spark_session(master="local[2]", app_name="nightkeep-tests", task_memory_bytes=1 << 30) as started:
             yield started

@@ -18,15 +18,6 @@ _OF_FEW_ROWS: Final = {
     # The text of every plan, for a page that nobody sees.
     "spark.sql.ui.explainMode": "simple",
 }
-_FEW_PATHS: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-LISTED_BY_TASKS: Final = {
-    _FEW_PATHS: "32",
-    # By default each path is a task of its own, which reads Hadoop's settings for it: 30 CPU milliseconds.
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "64",
-}
-"""The sizes of more than a few files are asked for by tasks, as a bucket takes long for each answer."""
-LISTED_BY_DRIVER: Final = {_FEW_PATHS: str((1 << 31) - 1)}
-"""The driver asks for all sizes, as a local file system gives a thousand answers before a task begins."""
 
 
 @contextmanager

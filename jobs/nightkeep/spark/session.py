@@ -28,24 +28,13 @@ from rich.progress import Progress
 from nightkeep.errors import NightkeepError
 from nightkeep.spark.class_archive import reading_options
 from nightkeep.spark.package import package_path, ship_package
-from nightkeep.spark.query_settings import LISTED_BY_TASKS, changed_settings, planned_for
-from nightkeep.spark.settings import ATTEMPTS, defaults, is_local, jvm_options, said_by_deployment
+from nightkeep.spark.query_settings import changed_settings, planned_for
+from nightkeep.spark.settings import ATTEMPTS, SESSION, defaults, is_local, jvm_options, said_by_deployment
 
 T = TypeVar("T")
 R = TypeVar("R")
 BatchWork = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """A function that Spark runs on the batches of a partition (mapInArrow)."""
-
-_SESSION: Final = {
-    "spark.sql.session.timeZone": "UTC",
-    # Enough for a large check, and cheap for a small one, as adaptive execution joins small partitions again.
-    "spark.sql.shuffle.partitions": "32",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # The formats allow columns whose names differ in case alone.
-    "spark.sql.caseSensitive": "true",
-    **LISTED_BY_TASKS,
-}
-"""Settings that apply in a new session and in an existing one."""
 
 
 @contextmanager
@@ -55,7 +44,7 @@ def spark_session(
 ) -> Iterator[SparkSession]:  # fmt: skip
     """The session `given`, else the active one, else the one of spark-submit, else a new one on `master`.
 
-    A new session is stopped at the end. In an existing one only the settings in `_SESSION` change, and they stay
+    A new session is stopped at the end. In an existing one only those of `settings.SESSION` change, and they stay
     changed; a session that was `given` gets its own settings back at the end. Modules in `meanwhile` are imported while
     a new session starts.
 
@@ -66,12 +55,12 @@ def spark_session(
     one.
     """
     if given is not None:
-        with changed_settings(given, _SESSION):
+        with changed_settings(given, SESSION):
             yield given
         return
     active = SparkSession.getActiveSession()
     if active is not None:
-        for name, value in _SESSION.items():
+        for name, value in SESSION.items():
             active.conf.set(name, value)
         yield active
         return
@@ -91,7 +80,7 @@ def spark_session(
 def session_beside(spark: SparkSession) -> SparkSession:
     """Another session in the same Spark context, with the settings that every session of ours has."""
     beside = spark.newSession()
-    for name, value in _SESSION.items():
+    for name, value in SESSION.items():
         beside.conf.set(name, value)
     return beside
 
@@ -124,7 +113,7 @@ def _build(master: str, app_name: str, task_memory_bytes: int, stored_bytes: int
     if is_local(place) and not submitted:
         archive = reading_options(os.environ)
         settings |= package_path() | jvm_options(place, stored_bytes, deployment, os.environ, archive=archive)
-    settings |= defaults(place, task_memory_bytes, deployment, submitted=submitted) | _SESSION
+    settings |= defaults(place, task_memory_bytes, deployment, submitted=submitted) | SESSION
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -49,6 +49,27 @@ OPTIONS_OF_FEW_BYTES: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-
 _JVM_SETTINGS: Final = ("spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions")
 _JVM_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 
+_FEW_PATHS: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+LISTED_BY_TASKS: Final = {
+    _FEW_PATHS: "32",
+    # By default each path is a task of its own, which reads Hadoop's settings for it: 30 CPU milliseconds.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "64",
+}
+"""The sizes of more than a few files are asked for by tasks, as a bucket takes long for each answer."""
+LISTED_BY_DRIVER: Final = {_FEW_PATHS: str((1 << 31) - 1)}
+"""The driver asks for all sizes, as a local file system gives a thousand answers before a task begins."""
+
+SESSION: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    # Enough for a large check, and cheap for a small one, as adaptive execution joins small partitions again.
+    "spark.sql.shuffle.partitions": "32",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # The formats allow columns whose names differ in case alone.
+    "spark.sql.caseSensitive": "true",
+    **LISTED_BY_TASKS,
+}
+"""Settings that apply in a new session and in an existing one."""
+
 _LOCAL: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.model import Address, UnitKey, VersionIdentity, View
-from nightkeep.spark.query_settings import LISTED_BY_DRIVER, LISTED_BY_TASKS
+from nightkeep.spark.settings import LISTED_BY_DRIVER, LISTED_BY_TASKS
 from nightkeep.storage import Storage
 from nightkeep.storage.hadoop import CONNECTORS, HIDDEN, hadoop_root, hadoop_settings
 
