@@ -36,7 +36,14 @@ class PlainCost:
 
 def files_with(folder: Path, columns: Sequence[str]) -> list[Path]:
     """The Parquet files below a folder that hold all these columns: data files, and no delete files."""
-    return [path for path in sorted(folder.rglob("*.parquet")) if set(columns) <= set(pq.read_schema(path).names)]
+    parquet = (path for path in sorted(folder.rglob("*.parquet")) if _is_parquet(path))
+    return [path for path in parquet if set(columns) <= set(pq.read_schema(path).names)]
+
+
+def _is_parquet(path: Path) -> bool:
+    # Iceberg Java also gives Puffin files of vectors this ending.
+    with path.open("rb") as file:
+        return file.read(4) == b"PAR1"
 
 
 def plain_cost(files: Sequence[Path], *, columns: Sequence[str], cores: int = 2) -> PlainCost:
