@@ -329,21 +329,35 @@ def test_a_page_of_less_than_no_values_does_not_reach_polars(version: str, told:
 
 
 @pytest.mark.slow
-def test_flipped_bits_are_corruption_or_other_rows() -> None:
-    """And nothing else, such as a panic: Polars verifies no checksums."""
-    table = pa.table({"a": range(5000), "b": [f"text {n % 50}" for n in range(5000)]})
+@pytest.mark.parametrize("checksums", [False, True])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_flipped_bits_are_corruption_or_other_rows(checksums: bool, version: str) -> None:
+    """And nothing else, such as a panic. With checksums, what is decoded is what Arrow decodes that verifies them."""
+    table = pa.table({"a": range(5000), "b": [f"text {n % 50}" for n in range(5000)], "c": [1.5, None] * 2500})
     random = np.random.default_rng(5)
     corrupt = 0
     for codec in ("none", "snappy", "zstd"):
-        sound = written(table, compression=codec).to_pybytes()
+        options = {"compression": codec, "write_page_checksum": checksums, "data_page_version": version}
+        sound = written(table, **options).to_pybytes()
         pages = len(sound) - 8 - int.from_bytes(sound[-8:-4], "little")
-        for at in random.integers(4, pages, 60):
+        # Headers, dictionaries and levels are at the beginnings of chunks.
+        footer = pq.ParquetFile(pa.BufferReader(sound)).metadata.row_group(0)
+        starts = [footer.column(n).dictionary_page_offset or footer.column(n).data_page_offset for n in range(3)]
+        places = [
+            *random.integers(4, pages, 40),
+            *(int(at + random.integers(0, 60)) for at in starts for _ in range(15)),
+        ]
+        for at in places:
             damaged = bytearray(sound)
             damaged[at] ^= 1 << int(random.integers(0, 8))
+            file = pa.py_buffer(bytes(damaged))
             try:
-                decoded(pa.py_buffer(bytes(damaged)), polars_batches)
+                found = decoded(file, polars_batches)
             except CorruptMetadata:
                 corrupt += 1
+                continue
+            if checksums:
+                assert list(map(hashes, found)) == list(map(hashes, decoded(file, None)))
     assert corrupt
 
 

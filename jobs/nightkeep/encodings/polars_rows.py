@@ -3,8 +3,7 @@
 Polars takes half of Arrow's CPU for flat columns. It only decodes what is stored: it gets the pages of one row group
 under a footer made here, which declares decimals, and else numbers and bytes without a meaning. What they mean is put
 on afterwards, by the file's Arrow schema, over the same memory. Whether it decodes a group is decided before, by types,
-encodings, sizes and headers of pages; Arrow decodes the others, and the rest of one at which Polars fails. Unlike
-Arrow, Polars verifies no checksums of pages: of a proof, both sides are hashed.
+encodings, sizes, headers and checksums of pages; Arrow decodes the others, and the rest of one at which Polars fails.
 """
 
 from __future__ import annotations
@@ -135,10 +134,13 @@ def _require_sound_pages(
     """Raise CorruptMetadata for pages that Polars is not to see: it allocates what a header says before it looks at the
     page, and of a negative count that ends the process."""
     rows = group.footer.row_group(group.number).num_rows
-    for chunk in chunks:
+    for leaf, chunk in zip(group.leaves, chunks, strict=True):
         start = _start(chunk) + shift
         stop, codec = start + chunk.total_compressed_size, chunk.compression
-        told = FlatChunk(start, stop, chunk.num_values, chunk.total_uncompressed_size, codec)
+        column = group.footer.schema.column(leaf)
+        width = column.length if chunk.physical_type == _FIXED else _WIDTHS.get(chunk.physical_type)
+        size, nullable = chunk.total_uncompressed_size, column.max_definition_level > 0
+        told = FlatChunk(start, stop, chunk.num_values, size, codec, width, nullable)
         if chunk.num_values != rows or not has_sound_pages(whole, told):
             subject = f"{group.subject} column {chunk.path_in_schema}"
             raise CorruptMetadata(subject, f"{rows} rows in pages of known headers", "others")

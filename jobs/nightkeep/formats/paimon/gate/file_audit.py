@@ -69,7 +69,10 @@ def stated_faults(
         if not pieces:
             continue
         rows = pa.concat_tables(pieces)
-        shown.add(bucket, file, int(reader.starts[group]), rows)
+        start = int(reader.starts[group])
+        for piece in pieces:
+            shown.add(bucket, file, start, piece)
+            start += piece.num_rows
         yield from (f"{subject}: {fault}" for fault in row_faults(rows, before, keys))
         seen = {name: with_chunk(held, rows.column(name)) for name, held in seen.items()}
         before = without_views(rows.select([*keys, KIND]).slice(rows.num_rows - 1))
