@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from nightkeep.model import Operation
@@ -17,7 +17,8 @@ _RUNS: Final = 10
 """As many runs of a table are looked at: older ones saw another table."""
 _RUNS_OF_OTHERS: Final = 100
 _FEWEST_OF_OTHERS: Final = 5
-"""A few other tables say how fast the machine is, and not how the rows of this one are compressed."""
+"""A few other tables may have been the first of a session, whose Java was not compiled yet, and their rows may be
+compressed in another way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ UNCORRECTED: Final = Corrections()
 
 def correction(own: Sequence[Measured], others: Callable[[], Sequence[Measured]]) -> Corrections:
     """The median multiple of each figure among the last of a table's `own` runs. A figure that none of them has
-    measured, from those of `others`, which are asked for only then; files and bytes only from several of them."""
+    measured, from those of `others`, which are asked for only then; of a table without runs only from several."""
     last = own[-_RUNS:]
     if last and any(each.seconds is not None for each in last):
         return _medians(last, f"{_counted(last)} of this table")
@@ -44,10 +45,9 @@ def correction(own: Sequence[Measured], others: Callable[[], Sequence[Measured]]
     if last:
         found = _medians(last, f"{_counted(last)} of this table")
         return Corrections(found.files, found.bytes, _median(every, _of_seconds), found.learned_from)
-    if not every:
+    if len(every) < _FEWEST_OF_OTHERS:
         return UNCORRECTED
-    found = _medians(every, f"{_counted(every)} of tables of its format")
-    return found if len(every) >= _FEWEST_OF_OTHERS else replace(found, files=1.0, bytes=1.0)
+    return _medians(every, f"{_counted(every)} of tables of its format")
 
 
 def read_corrections(reports: str, table: str, *, format: str, operation: Operation) -> Corrections:
