@@ -62,7 +62,7 @@ nightly weekly: export PYTHONPATH := $(CURDIR)/jobs:$(CURDIR)/plugins
 # The samples are small: a JVM that starts quickly does them with less CPU.
 QUICK_JVM := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 nightly weekly: export SPARK_LAUNCHER_OPTS := $(QUICK_JVM)
-nightly weekly: export SPARK_SUBMIT_OPTS = $(QUICK_JVM) -XX:MetaspaceSize=256m \
+nightly weekly: export SPARK_SUBMIT_OPTS = $(QUICK_JVM) -XX:MetaspaceSize=256m -XX:ReservedCodeCacheSize=240m \
 	$(shell $(BIN)/python -m nightkeep.spark.class_archive)
 
 define run

@@ -44,8 +44,11 @@ _DEFAULTS: Final = {
 # for 44 MB of 1.6 million rows. Checks of large tables win by the second compiler.
 FEW_BYTES: Final = 64 << 20
 """Up to so many stored bytes, a JVM without its second compiler does a table's rewrite and check with less CPU."""
-OPTIONS_OF_FEW_BYTES: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MetaspaceSize=256m")
-"""The last saves a full collection of garbage each time that the space for classes grows, from 21 MB on."""
+OPTIONS_OF_FEW_BYTES: Final = (
+    "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MetaspaceSize=256m", "-XX:ReservedCodeCacheSize=240m",
+)  # fmt: skip
+"""The space for classes would else begin with 21 MB, and each time that it grows all garbage is collected. That for
+compiled code would be 48 MB without the second compiler, which is full after the checks of a hundred tables."""
 _JVM_SETTINGS: Final = ("spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions")
 _JVM_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 
