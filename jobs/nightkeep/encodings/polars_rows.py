@@ -132,7 +132,7 @@ def _require_sound_pages(
     group: ParquetGroup, whole: bytes, chunks: Sequence[pq.ColumnChunkMetaData], shift: int
 ) -> None:
     """Raise CorruptMetadata for pages that Polars is not to see: it allocates what a header says before it looks at the
-    page, and of a negative count that ends the process."""
+    page, and of a negative count that ends the process; and it takes for rows what other readers find damaged."""
     rows = group.footer.row_group(group.number).num_rows
     for leaf, chunk in zip(group.leaves, chunks, strict=True):
         start = _start(chunk) + shift

@@ -5,7 +5,7 @@ So a new file is decoded once, for its audit and for the fingerprint of its rows
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -26,8 +26,8 @@ class AuditedRows:
     positions: Positions = field(default_factory=dict[str, BitMap64])
     show: Show = lambda batch: None
 
-    def of_kept(self, kept: Mapping[str, object]) -> Positions:
-        """The positions in files that are in `kept`, which no audit decodes."""
+    def of_kept(self, kept: Container[str]) -> Positions:
+        """The positions in files whose names are in `kept`, which no audit decodes."""
         return {name: rows for name, rows in self.positions.items() if name in kept}
 
     def add(self, bucket: Bucket, file: PaimonDataFile, start: int, rows: pa.Table) -> None:

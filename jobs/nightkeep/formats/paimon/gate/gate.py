@@ -69,7 +69,7 @@ def within(unit: Bucket, task_bytes: int) -> Bucket:
 
 def unit_faults(storage: Storage, base: Bucket, candidate: Bucket, positions: Positions, show: Show) -> tuple[str, ...]:
     shown = AuditedRows(positions, show)
-    for batch in rows(storage, candidate, shown.of_kept({file.name: file for file in base.files})):
+    for batch in rows(storage, candidate, shown.of_kept({file.name for file in base.files})):
         show(batch)
     faults_of = audit.unit_faults if _has_keys(candidate) else append_audit.unit_faults
     return faults_of(storage, base, candidate, shown=shown)
