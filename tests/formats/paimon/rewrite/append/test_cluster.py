@@ -23,10 +23,13 @@ TARGET = {"target_size": "5KB"}
 
 @pytest.fixture
 def table(paimon_java: PaimonJava, tmp_path: Path) -> Appended:
-    """One partition, six files of a few hundred rows with vectors; `a` and `b` take any value in each of them."""
+    """One partition, twelve files of a few hundred rows with vectors; `a` and `b` take any value in each of them.
+
+    Clustering leaves about as many files, so that numbers of files that may hold a value are comparable.
+    """
     table = Appended.create(paimon_java, tmp_path / "t", VECTORS, columns=COLUMNS, partitioned=False)
-    for _ in range(6):
-        table.append(700)
+    for _ in range(12):
+        table.append(350)
     table.delete(0.05)
     return table
 
@@ -43,7 +46,7 @@ def test_files_are_laid_along_a_curve(table: Appended, curve: str, through_excha
     skipping, overlap = (document.metrics.extra[name] for name in ("skipping", "overlap"))
     for name in ("a", "b"):
         assert skipping[name]["after"] > skipping[name]["before"] + 0.2, skipping
-        assert overlap[name]["after"] < overlap[name]["before"]
+        assert overlap[name]["after"] < overlap[name]["before"] * 0.75, overlap
     assert table.optimize(**asked).outcome is Outcome.UNCHANGED
     table.append(10)
     again = table.optimize(**asked)
