@@ -114,7 +114,9 @@ def read(spark: SparkSession, *sides: Sequence[Path]) -> None:
 
 
 def checked(address: Address, document: RunDocument, spark: SparkSession) -> None:
-    report = check(CheckRequest(address, document.committed_version, document.base_version), spark=spark)
+    budget = load("tables.yaml", text="version: 1").effective(str(address)).settings.check.keys_budget
+    request = CheckRequest(address, document.committed_version, document.base_version, keys_budget=budget)
+    report = check(request, spark=spark)
     if report.status is not CheckStatus.PASSED:
         raise SystemExit(f"bench: expected passed, found {report.status}: {report.reason}")
 

@@ -215,6 +215,20 @@ def test_tampering_fails_the_expectations_made_for_it(spark: SparkSession, order
     assert len(report.differences) == 4
 
 
+def test_keys_are_counted_within_a_budget_and_a_doubled_row_is_found_everywhere(
+    spark: SparkSession, orders: Path
+) -> None:
+    units = tampered(orders, *[lambda rows: pa.concat_tables([rows, rows.slice(0, 1)])] * 3)
+    few, every = (check(CheckRequest(address(orders), keys_budget=budget), spark=spark) for budget in (1, None))
+    keys, rows, doubled = "no key has more than one row", "the number of rows is the same", {str(u) for u in units}
+    assert failed(every)[keys] == failed(few)[rows] | failed(few).get(keys, set()) == doubled
+    assert rows not in failed(every) and len(units) > 1
+    counted = re.search("keys counted in 1 of ([0-9]+) units", few.coverage)
+    assert counted is not None and "keys counted" not in every.coverage
+    details = {r.name: r.detail for r in few.results if r.status is CheckStatus.PASSED}
+    assert keys not in details or details[keys] == "1 comparisons"
+
+
 @pytest.mark.extended
 def test_zeros_of_two_signs_differ(spark: SparkSession, tmp_path: Path) -> None:
     table = copied(tmp_path, "positions")

@@ -112,6 +112,7 @@ def test_every_value_names_its_line_and_layer() -> None:
         "check.enabled": (19, "table shop.orders"),
         "check.byte_budget": (10, "pattern shop.*"),
         "check.join_budget": (None, "built-in"),
+        "check.keys_budget": (None, "built-in"),
         "check.keys": (None, "built-in"),
         "check.reader": (None, "built-in"),
         "check.evidence": (None, "built-in"),
@@ -224,8 +225,8 @@ def test_all_settings_can_be_written() -> None:
             writers: conditional
             other_managers: known
             allow_compacting_writers: true
-            check: {enabled: false, byte_budget: 1TB, join_budget: 1GB, keys: [id], reader: duckdb,
-                    evidence: rows, expectations_on: changed}
+            check: {enabled: false, byte_budget: 1TB, join_budget: 1GB, keys_budget: 2GB, keys: [id],
+                    reader: duckdb, evidence: rows, expectations_on: changed}
             sweep: {mode: delete, older_than: 36h, max_share: 0.1, purge_after: 90d, outside: true}
             expectations: [{type: expect_table_row_count_to_equal, kwargs: {value: 3}}]
             expire: {enabled: true, older_than: 90m, retain_last: 12}
@@ -339,7 +340,8 @@ class TestAddresses:
         (
             "defaults:\n  check:\n    byte_budgt: 1GB",
             ":4: defaults.check.byte_budgt: unknown key; did you mean byte_budget? "
-            "(known: byte_budget, enabled, evidence, expectations_on, join_budget, keys, reader)",
+            "(known: byte_budget, enabled, evidence, expectations_on, join_budget, keys, keys_budget, "
+            "reader)",
         ),
         (
             "budget:\n  times: 2h",
@@ -786,6 +788,7 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         check.enabled             false     /etc/care/tables.yaml:19  table shop.orders
         check.byte_budget         2GB       /etc/care/tables.yaml:10  pattern shop.*
         check.join_budget         -                                   built-in
+        check.keys_budget         256MB                               built-in
         check.keys                -                                   built-in
         check.reader              -                                   built-in
         check.evidence            keys                                built-in

@@ -34,10 +34,11 @@ def check(
     chosen = find_place(policy, reports).chosen(table)
     other = _other_reader(chosen, reader)
     _require_versions(chosen, {"--version": version, "--base": base})
+    said = chosen.settings.check
     request = CheckRequest(
         address=chosen.address, version=version, base_version=base,
-        byte_budget=chosen.settings.check.byte_budget, join_budget=chosen.settings.check.join_budget, commit_user=None,
-        evidence=chosen.settings.check.evidence, keys=chosen.settings.check.keys,
+        byte_budget=said.byte_budget, join_budget=said.join_budget, keys_budget=said.keys_budget,
+        evidence=said.evidence, keys=said.keys,
     )  # fmt: skip
     with start_engine(chosen, master, spark, checks=True) as engine:
         engine.stored_bytes = _size(chosen, version)

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from nightkeep.checking.evidence import without_values
 from nightkeep.checking.expectations import FactRow, expect
-from nightkeep.checking.unique_keys import distinct_keys, shared, told_keys
+from nightkeep.checking.unique_keys import CountedKeys, distinct_keys, shared, told_keys
 from nightkeep.checking.unit_fingerprints import ComparedRows, UnitFacts, compare_rows, measure
 from nightkeep.checking.unit_sample import bytes_of, sample
 from nightkeep.errors import NightkeepError, RefusedTable, UsageError
@@ -104,8 +104,9 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
     chosen = sample(touched, base, target, request.byte_budget)
     published, whole = _comparisons(relation, base, parent, target, chosen)
     joined = sample(chosen, base, target, request.join_budget) if request.join_budget is not None else ()
+    keys = CountedKeys(told_keys(relation, request.keys), sample(chosen, base, target, request.keys_budget))
     with planned_for(spark, base.rows_listed + parent.rows_listed + 2 * target.rows_listed):
-        report = _compared(relation, (published, whole), target, joined, told_keys(relation, request.keys))
+        report = _compared(relation, (published, whole), target, joined, keys)
     if request.evidence is Evidence.KEYS:
         report = replace(report, differences=without_values(report.differences, relation.keys))
     # If the version was removed during the check, its files are missing, and a difference proves nothing.
@@ -113,10 +114,9 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
     identity = None if target.identity is None else str(target.identity)
     if gone:
         return _replaced(gone)
-    coverage = [_coverage(relation, base, target, touched, chosen, joined), report.coverage]
-    return replace(
-        report, coverage="; ".join(filter(None, coverage)), identity=identity, compared=_named(parent, target)
-    )
+    said = [_coverage(relation, base, target, touched, chosen, joined), keys.said(relation, chosen), report.coverage]
+    coverage = "; ".join(filter(None, said))
+    return replace(report, coverage=coverage, identity=identity, compared=_named(parent, target))
 
 
 def _named(parent: TableVersion, target: TableVersion) -> ComparedVersions:
@@ -197,19 +197,19 @@ def _comparisons(
 
 def _compared(
     relation: TableView, comparisons: Sequence[_Comparison], target: TableVersion, joined: Sequence[UnitKey],
-    keys: Sequence[str],
+    keys: CountedKeys,
 ) -> CheckReport:  # fmt: skip
     """The verdict on both comparisons. Rows of `joined` units are compared in the first one, even if sums agree."""
     rows: list[FactRow] = []
     differences: list[UnitDifference] = []
-    silent = {**_SILENT, **relation.silent, **({"distinct_keys": _SHARED} if keys else {})}
+    silent = {**_SILENT, **relation.silent, **({"distinct_keys": _SHARED} if keys.names else {})}
     coverage = ""
     for comparison, before, after in _measured(relation, comparisons, target, keys):
-        coverage = coverage or shared(keys, before.values())
+        coverage = coverage or shared(keys.names, before.values())
         unequal = [unit for unit in comparison.units if before[unit].content != after[unit].content]
         equal = [unit for unit in joined if comparison.name == PUBLISHED and unit not in unequal]
         sides = (comparison.base, comparison.candidate)
-        samples = compare_rows(relation, *sides, [*unequal, *equal], keys=keys)
+        samples = compare_rows(relation, *sides, [*unequal, *equal], keys=keys.names)
         differing = [unit for unit, found in samples.items() if unit in unequal or found != ComparedRows()]
         differences += [UnitDifference(unit, comparison.name, samples[unit].difference) for unit in differing]
         rows += [
@@ -226,7 +226,7 @@ _Facts = Mapping[UnitKey, UnitFacts]
 
 
 def _measured(
-    relation: TableView, comparisons: Sequence[_Comparison], target: TableVersion, keys: Sequence[str]
+    relation: TableView, comparisons: Sequence[_Comparison], target: TableVersion, keys: CountedKeys
 ) -> Iterator[tuple[_Comparison, _Facts, _Facts]]:
     """Each comparison with the facts of its sides; the first one also with what the version states wrongly."""
     published, *others = comparisons
@@ -235,7 +235,7 @@ def _measured(
     with ThreadPoolExecutor(max_workers=2) as threads:
         states = (relation.misstated, relation.untold)
         wrong = [threads.submit(state, target.number, target.parent, published.units) for state in states]
-        measured = measure(relation, sides, keys=keys)
+        measured = measure(relation, sides, keys=keys.names, keyed=keys.units)
         misstated, untold = (each.result() for each in wrong)
     compared = (replace(published, misstated=misstated, untold=untold), *others)
     yield from zip(compared, measured[::2], measured[1::2], strict=True)
@@ -248,7 +248,7 @@ def _fact_row(
     keys = distinct_keys(before, after)
     # Rows of the base have different keys. Another number of rows cannot be without keys that are missing, extra or
     # there twice.
-    are_told_apart = bool(relation.keys) or keys is not None
+    are_told_apart = keys is not None or (bool(relation.keys) and comparison.candidate.view is View.MERGED)
     missing, extra = (None, None) if joined is None else joined.told(sums_agree=before.content == after.content)
     return FactRow(
         unit=str(unit),

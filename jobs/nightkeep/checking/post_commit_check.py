@@ -73,16 +73,17 @@ def _versions(document: RunDocument) -> tuple[int | None, ...]:
 
 
 def _opinion(version: int | None, document: RunDocument, policy: EffectivePolicy, engine: Engine) -> _Opinion:
+    chosen, commits = policy.settings.check, len(_versions(document))
     request = CheckRequest(
         address=policy.address, version=version, base_version=document.base_version,
-        # The budget is for the whole run, so the commits share it.
-        byte_budget=policy.settings.check.byte_budget // len(_versions(document)),
+        # The budgets are for the whole run, so the commits share them.
+        byte_budget=chosen.byte_budget // commits,
         commit_user=commit_user(run_token(document.run_id, document.operation)),
-        known=tuple(_known(version, document)), join_budget=policy.settings.check.join_budget,
-        evidence=policy.settings.check.evidence, keys=policy.settings.check.keys,
+        known=tuple(_known(version, document)), join_budget=chosen.join_budget,
+        keys_budget=chosen.keys_budget // commits, evidence=chosen.evidence, keys=chosen.keys,
     )  # fmt: skip
     report = engine.checker().check(request, spark=engine.spark())
-    reader = policy.settings.check.reader
+    reader = chosen.reader
     if reader is not None:
         other = OtherReader.parse(reader)
         report = with_other_reader(report, policy.address, other, byte_budget=request.byte_budget)

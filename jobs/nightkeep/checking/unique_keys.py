@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from nightkeep.checking.unit_fingerprints import UnitFacts
 from nightkeep.errors import UsageError
+from nightkeep.model import UnitKey, View
 from nightkeep.spark.view import TableView
+
+
+@dataclass(frozen=True, slots=True)
+class CountedKeys:
+    """Columns that identify a row where readers merge by none, and the units in which keys are counted.
+
+    In the other units, of a table whose readers merge by keys, rows are those of a merge where their sums are equal.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[UnitKey, ...]
+
+    def said(self, relation: TableView, chosen: Sequence[UnitKey]) -> str:
+        """A sentence on the share of `chosen` units in which keys are counted; empty for all, and without keys."""
+        are_counted = bool(self.names) or (bool(relation.keys) and relation.published is View.RAW)
+        few = are_counted and len(self.units) < len(chosen)
+        return f"keys counted in {len(self.units)} of {len(chosen)} units" if few else ""
 
 
 def told_keys(relation: TableView, named: Sequence[str]) -> tuple[str, ...]:

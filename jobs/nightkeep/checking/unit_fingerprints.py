@@ -7,7 +7,7 @@ are compared row by row.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -45,34 +45,58 @@ Measured = tuple[Side, Sequence[UnitKey]]
 """One version in one view, and the units of it that are measured."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Units of the side with this number. Without `names`, no keys are counted."""
+
+    number: int
+    side: Side
+    units: Sequence[UnitKey]
+    names: Sequence[str]
+
+
 def measure(
-    relation: TableView, sides: Sequence[Measured], *, keys: Sequence[str] = ()
+    relation: TableView, sides: Sequence[Measured], *, keys: Sequence[str] = (), keyed: Collection[UnitKey] = ()
 ) -> Sequence[Mapping[UnitKey, UnitFacts]]:
     """For each of `sides` the facts of its units; zero for a unit without rows and for one that the version does not
-    have. One Spark query measures all of them. `keys` are counted in a table whose readers merge by none."""
-    counted = [_counted_keys(relation, side, keys) for side, _ in sides]
-    frames = [
-        _grouped(relation, side, units, number, counted[number]) for number, (side, units) in enumerate(sides) if units
+    have. One Spark query measures all of them. Keys are counted in units of `keyed`: those by which readers merge, or
+    `keys` in a table whose readers merge by none."""
+    parts = [
+        part
+        for number, (side, units) in enumerate(sides)
+        for part in _parts(number, side, units, _counted_keys(relation, side, keys), keyed)
+        if part.units
     ]
-    nothing = [UnitFacts(keys=0 if names else None) for names in counted]
-    found = [dict.fromkeys(units, nothing[number]) for number, (_, units) in enumerate(sides)]
+    found: list[dict[UnitKey, UnitFacts]] = [{} for _ in sides]
+    for part in parts:
+        found[part.number] |= dict.fromkeys(part.units, UnitFacts(keys=0 if part.names else None))
+    frames = [_grouped(relation, part, place) for place, part in enumerate(parts)]
     # A side without files has no places.
     union = partial(DataFrame.unionByName, allowMissingColumns=True)
     for row in reduce(union, frames).collect() if frames else ():
-        number, (_, units) = row["side"], sides[row["side"]]
-        found[number][units[row["unit"]]] = _facts(row.asDict(), has_keys=bool(counted[number]))
+        part = parts[row["part"]]
+        found[part.number][part.units[row["unit"]]] = _facts(row.asDict(), has_keys=bool(part.names))
     return found
 
 
-def _grouped(relation: TableView, side: Side, units: Sequence[UnitKey], number: int, names: Sequence[str]) -> DataFrame:
-    """One row per unit with rows: its index, row count, sums of hashes, keys of the columns `names`, and `number`."""
-    keys = {f"key{i}": _exact(relation.schema, name) for i, name in enumerate(names)}
-    rows = relation.rows(side, units, payload=_digests(relation.schema) | keys)
+def _parts(
+    number: int, side: Side, units: Sequence[UnitKey], names: Sequence[str], keyed: Collection[UnitKey]
+) -> tuple[_Part, _Part]:
+    """The units in which keys are counted, which shuffles all of their rows, and the others."""
+    counted = set(keyed) if names else set()
+    with_keys, others = ([unit for unit in units if (unit in counted) is told] for told in (True, False))
+    return _Part(number, side, with_keys, names), _Part(number, side, others, ())
+
+
+def _grouped(relation: TableView, part: _Part, place: int) -> DataFrame:
+    """One row per unit with rows: its index, row count, sums of hashes, number of keys, and `place` as `part`."""
+    keys = {f"key{i}": _exact(relation.schema, name) for i, name in enumerate(part.names)}
+    rows = relation.rows(part.side, part.units, payload=_digests(relation.schema) | keys)
     sums = [*_SEEDS, *([_ORDER] if "place" in rows.columns else [])]
     hashed = rows.withColumn(_ORDER, F.xxhash64(*_SEEDS, "place")) if _ORDER in sums else rows
     grouped = hashed.groupBy("unit", *keys).agg(*_sums(sums))
     counted = grouped.groupBy("unit").agg(*_total_sums(sums)) if keys else grouped.withColumn("keys", F.lit(0))
-    return counted.withColumn("side", F.lit(number))
+    return counted.withColumn("part", F.lit(place))
 
 
 def _counted_keys(relation: TableView, side: Side, keys: Sequence[str]) -> Sequence[str]:

@@ -27,6 +27,7 @@ class CheckRequest:
     `byte_budget` limits the data files that are read; above it a sample of units is read.
     `join_budget`: rows of units of so many bytes, at least of one unit, are joined even where their hashes agree; None:
     of none.
+    `keys_budget`: keys are counted in units of so many bytes, at least in one unit; None: in all that are read.
     `commit_user` is the committer's name in the run's own commit. If the version has another committer, our version was
     replaced. The same holds if a version that is read differs from the one in `known` with its number.
     `evidence`: what the report holds of rows that differ. `keys`: columns that no two rows of a unit are to share;
@@ -38,6 +39,7 @@ class CheckRequest:
     base_version: int | None = None
     byte_budget: int | None = None
     join_budget: int | None = None
+    keys_budget: int | None = None
     commit_user: str | None = None
     known: tuple[VersionIdentity, ...] = ()
     evidence: Evidence = Evidence.KEYS

@@ -71,6 +71,12 @@ class Check(_Block):
         description="Join rows of a rotating share of units, of this many bytes, even where sums of hashes agree. "
         "null: join rows only where they differ.",
     )
+    keys_budget: Size = Field(
+        default=_GB // 4,
+        description="Above this many bytes, count keys in a rotating share of the units. Of the others, the rows are "
+        "compared with those of the version before.",
+        json_schema_extra={"default": "256MB"},
+    )
     keys: tuple[StrictStr, ...] = Field(
         default=(),
         description="Columns that identify a row of a table whose format merges no keys: no two rows of a partition "
@@ -252,7 +258,12 @@ PRESETS: Mapping[Preset, Mapping[str, object]] = MappingProxyType(
             "when": parse_when({"any": [*_GENTLE]}),
         },
         Preset.BALANCED: {},
-        Preset.THOROUGH: {"full": True, "check.byte_budget": 1024 * _GB, "check.join_budget": _GB},
+        Preset.THOROUGH: {
+            "full": True,
+            "check.byte_budget": 1024 * _GB,
+            "check.join_budget": _GB,
+            "check.keys_budget": 1024 * _GB,
+        },
     }
 )
 

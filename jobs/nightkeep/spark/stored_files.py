@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap, BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -22,11 +23,17 @@ from nightkeep.spark.view import column, listed_path, spelling, spelt
 
 ROW_BITS: Final = 40
 _KEPT: Final = "nightkeep-kept"
+_NAME_HASH: Final = "nightkeep-name-hash"
+_WORD_SHIFT: Final = 6
+_WORD_MASK: Final = 63
+_WORD, _BITS = "deleted_word", "deleted_bits"
 BROADCAST_POSITIONS: Final = 1 << 22
-"""Up to this many positions are sent to every executor (16 bytes each, 64 MiB). With more, the rows are shuffled."""
+"""Up to this many positions, or hashes of keys, are sent to every executor (16 bytes each, 64 MiB). With more, the rows
+are shuffled."""
 
 F_co = TypeVar("F_co", covariant=True)
 Source = TypeVar("Source")
+_Longs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,16 @@ def listed_paths(read: DataFrame, files: Iterable[tuple[str, str]]) -> list[str]
     if missing:
         raise MissingFile(missing[0], "a data file that Spark lists", f"{len(paths)} others")
     return [paths[name] for name in names]
+
+
+def with_file_facts(rows: DataFrame, facts: DataFrame, name: str) -> DataFrame:
+    """Stored rows with the facts of their files; rows of other files are left out. Both frames have the file's `name`.
+
+    Joined by a hash, as Spark joins numbers faster than texts. Two names with one hash would have more rows, on either
+    side of a comparison.
+    """
+    told = facts.withColumn(_NAME_HASH, F.xxhash64(name)).drop(name)
+    return rows.withColumn(_NAME_HASH, F.xxhash64(name)).join(F.broadcast(told), on=_NAME_HASH).drop(_NAME_HASH)
 
 
 def no_rows(spark: SparkSession, schema: T.StructType, payload: Mapping[str, Column]) -> DataFrame:
@@ -99,23 +116,41 @@ def with_set(rows: DataFrame, table: Mapping[str, str], condition: str, sets: Ma
     return named.select(*(value.alias(name) for name, value in held.items()))
 
 
-def decoded_positions(
-    spark: SparkSession, sources: Sequence[Source], decode: Callable[[Source], Iterable[tuple[int, BitMap | BitMap64]]]
-) -> DataFrame:
-    """The `position` of each row that deletion vectors delete, decoded in tasks. `sources` and `decode` must pickle.
+def without_positions(
+    spark: SparkSession, rows: DataFrame, sources: Sequence[Source],
+    decode: Callable[[Source], Iterable[tuple[int, BitMap | BitMap64]]], *, count: int | None, most: int,
+) -> DataFrame:  # fmt: skip
+    """The rows whose `position` no deletion vector deletes, decoded in tasks. `sources` and `decode` must pickle.
 
-    `decode` returns, for each file of a source, its number and the ordinals of its deleted rows.
+    `decode` returns, for each file of a source, its number and the ordinals of its deleted rows, `count` in all, None
+    if that is unknown. Up to `most` are sent to every executor.
     """
 
-    def positions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def words(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for pickled in batch.column("pickled"):
                 for number, ordinals in decode(pickle.loads(pickled.as_py())):
-                    packed_rows = np.asarray(ordinals.to_array(), np.int64) | np.int64(number << ROW_BITS)
-                    yield pa.record_batch([pa.array(packed_rows)], ["position"])
+                    yield pa.record_batch([pa.array(each) for each in _words(number, ordinals)], [_WORD, _BITS])
 
     table = pa.table({"pickled": pa.array([pickle.dumps(source) for source in sources], pa.binary())})
-    return spark.createDataFrame(table).mapInArrow(positions, "position long")
+    deleted = spark.createDataFrame(table).mapInArrow(words, f"{_WORD} long, {_BITS} long")
+    bit = F.col("position").bitwiseAND(_WORD_MASK).cast("int")
+    is_deleted = (F.shiftright("position", _WORD_SHIFT) == F.col(_WORD)) & (F.bit_get(F.col(_BITS), bit) == 1)
+    return rows.join(broadcast_few(deleted, count, most), on=is_deleted, how="left_anti")
+
+
+def _words(number: int, ordinals: BitMap | BitMap64) -> tuple[_Longs, _Longs]:
+    """The positions of deleted rows as words of 64 bits: their numbers, ascending, and their bits.
+
+    Rows come in the order of their positions, so that 64 of them find the same entry of the join's table.
+    """
+    positions = np.asarray(ordinals.to_array(), np.int64) | np.int64(number << ROW_BITS)
+    numbers = positions >> _WORD_SHIFT
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    if not len(starts):
+        return numbers, numbers
+    bits = np.left_shift(np.uint64(1), (positions & _WORD_MASK).astype(np.uint64))
+    return numbers[starts], np.bitwise_or.reduceat(bits, starts).view(np.int64)
 
 
 def broadcast_few(deletes: DataFrame, count: int | None, most: int) -> DataFrame:

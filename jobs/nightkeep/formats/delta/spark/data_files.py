@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from nightkeep.formats.delta.metadata.actions import text_map
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.spark.schema import DeltaColumns, is_nested, quoted
-from nightkeep.spark.stored_files import ROW_BITS, StoredFile, listed_paths, packed, without_true
+from nightkeep.spark.stored_files import ROW_BITS, StoredFile, listed_paths, packed, with_file_facts, without_true
 from nightkeep.spark.view import column, location
 from nightkeep.storage import Storage
 
@@ -106,7 +106,7 @@ def stored_rows(
     )
     paths = listed_paths(read, ((storage.root, file.file.name) for file in files))
     described, partition = _described(spark, columns, files, paths)
-    joined = placed.join(F.broadcast(described), on="file_path", how="inner")
+    joined = with_file_facts(placed, described, "file_path")
     position = packed(F.col("file_number"), F.col("row_index")).alias("position")
     return DeltaStoredRows(columns, joined.select("*", position), {**values, **partition})
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from nightkeep.formats.delta.deletes.vectors import read_vector
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
-from nightkeep.spark.stored_files import BROADCAST_POSITIONS, StoredFile, broadcast_few, decoded_positions
+from nightkeep.spark.stored_files import BROADCAST_POSITIONS, StoredFile, without_positions
 from nightkeep.storage import Storage
 
 
@@ -23,9 +23,9 @@ def without_deleted(
     vectored = [file for file in files if file.file.vector is not None]
     if not vectored:
         return rows
-    deleted = decoded_positions(spark, [(storage, file.number, file.file) for file in vectored], _decoded)
+    sources = [(storage, file.number, file.file) for file in vectored]
     count = sum(file.file.deleted_rows for file in vectored)
-    return rows.join(broadcast_few(deleted, count, BROADCAST_POSITIONS), on="position", how="left_anti")
+    return without_positions(spark, rows, sources, _decoded, count=count, most=BROADCAST_POSITIONS)
 
 
 def _decoded(source: tuple[Storage, int, DeltaDataFile]) -> Iterator[tuple[int, BitMap64]]:

@@ -34,7 +34,7 @@ from nightkeep.formats.iceberg.spark.schema import (
     typed,
     values_array,
 )
-from nightkeep.spark.stored_files import StoredFile, listed_paths, packed
+from nightkeep.spark.stored_files import StoredFile, listed_paths, packed, with_file_facts
 from nightkeep.spark.view import column, location
 from nightkeep.storage import Storage
 
@@ -187,7 +187,7 @@ def _group(
     """A frame of one group of `alike`."""
     files, names = [file for file, _ in group], group[0][1].names
     read, paths = read_files(spark, [file.file for file in files], columns.fields, names)
-    return read.join(F.broadcast(_described(spark, columns, group, paths)), on="file_path", how="inner")
+    return with_file_facts(read, _described(spark, columns, group, paths), "file_path")
 
 
 def _described(

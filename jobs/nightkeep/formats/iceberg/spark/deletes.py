@@ -26,7 +26,7 @@ from nightkeep.formats.iceberg.metadata.features import refuse_keys
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.spark.data_files import IcebergStoredRows, read_files
 from nightkeep.formats.iceberg.spark.schema import stored_name
-from nightkeep.spark.stored_files import StoredFile, broadcast_few, decoded_positions, packed
+from nightkeep.spark.stored_files import StoredFile, broadcast_few, packed, without_positions
 from nightkeep.storage import Storage
 
 PATH: Final = NestedField(2147483546, "file_path", StringType())
@@ -118,10 +118,9 @@ class Deleting:
     deletes: Deletes
 
     def live(self, rows: DataFrame) -> DataFrame:
-        vectors, positions = self._vector_positions(), self._file_positions()
-        for deleted in (vectors, positions):
-            if deleted is not None:
-                rows = rows.join(deleted, on="position", how="left_anti")
+        rows, positions = self._without_vectors(rows), self._file_positions()
+        if positions is not None:
+            rows = rows.join(positions, on="position", how="left_anti")
         places: dict[tuple[int, ...], list[tuple[int | None, ContentFile]]] = {}
         for place, delete in (*self.deletes.scoped, *((None, delete) for delete in self.deletes.everywhere)):
             places.setdefault((place is None, *delete.equality_ids), []).append((place, delete))
@@ -129,15 +128,14 @@ class Deleting:
             rows = self._without_keys(rows, numbers, files, scoped=not is_global)
         return rows
 
-    def _vector_positions(self) -> DataFrame | None:
+    def _without_vectors(self, rows: DataFrame) -> DataFrame:
         pairs = [(file, self.deletes.vectors.get(file.file.path)) for file in self.files]
         held = [(file, each) for file, each in pairs if each and each.sequence_number >= file.file.sequence_number]
         if not held:
-            return None
-        deleted = decoded_positions(
-            self.spark, [(self.storage, file.number, vector) for file, vector in held], _decoded
-        )
-        return broadcast_few(deleted, sum(vector.rows for _, vector in held), BROADCAST_ROWS)
+            return rows
+        sources = [(self.storage, file.number, vector) for file, vector in held]
+        count = sum(vector.rows for _, vector in held)
+        return without_positions(self.spark, rows, sources, _decoded, count=count, most=BROADCAST_ROWS)
 
     def _file_positions(self) -> DataFrame | None:
         """Positions from position delete files of the data file's partition that are not older than the data file.

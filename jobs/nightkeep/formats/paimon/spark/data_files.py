@@ -7,7 +7,7 @@ down, however the file stores it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from urllib.parse import quote
@@ -27,7 +27,7 @@ from nightkeep.formats.paimon.metadata.type_changes import evolves
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.spark.arrow_files import arrow_rows
 from nightkeep.formats.paimon.spark.nested_values import nested_text, stored_type
-from nightkeep.spark.stored_files import packed
+from nightkeep.spark.stored_files import packed, with_file_facts
 from nightkeep.spark.view import column, comparable, location
 from nightkeep.storage import Storage
 
@@ -50,6 +50,11 @@ class PaimonStoredFile:
     @property
     def path(self) -> str:
         return self.bucket.path(self.file)
+
+
+def numbered_files(placed: Iterable[tuple[int, Bucket, PaimonDataFile]]) -> list[PaimonStoredFile]:
+    """Files to read, each given with the index of its bucket among the units, and the bucket."""
+    return [PaimonStoredFile(number, *each) for number, each in enumerate(placed)]
 
 
 def spark_type(kind: PaimonType) -> T.DataType:
@@ -123,11 +128,12 @@ class _Reader:
         keys = [self._key(i, name) for i, name in enumerate(self.schemas.current.trimmed_keys)]
         values = [self._value(i, field) for i, field in enumerate(self.schemas.current.fields)]
         columns = [*keys, F.col(SEQUENCE).alias("sequence"), F.col(KIND).alias("kind"), *values]
-        described = F.broadcast(self._described(files))
+        described = self._described(files)
         if self.file_format == _PARQUET:
-            rows = self._read_by_spark(files, columns).join(described, on="file_name", how="inner")
+            rows = with_file_facts(self._read_by_spark(files, columns), described, "file_name")
         else:
-            rows = self._read_by_arrow(files, columns).join(described.drop("file_name"), on="file", how="inner")
+            facts = F.broadcast(described.drop("file_name"))
+            rows = self._read_by_arrow(files, columns).join(facts, on="file", how="inner")
         return rows.select(
             "unit", "level", "newest", packed(F.col("file"), F.col("row_index")).alias("position"),
             *(f"k{i}" for i in range(len(keys))), F.coalesce("told", "sequence").alias("sequence"), "kind",

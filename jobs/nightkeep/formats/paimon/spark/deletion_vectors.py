@@ -16,7 +16,7 @@ from nightkeep.formats.paimon.deletes.vectors import decode_vector
 from nightkeep.formats.paimon.metadata.schema import option_bool
 from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange, vector_ranges
 from nightkeep.formats.paimon.spark.data_files import PaimonStoredFile
-from nightkeep.spark.stored_files import BROADCAST_POSITIONS, broadcast_few, decoded_positions
+from nightkeep.spark.stored_files import BROADCAST_POSITIONS, without_positions
 from nightkeep.storage import Storage
 
 
@@ -41,9 +41,8 @@ def without_deleted(
         return rows
     counts = [vector.cardinality for index in indexes for _, vector in index.vectors]
     recorded = [count for count in counts if count is not None]
-    deleted = decoded_positions(spark, indexes, _decoded)
     count = sum(recorded) if len(recorded) == len(counts) else None
-    return rows.join(broadcast_few(deleted, count, BROADCAST_POSITIONS), on="position", how="left_anti")
+    return without_positions(spark, rows, indexes, _decoded, count=count, most=BROADCAST_POSITIONS)
 
 
 def _index_files(storage: Storage, files: Sequence[PaimonStoredFile]) -> Iterator[_IndexFile]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
@@ -11,7 +11,14 @@ from nightkeep.errors import MissingFile
 from nightkeep.formats.paimon.metadata.branch import as_branch, location_and_branch
 from nightkeep.formats.paimon.metadata.own_commits import expiry_clock
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema
-from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot, Schemas, load, read_schemas
+from nightkeep.formats.paimon.metadata.snapshot import (
+    Bucket,
+    PaimonDataFile,
+    PaimonSnapshot,
+    Schemas,
+    load,
+    read_schemas,
+)
 from nightkeep.formats.paimon.metadata.snapshot_files import digest, snapshot_ids
 from nightkeep.formats.paimon.spark.data_files import spark_type
 from nightkeep.model import Address
@@ -70,3 +77,16 @@ class PaimonVersions:
 
     def digest(self, number: int) -> str | None:
         return digest(self.storage, number)
+
+
+def lasting_facts(file: PaimonDataFile) -> Mapping[str, object]:
+    """The metadata of a file that stays the same when it is lifted: all but its level."""
+    return {key: value for key, value in file.record.items() if key != "_LEVEL"}
+
+
+def published_rows(unit: Bucket) -> int | None:
+    """The live rows above level 0, by metadata alone. None if a vector's cardinality is not recorded."""
+    lifted = {file.name: file.rows for file in unit.files if file.level > 0}
+    deleted = [vector.cardinality for vector in unit.vectors if vector.data_file in lifted]
+    recorded = [count for count in deleted if count is not None]
+    return sum(lifted.values()) - sum(recorded) if len(recorded) == len(deleted) else None

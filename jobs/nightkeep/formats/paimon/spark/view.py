@@ -5,8 +5,8 @@ Shares metadata and the vector codec with the other rooms, but no code that rewr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 from operator import and_
 from typing import Final
 
@@ -35,16 +35,18 @@ from nightkeep.formats.paimon.spark.data_files import (
     LIVE_KINDS,
     PaimonStoredFile,
     is_finer_than_spark,
+    numbered_files,
     stored_rows,
     times_alike,
     uncompared,
 )
 from nightkeep.formats.paimon.spark.deletion_vectors import without_deleted
 from nightkeep.formats.paimon.spark.expired_rows import is_expired
+from nightkeep.formats.paimon.spark.largest_run import ReadsRows, largest_runs, lone_and_met
 from nightkeep.formats.paimon.spark.merged_elements import alike, as_text, parsed, with_elements
 from nightkeep.formats.paimon.spark.merging import merged
 from nightkeep.formats.paimon.spark.statistics_check import misstated
-from nightkeep.formats.paimon.spark.versions import PaimonVersions
+from nightkeep.formats.paimon.spark.versions import PaimonVersions, lasting_facts, published_rows
 from nightkeep.model import Address, UnitKey, View
 from nightkeep.spark.stored_files import no_rows
 from nightkeep.spark.view import Side, TableVersion, UnitState, column, comparable
@@ -119,19 +121,35 @@ class PaimonView:
         return self._versions.digest(number)
 
     def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
-        held = self._versions.snapshots[side.version].buckets
-        files = _numbered([(place, held[key]) for place, key in enumerate(units) if key in held], side)
+        files = numbered_files(each for each in self._placed(side.version, units) if _is_shown(each[2], side))
         if not files:
             return no_rows(self._spark, self.schema, payload)
-        stored = times_alike(
-            stored_rows(self._spark, self._versions.storage, self._versions.schemas, files), self.table
-        )
-        if side.view is View.MERGED:
-            stored = self._counted(stored)
         rules = merge_rules(self.table)
         if side.view is View.MERGED and rules is not None:
+            stored = self._counted(self._compared(files))
             live = without_deleted(self._spark, self._versions.storage, stored, files)
             return self._merged(live, rules, side, payload)
+        rows: ReadsRows = partial(self._narrow, side, payload)
+        shown = rows(files) if side.view is View.RAW else self._newest_of(rows, files)
+        return shown.where("stays").select("unit", "sound", *payload)
+
+    def _placed(self, version: int, units: Sequence[UnitKey]) -> Iterator[tuple[int, Bucket, PaimonDataFile]]:
+        held = self._versions.snapshots[version].buckets
+        buckets = [(place, held[key]) for place, key in enumerate(units) if key in held]
+        return ((place, bucket, file) for place, bucket in buckets for file in bucket.files)
+
+    def _compared(self, files: Sequence[PaimonStoredFile]) -> DataFrame:
+        rows = stored_rows(self._spark, self._versions.storage, self._versions.schemas, files)
+        return times_alike(rows, self.table)
+
+    def _narrow(
+        self, side: Side, payload: Mapping[str, Column], files: Sequence[PaimonStoredFile],
+        kept: Callable[[DataFrame], DataFrame] = lambda stored: stored,
+    ) -> DataFrame:  # fmt: skip
+        """The live rows of files with what `rows` needs of them. `kept` is asked before the payload is evaluated."""
+        stored, rules = kept(self._compared(files)), merge_rules(self.table)
+        if side.view is View.MERGED:
+            stored = self._counted(stored)
         if rules is not None:
             stored = with_elements(stored, self.table, rules, alike)
         values = [value.alias(name) for name, value in payload.items()]
@@ -141,10 +159,14 @@ class PaimonView:
             *self._stored_keys(), *order, *values,
         )  # fmt: skip
         live = without_deleted(self._spark, self._versions.storage, narrow, files)
-        if skips_retracts(self.table):
-            live = live.where(F.col("kind").isin(*LIVE_KINDS))
-        shown = self._newest(live) if side.view is View.MERGED else live
-        return shown.where("stays").select("unit", "sound", *payload)
+        return live.where(F.col("kind").isin(*LIVE_KINDS)) if skips_retracts(self.table) else live
+
+    def _newest_of(self, rows: ReadsRows, files: Sequence[PaimonStoredFile]) -> DataFrame:
+        runs = ([], files) if lowest_level_counts(self.table) else largest_runs(files, self.table)
+        lone, met = lone_and_met(rows, runs, self._stored_keys(), across_units=bool(self.table.partition_keys))
+        shown = [] if lone is None else [lone.where(F.col("kind").isin(*LIVE_KINDS))]
+        shown += [] if met is None else [self._newest(met)]
+        return reduce(DataFrame.unionByName, shown)
 
     def _merged(self, rows: DataFrame, rules: MergeRules, side: Side, payload: Mapping[str, Column]) -> DataFrame:
         first = [direction(value) for value, direction in self._order()]
@@ -164,20 +186,17 @@ class PaimonView:
         return shown.where(self._stays(side)).select("unit", self._sound().alias("sound"), *values)
 
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
-        held, before = self._versions.snapshots[version].buckets, self._versions.snapshots[since].buckets
-        listed = [_written(file) for key in units if key in before for file in before[key].files]
-        fresh = [
-            (place, held[key], file)
-            for place, key in enumerate(units)
-            if key in held
-            for file in held[key].files
-            if file.level > 0 and _written(file) not in listed
-        ]
-        files = [PaimonStoredFile(number, *location) for number, location in enumerate(fresh)]
+        listed = {file.name: lasting_facts(file) for _, _, file in self._placed(since, units)}
+        files = numbered_files(
+            (place, bucket, file)
+            for place, bucket, file in self._placed(version, units)
+            if file.level > 0 and listed.get(file.name) != lasting_facts(file)
+        )
         if not files:
             return {}
-        stored = stored_rows(self._spark, self._versions.storage, self._versions.schemas, files)
-        return {units[place]: count for place, count in misstated(stored, self._versions.schemas, files).items()}
+        schemas = self._versions.schemas
+        stored = stored_rows(self._spark, self._versions.storage, schemas, files)
+        return {units[place]: count for place, count in misstated(stored, schemas, files).items()}
 
     def untold(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         before, after = (
@@ -213,7 +232,7 @@ class PaimonView:
 
     def _stored(self, chosen: Iterable[tuple[int, Bucket, PaimonDataFile]]) -> DataFrame | None:
         """Live stored rows of files, each with the index of its bucket. None without files."""
-        files = [PaimonStoredFile(number, *location) for number, location in enumerate(chosen)]
+        files = numbered_files(chosen)
         if not files:
             return None
         rows = stored_rows(self._spark, self._versions.storage, self._versions.schemas, files)
@@ -224,7 +243,7 @@ class PaimonView:
         return UnitState(
             identity=(frozenset((f.name, f.level) for f in unit.files), unit.index_files, unit.vectors),
             bytes=sum(file.bytes for file in unit.files),
-            rows=_published_rows(unit) if is_raw else None,
+            rows=published_rows(unit) if is_raw else None,
             waiting=frozenset(f.name for f in unit.files if is_raw and f.level == 0),
         )
 
@@ -273,27 +292,8 @@ class PaimonView:
         first = [direction(F.col(f"o{i}")) for i, (_, direction) in enumerate(self._order())]
         of_key = Window.partitionBy("unit", *self._stored_keys()).orderBy(*first)
         ranked = rows.withColumn("place", F.row_number().over(of_key))
-        return ranked.where((F.col("place") == 1) & F.col("kind").isin(*LIVE_KINDS))
+        return ranked.where((F.col("place") == 1) & F.col("kind").isin(*LIVE_KINDS)).drop("place")
 
 
-def _numbered(buckets: Sequence[tuple[int, Bucket]], side: Side) -> list[PaimonStoredFile]:
-    shown = [
-        (place, bucket, file)
-        for place, bucket in buckets
-        for file in bucket.files
-        if file.name not in side.without and (side.view is View.MERGED or file.level > 0)
-    ]
-    return [PaimonStoredFile(number, *location) for number, location in enumerate(shown)]
-
-
-def _written(file: PaimonDataFile) -> Mapping[str, object]:
-    """The metadata of a file that stays the same when it is lifted: all but its level."""
-    return {key: value for key, value in file.record.items() if key != "_LEVEL"}
-
-
-def _published_rows(unit: Bucket) -> int | None:
-    """The live rows above level 0, by metadata alone. None if a vector's cardinality is not recorded."""
-    lifted = {file.name: file.rows for file in unit.files if file.level > 0}
-    deleted = [vector.cardinality for vector in unit.vectors if vector.data_file in lifted]
-    recorded = [count for count in deleted if count is not None]
-    return sum(lifted.values()) - sum(recorded) if len(recorded) == len(deleted) else None
+def _is_shown(file: PaimonDataFile, side: Side) -> bool:
+    return file.name not in side.without and (side.view is View.MERGED or file.level > 0)

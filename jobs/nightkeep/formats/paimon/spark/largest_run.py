@@ -1,0 +1,92 @@
+"""Files of buckets -> those of their largest sorted runs, most of whose rows are the only ones of their keys.
+
+A merge by a window shuffles and sorts every row. Readers merge only what overlaps (MergeTreeSplitGenerator.java), and
+in a table with a few new rows over many old ones that is little.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Final, Protocol
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from nightkeep.formats.paimon.metadata.binary_row import sort_key
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema
+from nightkeep.formats.paimon.spark.data_files import PaimonStoredFile
+from nightkeep.spark.stored_files import BROADCAST_POSITIONS
+
+FEW_ROWS: Final = 1 << 20
+"""Up to so many rows, sorting all of them takes less than reading the run twice."""
+_LEAST_RATIO: Final = 4
+_WORD, _BITS = "word_of_keys", "bits_of_keys"
+
+_Files = Sequence[PaimonStoredFile]
+
+
+class ReadsRows(Protocol):
+    """Gives the live rows of files that `kept` leaves of their stored rows, which have `unit` and the key's columns."""
+
+    def __call__(self, files: _Files, kept: Callable[[DataFrame], DataFrame] = ...) -> DataFrame: ...
+
+
+def largest_runs(files: _Files, schema: PaimonSchema) -> tuple[_Files, _Files]:
+    """The files of each bucket's largest sorted run, and all others; no run where a merge of everything costs less.
+
+    A sorted run is a level above 0 whose files' key ranges do not overlap, so that no key has two rows in it.
+    """
+    levels: defaultdict[tuple[int, int], list[PaimonStoredFile]] = defaultdict(list)
+    for file in files:
+        levels[file.unit, file.file.level].append(file)
+    runs: dict[int, list[PaimonStoredFile]] = {}
+    for (unit, level), held in levels.items():
+        if level > 0 and _rows(held) > _rows(runs.get(unit, ())) and _is_sorted(held, schema):
+            runs[unit] = held
+    chosen = {file.number for held in runs.values() for file in held}
+    run, others = ([file for file in files if (file.number in chosen) is told] for told in (True, False))
+    is_cheaper = FEW_ROWS < _rows(run) >= _LEAST_RATIO * _rows(others) and _rows(others) <= BROADCAST_POSITIONS
+    return (run, others) if is_cheaper or not others else ([], files)
+
+
+def lone_and_met(
+    rows: ReadsRows, runs: tuple[_Files, _Files], key: Sequence[str], *, across_units: bool
+) -> tuple[DataFrame | None, DataFrame | None]:
+    """The rows of the run whose `key` no row of their unit in the other files may have, and all others, to be merged.
+
+    Keys are told apart by a number: of two that share it, both are merged. With `across_units`, a key may be in several
+    units.
+    """
+    run, others = runs
+    if not run or not others:
+        return (rows(run), None) if run else (None, rows(others))
+    more = rows(others)
+    is_whole = len(key) == 1 and isinstance(more.schema[key[0]].dataType, T.IntegralType)
+    unit = F.xxhash64("unit") if across_units else F.lit(0)
+    # Keys of a run ascend. As words of 64 bits, whole numbers that follow each other find the same entry of the join.
+    number = F.col(key[0]).cast("long").bitwiseXOR(unit) if is_whole else F.xxhash64("unit", *key)
+    word, bit = F.shiftright(number, 6), F.call_function("shiftleft", F.lit(1).cast("long"), _low_bits(number))
+    words = F.broadcast(more.groupBy(word.alias(_WORD)).agg(F.bit_or(bit).alias(_BITS)))
+    meets = (word == F.col(_WORD)) & (F.col(_BITS).bitwiseAND(bit) != 0)
+
+    def joined(how: str) -> DataFrame:
+        return rows(run, lambda stored: stored.join(words, meets, how))
+
+    return joined("left_anti"), joined("left_semi").unionByName(more)
+
+
+def _low_bits(number: Column) -> Column:
+    return number.bitwiseAND(63).cast("int")
+
+
+def _rows(files: _Files) -> int:
+    return sum(file.file.rows for file in files)
+
+
+def _is_sorted(files: _Files, schema: PaimonSchema) -> bool:
+    types = [field.type for field in schema.select(schema.trimmed_keys)]
+    ranges = sorted((sort_key(f.file.min_key, types), sort_key(f.file.max_key, types)) for f in files)
+    return all(low <= high for low, high in ranges) and all(left[1] < right[0] for left, right in pairwise(ranges))
