@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.drivers.paimon_java import PaimonJava
-from tests.drivers.paimon_values import Layout, Writer
+from tests.drivers.paimon_values import Compaction, Layout, Writer
 from tests.formats.paimon.upgrade import upgrade
 from tests.support.extended import some_extended
 
@@ -28,6 +28,7 @@ from nightkeep.checking.check import check
 from nightkeep.checking.diff import diff
 from nightkeep.checking.unit_sample import sample
 from nightkeep.errors import CorruptMetadata, RefusedTable, UsageError
+from nightkeep.formats.paimon.spark import largest_run
 from nightkeep.formats.paimon.spark.view import PaimonView
 from nightkeep.model import Address, UnitKey, VersionIdentity
 from nightkeep.model.check_values import CheckRequest, Evidence
@@ -227,6 +228,36 @@ def test_keys_are_counted_within_a_budget_and_a_doubled_row_is_found_everywhere(
     assert counted is not None and "keys counted" not in every.coverage
     details = {r.name: r.detail for r in few.results if r.status is CheckStatus.PASSED}
     assert keys not in details or details[keys] == "1 comparisons"
+
+
+def test_a_key_that_a_kept_file_doubles_is_found_where_keys_are_counted(
+    spark: SparkSession, paimon_java: PaimonJava, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers show such rows of the version before as well, so that nothing else differs."""
+    table = tmp_path / "t"
+    options = {"bucket": "2", "write-only": "true", "deletion-vectors.enabled": "true"}
+    paimon_java.create(table, Layout([("key", "INT NOT NULL"), ("text", "STRING")], ["key"], [], options))
+    paimon_java.write(table, [("+I", key, f"first {key}") for key in range(4000)])
+    paimon_java.compact(table, Compaction(full=True))
+    paimon_java.write(table, [("+U", key, "second") for key in range(50, 4000, 200)])
+    monkeypatch.setattr(largest_run, "FEW_ROWS", 0)
+    kept = {file.name for file in paimon_java.files(table) if file.level > 0}
+    document = upgrade(table)
+    assert len(kept) == 2 and kept < {file.name for file in paimon_java.files(table)}
+    hidden = {name: held["positions"] for each in paimon_java.vectors(table) for name, held in each.files.items()}
+    for name in kept:
+        (path,) = table.rglob(name)
+        rows = pq.read_table(path)
+        at = next(n for n in range(1, rows.num_rows) if not {n, n + 1} & set(hidden.get(name, ())))
+        doubled = rows.take([*range(at + 1), at, *range(at + 2, rows.num_rows)])
+        pq.write_table(doubled, path, store_decimal_as_integer=True, store_schema=False)
+    few, every = (
+        check(CheckRequest(address(table), base_version=document.base_version, keys_budget=budget), spark=spark)
+        for budget in (1, None)
+    )
+    assert failed(every) == {"no key has more than one row": {"bucket-0", "bucket-1"}}
+    (unit,) = failed(few)["no key has more than one row"]
+    assert failed(few).keys() == failed(every).keys() and unit in ("bucket-0", "bucket-1")
 
 
 @pytest.mark.extended

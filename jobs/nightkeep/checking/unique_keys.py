@@ -15,7 +15,8 @@ from nightkeep.spark.view import TableView
 class CountedKeys:
     """Columns that identify a row where readers merge by none, and the units in which keys are counted.
 
-    In the other units, of a table whose readers merge by keys, rows are those of a merge where their sums are equal.
+    In the other units, a second row of a key that the commit brought is found by the number of rows and their sums. One
+    that a kept file had before is not.
     """
 
     names: tuple[str, ...]

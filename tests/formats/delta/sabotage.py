@@ -362,8 +362,7 @@ def hide_other_rows(staged: Staged) -> None:
     """As many as before, so that every count agrees."""
 
     def others(rows: BitMap64) -> BitMap64:
-        free = next(position for position in range(len(rows) + 1) if position not in rows)
-        return (rows - BitMap64([rows.max()])) | BitMap64([free])
+        return (rows - BitMap64([rows.max()])) | BitMap64([_first_shown(rows)])
 
     _give_another_vector(staged, others)
 
@@ -373,7 +372,7 @@ def show_deleted_rows_again(staged: Staged) -> None:
 
 
 def hide_one_more_row(staged: Staged) -> None:
-    _give_another_vector(staged, lambda rows: rows | BitMap64([rows.max() + 1]))
+    _give_another_vector(staged, lambda rows: rows | BitMap64([_first_shown(rows)]))
 
 
 def miscount_deleted_rows(staged: Staged) -> None:
@@ -393,13 +392,19 @@ def cut_a_vector(staged: Staged) -> None:
 
 def narrow_a_file_whose_vector_changed(staged: Staged) -> None:
     with staged.stats() as stats:
-        stats["maxValues"]["id"] -= 1
+        # Below the greatest row that the vector leaves, whichever file comes first.
+        stats["maxValues"]["id"] = stats["minValues"]["id"]
 
 
 def _give_another_vector(staged: Staged, change: Callable[[BitMap64], BitMap64]) -> None:
     with staged.adds() as (first, *_):
         wanted = change(staged.made.deleted(first))
         (first["deletionVector"],) = staged.made.vectors({first["path"]: wanted}).values()
+
+
+def _first_shown(deleted: BitMap64) -> int:
+    """The first position of a file whose row the vector does not hide."""
+    return next(position for position in range(len(deleted) + 1) if position not in deleted)
 
 
 def _with(rows: pa.Table, **columns: list[Any]) -> pa.Table:
