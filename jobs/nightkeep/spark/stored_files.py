@@ -26,7 +26,8 @@ _KEPT: Final = "nightkeep-kept"
 _NAME_HASH: Final = "nightkeep-name-hash"
 _WORD_SHIFT: Final = 6
 _WORD_MASK: Final = 63
-_WORD, _BITS = "deleted_word", "deleted_bits"
+WORD, BITS = "number_of_word", "bits_of_word"
+"""Columns of numbers as words of 64 bits. Numbers that follow each other find the same entry of a join's table."""
 BROADCAST_POSITIONS: Final = 1 << 22
 """Up to this many positions, or hashes of keys, are sent to every executor (16 bytes each, 64 MiB). With more, the rows
 are shuffled."""
@@ -130,20 +131,34 @@ def without_positions(
         for batch in batches:
             for pickled in batch.column("pickled"):
                 for number, ordinals in decode(pickle.loads(pickled.as_py())):
-                    yield pa.record_batch([pa.array(each) for each in _words(number, ordinals)], [_WORD, _BITS])
+                    yield pa.record_batch([pa.array(each) for each in _words(number, ordinals)], [WORD, BITS])
 
     table = pa.table({"pickled": pa.array([pickle.dumps(source) for source in sources], pa.binary())})
-    deleted = spark.createDataFrame(table).mapInArrow(words, f"{_WORD} long, {_BITS} long")
-    bit = F.col("position").bitwiseAND(_WORD_MASK).cast("int")
-    is_deleted = (F.shiftright("position", _WORD_SHIFT) == F.col(_WORD)) & (F.bit_get(F.col(_BITS), bit) == 1)
-    return rows.join(broadcast_few(deleted, count, most), on=is_deleted, how="left_anti")
+    deleted = spark.createDataFrame(table).mapInArrow(words, f"{WORD} long, {BITS} long")
+    return rows.join(broadcast_few(deleted, count, most), on=is_in_words(F.col("position")), how="left_anti")
+
+
+def words_of(numbers: DataFrame, number: Column) -> DataFrame:
+    """The values of `number`, a long, in a frame: WORD and BITS, one row for each word."""
+    bit = F.call_function("shiftleft", F.lit(1).cast("long"), _bit_of(number))
+    return numbers.groupBy(_word_of(number).alias(WORD)).agg(F.bit_or(bit).alias(BITS))
+
+
+def is_in_words(number: Column) -> Column:
+    """Whether a row of a frame with WORD and BITS has the `number`, a long, of a row of another: on what both join."""
+    return (_word_of(number) == F.col(WORD)) & (F.bit_get(F.col(BITS), _bit_of(number)) == 1)
+
+
+def _word_of(number: Column) -> Column:
+    return F.shiftright(number, _WORD_SHIFT)
+
+
+def _bit_of(number: Column) -> Column:
+    return number.bitwiseAND(_WORD_MASK).cast("int")
 
 
 def _words(number: int, ordinals: BitMap | BitMap64) -> tuple[_Longs, _Longs]:
-    """The positions of deleted rows as words of 64 bits: their numbers, ascending, and their bits.
-
-    Rows come in the order of their positions, so that 64 of them find the same entry of the join's table.
-    """
+    """The positions of deleted rows as words: their numbers, ascending, and their bits."""
     positions = np.asarray(ordinals.to_array(), np.int64) | np.int64(number << ROW_BITS)
     numbers = positions >> _WORD_SHIFT
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))

@@ -26,7 +26,7 @@ from nightkeep.formats.iceberg.metadata.features import refuse_keys
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.spark.data_files import IcebergStoredRows, read_files
 from nightkeep.formats.iceberg.spark.schema import stored_name
-from nightkeep.spark.stored_files import StoredFile, broadcast_few, packed, without_positions
+from nightkeep.spark.stored_files import StoredFile, broadcast_few, packed, with_file_facts, without_positions
 from nightkeep.storage import Storage
 
 PATH: Final = NestedField(2147483546, "file_path", StringType())
@@ -158,7 +158,7 @@ class Deleting:
             "unit": pa.array([file.unit for file in data], pa.int32()),
             "sequence": pa.array([file.file.sequence_number for file in data], pa.int64()),
         })  # fmt: skip
-        deleted = read.join(F.broadcast(self.spark.createDataFrame(numbered)), on="file_path")
+        deleted = with_file_facts(read, self.spark.createDataFrame(numbered), "file_path")
         aimed = deleted.join(F.broadcast(self.spark.createDataFrame(described)), on=stored_name(PATH))
         holds = (F.col("delete_unit") == F.col("unit")) & (F.col("delete_sequence") >= F.col("sequence"))
         position = packed(F.col("number"), F.col(stored_name(POSITION))).alias("position")
@@ -175,7 +175,7 @@ class Deleting:
             "delete_sequence": pa.array([delete.sequence_number for _, delete in files], pa.int64()),
             "delete_unit": pa.array([place for place, _ in files], pa.int32()),
         })  # fmt: skip
-        keyed = read.join(F.broadcast(self.spark.createDataFrame(numbered)), on="file_path")
+        keyed = with_file_facts(read, self.spark.createDataFrame(numbered), "file_path")
         groups = [*map(stored_name, fields), *(["delete_unit"] if scoped else [])]
         newest = keyed.groupBy(*groups).agg(F.max("delete_sequence").alias("newest"))
         equal = [F.col(key_name(field.field_id)).eqNullSafe(F.col(stored_name(field))) for field in fields]

@@ -17,7 +17,13 @@ from nightkeep.formats.paimon.metadata.row_changes import row_change
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, keeps_order
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
 from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
-from nightkeep.formats.paimon.spark.data_files import PaimonStoredFile, stored_rows, times_alike, uncompared
+from nightkeep.formats.paimon.spark.data_files import (
+    PaimonStoredFile,
+    numbered_files,
+    stored_rows,
+    times_alike,
+    uncompared,
+)
 from nightkeep.formats.paimon.spark.deletion_vectors import without_deleted
 from nightkeep.formats.paimon.spark.statistics_check import misstated
 from nightkeep.formats.paimon.spark.versions import PaimonVersions
@@ -127,9 +133,7 @@ class AppendView:
         return {field.name: column(place) for place, field in enumerate(self.table.fields)}
 
     def _files(self, version: int, units: Sequence[UnitKey]) -> list[PaimonStoredFile]:
-        held = self._versions.snapshots[version].buckets
-        shown = ((place, held[key], file) for place, key in enumerate(units) if key in held for file in held[key].files)
-        return [PaimonStoredFile(number, *location) for number, location in enumerate(shown)]
+        return numbered_files(self._versions.placed(version, units))
 
 
 def _place(*order: str) -> Column:

@@ -11,19 +11,18 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final, Protocol
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nightkeep.formats.paimon.metadata.binary_row import sort_key
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema
 from nightkeep.formats.paimon.spark.data_files import PaimonStoredFile
-from nightkeep.spark.stored_files import BROADCAST_POSITIONS
+from nightkeep.spark.stored_files import BROADCAST_POSITIONS, is_in_words, words_of
 
 FEW_ROWS: Final = 1 << 20
 """Up to so many rows, sorting all of them takes less than reading the run twice."""
 _LEAST_RATIO: Final = 4
-_WORD, _BITS = "word_of_keys", "bits_of_keys"
 
 _Files = Sequence[PaimonStoredFile]
 
@@ -66,20 +65,14 @@ def lone_and_met(
     more = rows(others)
     is_whole = len(key) == 1 and isinstance(more.schema[key[0]].dataType, T.IntegralType)
     unit = F.xxhash64("unit") if across_units else F.lit(0)
-    # Keys of a run ascend. As words of 64 bits, whole numbers that follow each other find the same entry of the join.
+    # Keys of a run ascend, so that whole numbers follow each other.
     number = F.col(key[0]).cast("long").bitwiseXOR(unit) if is_whole else F.xxhash64("unit", *key)
-    word, bit = F.shiftright(number, 6), F.call_function("shiftleft", F.lit(1).cast("long"), _low_bits(number))
-    words = F.broadcast(more.groupBy(word.alias(_WORD)).agg(F.bit_or(bit).alias(_BITS)))
-    meets = (word == F.col(_WORD)) & (F.col(_BITS).bitwiseAND(bit) != 0)
+    words = F.broadcast(words_of(more, number))
 
     def joined(how: str) -> DataFrame:
-        return rows(run, lambda stored: stored.join(words, meets, how))
+        return rows(run, lambda stored: stored.join(words, is_in_words(number), how))
 
     return joined("left_anti"), joined("left_semi").unionByName(more)
-
-
-def _low_bits(number: Column) -> Column:
-    return number.bitwiseAND(63).cast("int")
 
 
 def _rows(files: _Files) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
@@ -21,7 +21,7 @@ from nightkeep.formats.paimon.metadata.snapshot import (
 )
 from nightkeep.formats.paimon.metadata.snapshot_files import digest, snapshot_ids
 from nightkeep.formats.paimon.spark.data_files import spark_type
-from nightkeep.model import Address
+from nightkeep.model import Address, UnitKey
 from nightkeep.spark.view import TableVersion, UnitState, connect
 from nightkeep.storage import open_storage, whole_store
 
@@ -74,6 +74,12 @@ class PaimonVersions:
             expiry_clock=expiry_clock(snapshot.raw),
             identity=snapshot.identity,
         )
+
+    def placed(self, number: int, units: Sequence[UnitKey]) -> Iterator[tuple[int, Bucket, PaimonDataFile]]:
+        """The files of these units in a version that was read, each with the index of its unit, and its bucket."""
+        held = self.snapshots[number].buckets
+        buckets = [(place, held[key]) for place, key in enumerate(units) if key in held]
+        return ((place, bucket, file) for place, bucket in buckets for file in bucket.files)
 
     def digest(self, number: int) -> str | None:
         return digest(self.storage, number)

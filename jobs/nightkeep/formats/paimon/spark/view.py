@@ -5,7 +5,7 @@ Shares metadata and the vector codec with the other rooms, but no code that rewr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, reduce
 from operator import and_
 from typing import Final
@@ -121,7 +121,7 @@ class PaimonView:
         return self._versions.digest(number)
 
     def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
-        files = numbered_files(each for each in self._placed(side.version, units) if _is_shown(each[2], side))
+        files = numbered_files(each for each in self._versions.placed(side.version, units) if _is_shown(each[2], side))
         if not files:
             return no_rows(self._spark, self.schema, payload)
         rules = merge_rules(self.table)
@@ -132,11 +132,6 @@ class PaimonView:
         rows: ReadsRows = partial(self._narrow, side, payload)
         shown = rows(files) if side.view is View.RAW else self._newest_of(rows, files)
         return shown.where("stays").select("unit", "sound", *payload)
-
-    def _placed(self, version: int, units: Sequence[UnitKey]) -> Iterator[tuple[int, Bucket, PaimonDataFile]]:
-        held = self._versions.snapshots[version].buckets
-        buckets = [(place, held[key]) for place, key in enumerate(units) if key in held]
-        return ((place, bucket, file) for place, bucket in buckets for file in bucket.files)
 
     def _compared(self, files: Sequence[PaimonStoredFile]) -> DataFrame:
         rows = stored_rows(self._spark, self._versions.storage, self._versions.schemas, files)
@@ -186,10 +181,10 @@ class PaimonView:
         return shown.where(self._stays(side)).select("unit", self._sound().alias("sound"), *values)
 
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
-        listed = {file.name: lasting_facts(file) for _, _, file in self._placed(since, units)}
+        listed = {file.name: lasting_facts(file) for _, _, file in self._versions.placed(since, units)}
         files = numbered_files(
             (place, bucket, file)
-            for place, bucket, file in self._placed(version, units)
+            for place, bucket, file in self._versions.placed(version, units)
             if file.level > 0 and listed.get(file.name) != lasting_facts(file)
         )
         if not files:
