@@ -19,9 +19,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
-from nightkeep.redaction import redact
 from nightkeep.reports import read_text
 from nightkeep.spark.settings import driver_memory, said_by_file
+from nightkeep_airflow.connection import require_client_mode, require_no_secret
 from nightkeep_airflow.handed import at_hand, handed
 from nightkeep_airflow.links import ReportLink
 from nightkeep_airflow.results import JobResult, as_json, awaits_check, parse, refresh_result, reported
@@ -183,11 +183,13 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         self._hook = None
         self.env_vars = {**_environment(os.environ, self.jobs), **(self.env_vars or {}), MARK: self._mark}
         said = {**said_by_file({**os.environ, **self.env_vars}), **self.conf}
-        master = str(self._get_hook()._connection["master"])
+        connection = self._get_hook()._connection
+        master = str(connection["master"])
+        require_client_mode(self._conn_id, connection["deploy_mode"], said)
         # The hook logs the command, which contains both.
-        _require_no_secret(f"connection {self._conn_id}: the host", master)
+        require_no_secret(f"connection {self._conn_id}: the host", master)
         for table in tables:
-            _require_no_secret("an address of a table", table)
+            require_no_secret("an address of a table", table)
         # A session cannot set the driver's memory, as its JVM is already running. A setting of the deployment is kept.
         if self._driver_memory is None and "spark.driver.memory" not in said:
             self._driver_memory = driver_memory(master, self._task_memory(tables, prefix))
@@ -266,11 +268,6 @@ def _named(tables: Sequence[str]) -> list[str]:
     apart = [table for table in tables if "," in table]
     together = [table for table in tables if "," not in table]
     return [*(["--tables", ",".join(together)] if together else []), *(f"--table={table}" for table in apart)]
-
-
-def _require_no_secret(subject: str, text: str) -> None:
-    if redact(text) != text:
-        raise AirflowFailException(f"{subject}: expected no credentials in it, found {redact(text)}")
 
 
 def _try_again(entries: Sequence[JobResult], context: Context) -> None:

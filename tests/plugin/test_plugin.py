@@ -167,6 +167,31 @@ print(json.dumps([*answers, submitted(["a"], "local[2]")]))"""
     assert not [word for line in found for word in line if "spark.log.level" in word]
 
 
+@pytest.mark.parametrize("said_by", ["connection", "argument", "defaults"])
+def test_a_driver_in_the_cluster_is_refused(airflow: Airflow, said_by: str) -> None:
+    (airflow.home / "conf").mkdir()
+    (airflow.home / "conf/spark-defaults.conf").write_text("spark.submit.deployMode cluster\n")
+    found = airflow.python(
+        f"""
+import json, os
+from airflow.sdk.exceptions import AirflowFailException
+from nightkeep_airflow.operators import CareOperator
+extra = json.dumps({{"deploy-mode": "cluster"}}) if {said_by!r} == "connection" else "{{}}"
+os.environ["AIRFLOW_CONN_NIGHTKEEP_SPARK"] = json.dumps(dict(conn_type="spark", host="spark://m:1", extra=extra))
+if {said_by!r} == "defaults":
+    os.environ["SPARK_CONF_DIR"] = {str(airflow.home / "conf")!r}
+more = dict(deploy_mode="cluster") if {said_by!r} == "argument" else {{}}
+where = dict(conn_id="nightkeep_spark", jobs="/jobs", policy={str(airflow.home / "tables.yaml")!r}, reports="r")
+operator = CareOperator(task_id="care", tables=["a"], **where, **more)
+try:
+    operator._prepare("care.py", [], ["a"], "run")
+except AirflowFailException as failure:
+    print(json.dumps(str(failure)))"""
+    )
+    assert found.startswith("connection nightkeep_spark: expected deploy mode client, found cluster: the driver must")
+    assert "remove deploy-mode from the connection" in found
+
+
 @pytest.mark.parametrize(
     ("failing", "raised"),
     some_extended(
