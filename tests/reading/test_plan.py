@@ -28,7 +28,7 @@ def test_a_plan_says_what_is_left_out_and_why() -> None:
 
 def test_a_plan_of_a_merge_says_why_values_leave_out_nothing() -> None:
     text = str(nightkeep.read_plan(ORDERS, view="merge-on-read", where="amount < 0", columns="amount"))
-    assert "files are merged by key: values of other columns leave out none of them" in text
+    assert "files to merge by key: values of other columns leave out none of them" in text
     assert "left out by statistics of files" not in text
 
 

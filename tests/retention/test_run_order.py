@@ -165,7 +165,7 @@ class TestDryRun:
         before = place.data
         found = place.swept()
         assert (found.outcome, found.expectations.status) == (Outcome.SKIPPED, CheckStatus.NOT_RUN)
-        assert str(found.reason).startswith("dry run: 1 orphans of")
+        assert str(found.reason).startswith("dry run: 1 orphan of")
         told = place.old.stat()
         size, modified = told.st_size, datetime.fromtimestamp(told.st_mtime_ns // 10**6 / 1000, UTC)
         (orphan,) = found.to_json()["orphans"]  # type: ignore[misc]

@@ -57,10 +57,10 @@ def test_the_dry_run_says_what_why_and_what_for() -> None:
     assert str(planned()) == dedent(
         """\
         shop.visits: optimize of version 7, 2 units
-          day=2026-11-03: 1 files small or with deletes, 25 deleted rows; 1 files, 2,097,152 bytes in; about 1,572,864 \
-bytes out in 1 files; 0 files fewer
+          day=2026-11-03: 1 files small or with deletes, 25 deleted rows; 1 file, 2,097,152 bytes in; about 1,572,864 \
+bytes out in 1 file; 0 files fewer
           day=2026-11-01: 3 files small or with deletes, 0 deleted rows; 3 files, 900 bytes in; about 900 bytes out \
-in 1 files; 2 files fewer"""
+in 1 file; 2 files fewer"""
     )
 
 

@@ -18,6 +18,7 @@ from nightkeep.clustering.rewrite_tasks import PackTask
 from nightkeep.clustering.sizing import Sizes, are_gone, file_count, live_sizes
 from nightkeep.clustering.tuning import SPLIT_SHARE
 from nightkeep.model import Estimate
+from nightkeep.model.counted import counted
 from nightkeep.model.file_columns import FileColumns, columns_of, name_ranks, names_of, taken, total
 from nightkeep.protocol import Work
 
@@ -124,10 +125,6 @@ def packing_work(
     )
 
 
-def counted(files: int, noun: str = "file") -> str:
-    return f"{files} {noun}{'s' if files != 1 else ''}"
-
-
 def _is_worth(files: Sequence[F], sizes: Sizes) -> bool:
     """Whether a bin is worth rewriting, regardless of other files."""
     columns = columns_of(files)
@@ -161,11 +158,11 @@ def _reason(picked: Packing[F]) -> str:
     large = int(np.count_nonzero(sizes.are_large(read) & ~are_worn))
     others = len(read) - worn - small - large
     reasons = [
-        (small, f"{counted(small)} below {sizes.small:,} bytes"),
-        (large, f"{counted(large)} above {sizes.large or 0:,} bytes"),
-        (worn, f"{counted(worn)} with more than {sizes.max_deleted_ratio:.0%} of rows deleted"),
-        (others, f"{counted(others)} more as all were asked for"),
-        (len(picked.gone), f"{counted(len(picked.gone))} without rows, only removed"),
+        (small, f"{counted(small, 'file')} below {sizes.small:,} bytes"),
+        (large, f"{counted(large, 'file')} above {sizes.large or 0:,} bytes"),
+        (worn, f"{counted(worn, 'file')} with more than {sizes.max_deleted_ratio:.0%} of rows deleted"),
+        (others, f"{counted(others, 'file')} more as all were asked for"),
+        (len(picked.gone), f"{counted(len(picked.gone), 'file')} without rows, only removed"),
         (len(picked.bins), f"{counted(len(picked.bins), 'bin')} of up to {sizes.target:,} bytes"),
     ]
     return "; ".join(sentence for held, sentence in reasons if held)
@@ -175,8 +172,8 @@ def _benefit(files: FileColumns, after: int, noun: str) -> str:
     deleted, deletes = total(files.deleted_rows), total(files.deletes)
     fewer = len(files) - after
     benefits = [
-        (fewer > 0, f"{counted(fewer)} fewer"),
-        (fewer < 0, f"{counted(-fewer)} more, each near the target"),
+        (fewer > 0, f"{counted(fewer, 'file')} fewer"),
+        (fewer < 0, f"{counted(-fewer, 'file')} more, each near the target"),
         (deletes > 0, f"{deleted:,} deleted rows and {counted(deletes, noun)} purged"),
     ]
     return ", ".join(sentence for holds, sentence in benefits if holds)

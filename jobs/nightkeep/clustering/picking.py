@@ -14,13 +14,13 @@ from nightkeep.clustering.columns import Paths
 from nightkeep.clustering.cubes import UnitCubes, merging
 from nightkeep.clustering.file_bytes import FileBytes, written_files
 from nightkeep.clustering.layout import Bounds, dotted
-from nightkeep.clustering.packing import counted
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
 from nightkeep.clustering.sizing import Sizes, file_count, total_live_bytes
 from nightkeep.clustering.tuning import SKIPPING_KEPT, WIDE_FACTOR, Z_TOUCHED
 from nightkeep.clustering.wide_task import as_wide
 from nightkeep.kernels.skipping import FileBounds, overlap, queries_of, skipped_share
 from nightkeep.model import Clustering, Estimate, Request
+from nightkeep.model.counted import counted
 from nightkeep.model.file_columns import columns_of
 from nightkeep.protocol import OpenWide, Work
 
@@ -138,13 +138,13 @@ def _way(size: int, wide_bytes: int) -> str:
 
 def _reason(unit: UnitFiles[F], pick: ClusterPick[F], *, way: str) -> str:
     layout, gone = pick.layout, len(pick.layout.gone)
-    without_rows = f"{counted(gone)} without rows, only removed"
+    without_rows = f"{counted(gone, 'file')} without rows, only removed"
     if not pick.files:
         return without_rows
     cubes, of = pick.cubes, len(layout.cubes)
     merged = f"and {cubes} of {of} cubes" if of else ""
     reasons = [
-        f"{unit.clustering}: {counted(len(layout.loose))} not clustered so {merged}".rstrip(),
+        f"{unit.clustering}: {counted(len(layout.loose), 'file')} not clustered so {merged}".rstrip(),
         pick.why if cubes else "",
         without_rows if gone else "",
         f"files that may hold a value, before: {_overlaps(unit)}",
@@ -162,4 +162,4 @@ def _overlaps(unit: UnitFiles[F]) -> str:
 def _benefit(clustering: Clustering, before: int, after: int) -> str:
     if not before:
         return "files without rows go"
-    return f"filters on {', '.join(clustering.columns)} skip files, {counted(before)} become {after}"
+    return f"filters on {', '.join(clustering.columns)} skip files, {counted(before, 'file')} become {after}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from nightkeep.model.counted import counted
 from nightkeep.model.identity import Address, Fingerprint, Operation, UnitKey, VerifyLevel, VersionIdentity
 
 T_co = TypeVar("T_co", covariant=True)
@@ -50,8 +51,8 @@ class PlannedUnit(Generic[T_co]):
 
     def __str__(self) -> str:
         return (
-            f"{self.key}: {self.reason}; {len(self.input_files)} files, {self.input_bytes:,} bytes in; "
-            f"about {self.estimate.written_bytes:,} bytes out in {self.estimate.files_after} files; "
+            f"{self.key}: {self.reason}; {counted(len(self.input_files), 'file')}, {self.input_bytes:,} bytes in; "
+            f"about {self.estimate.written_bytes:,} bytes out in {counted(self.estimate.files_after, 'file')}; "
             f"{self.estimate.benefit}"
         )
 
@@ -79,7 +80,7 @@ class Plan(Generic[T_co]):
         return self.base.version
 
     def __str__(self) -> str:
-        head = f"{self.table.name}: {self.operation} of version {self.version}, {len(self.units)} units"
+        head = f"{self.table.name}: {self.operation} of version {self.version}, {counted(len(self.units), 'unit')}"
         return "\n".join([head, *(f"  {unit}" for unit in self.units), *(f"  note: {n}" for n in self.notes)])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from nightkeep.model.counted import counted
 from nightkeep.protocol.reading import ReadView
 from nightkeep.sql_text.rows.parse import shortened
 
@@ -73,11 +74,14 @@ class ReadPlan:
         }  # fmt: skip
 
     def __str__(self) -> str:
-        head = f"{self.table}: {self.view} read of version {self.version}, {len(self.columns)} columns"
+        head = f"{self.table}: {self.view} read of version {self.version}, {counted(len(self.columns), 'column')}"
         where = "" if self.where is None else f", where {shortened(self.where)}"
-        lines = [f"{head}{where}", f"  reads {self.files} files in {self.splits} splits, {self.bytes:,} bytes"]
+        lines = [
+            f"{head}{where}",
+            f"  reads {counted(self.files, 'file')} in {counted(self.splits, 'split')}, {self.bytes:,} bytes",
+        ]
         if self.merged_files:
-            merged = f"  {self.merged_files} files are merged by key"
+            merged = f"  {counted(self.merged_files, 'file')} to merge by key"
             lines.append(f"{merged}: values of other columns leave out none of them" if self.where else merged)
         lines += [
             f"  {each.left_out} of {each.of} {each.what.replace('_', ' ')} left out {each.what.reason}"

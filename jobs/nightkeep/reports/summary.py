@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 
 from nightkeep.model import Operation
+from nightkeep.model.counted import counted
 from nightkeep.reports.bars import show_bytes, show_seconds
 from nightkeep.reports.column_metrics import BeforeAfter, column_changes, delete_files, losers, show_share
 from nightkeep.reports.document import PlanUnit, RunDocument
@@ -83,7 +84,7 @@ def _expected(document: RunDocument) -> Iterator[str]:
 
 def _unit(unit: PlanUnit) -> str:
     """One unit of the plan, in the same form as `Plan` prints it."""
-    line = f"{unit_name(unit)}: {unit.reason}; {len(unit.input_files)} files, {unit.input_bytes:,} bytes in"
+    line = f"{unit_name(unit)}: {unit.reason}; {counted(len(unit.input_files), 'file')}, {unit.input_bytes:,} bytes in"
     if unit.estimate is None:
         return line
     return f"{line}; about {unit.estimate.written_bytes:,} bytes out; {unit.estimate.benefit}"
@@ -96,11 +97,11 @@ def _notes(document: RunDocument) -> Iterator[str]:
         first, last = document.commits[0].version, document.commits[-1].version
         yield f"{len(document.commits)} commits, versions {first} to {last}"
     if document.operation in _CHANGES and document.commits:
-        yield f"{document.metrics.deleted_rows_marked or 0:,} rows {_CHANGES[document.operation]}"
+        yield f"{counted(document.metrics.deleted_rows_marked or 0, 'row')} {_CHANGES[document.operation]}"
         if document.go_back:
             yield f"to undo this commit and every later one: {document.go_back}"
     if expired := document.metrics.extra.get("rows_expired"):
-        yield f"{expired:,} rows expired"
+        yield f"{counted(int(str(expired)), 'row')} expired"
     deletes = delete_files(document.metrics.extra)
     if deletes and document.commits:
         yield f"delete files: {deletes}"

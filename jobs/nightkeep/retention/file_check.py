@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nightkeep.errors import MissingFile, reason_of
+from nightkeep.model.counted import counted
 from nightkeep.protocol.table_files import OpenFiles, OpenRoot, Retention
 from nightkeep.retention.orphans.links import require_folders
 from nightkeep.retention.orphans.sets import SetCounts, Sets
@@ -51,10 +52,10 @@ class FileCheck:
         return self.missing + self.resized + len(self.unreadable)
 
     def __str__(self) -> str:
-        unproven = f"; {self.unproven:,} lists that nothing tells to be whole" if self.unproven else ""
+        unproven = f"; {counted(self.unproven, 'list')} without evidence of being whole" if self.unproven else ""
         return (
-            f"{self.files:,} files of {self.roots:,} retained versions are there, {self.missing:,} missing, "
-            f"{self.resized:,} of another size; {self.opened:,} footers opened, "
+            f"files of {counted(self.roots, 'retained version')}: {self.files:,} are there, {self.missing:,} missing, "
+            f"{self.resized:,} of another size; {counted(self.opened, 'footer')} opened, "
             f"{len(self.unreadable):,} unreadable{unproven}"
         )
 

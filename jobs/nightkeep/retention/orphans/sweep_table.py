@@ -8,6 +8,7 @@ from functools import partial
 
 from nightkeep.errors import NightkeepError, RefusedTable
 from nightkeep.model import Operation, Outcome, Run, run_token
+from nightkeep.model.counted import counted
 from nightkeep.protocol.table_files import OpenFiles, Retention, TableFiles, refuse_changes
 from nightkeep.retention.orphans.classify import own_folder, vouched
 from nightkeep.retention.orphans.guards import (
@@ -96,13 +97,13 @@ def _names(run_id: str | None) -> tuple[str, ...]:
     return () if run_id is None else tuple(run_token(run_id, operation) for operation in Operation)
 
 
-def _dry_run_result(result: SweepResult, counted: SetCounts, order: SweepOrder) -> SweepResult:
-    if not counted.orphans.files and not counted.doubted.files:
+def _dry_run_result(result: SweepResult, found: SetCounts, order: SweepOrder) -> SweepResult:
+    if not found.orphans.files and not found.doubted.files:
         return result
-    reason = f"dry run: {counted.orphans.files} orphans of {counted.orphans.bytes:,} bytes, nothing was touched"
-    if refusal := too_many(counted, order):
+    reason = f"dry run: {counted(found.orphans.files, 'orphan')} of {found.orphans.bytes:,} bytes, nothing was touched"
+    if refusal := too_many(found, order):
         reason += f"; acting would be refused: {refusal}"
-    if unproven := not_proven(counted, SweepMode.DELETE):
+    if unproven := not_proven(found, SweepMode.DELETE):
         reason += f"; deleting would be refused: {unproven}"
     return replace(result, outcome=Outcome.SKIPPED, reason=reason)
 
@@ -118,11 +119,13 @@ def _final_result(
         # The result must still report the files that were removed.
         failed += ((own_folder(table_files), f"old quarantines could not be purged: {failure}"),)
     verb = "deleted" if order.mode is SweepMode.DELETE else "put aside"
-    sentences = [f"{acted.gone.files} orphans of {acted.gone.bytes:,} bytes {verb}"] if acted.gone.files else []
+    sentences = (
+        [f"{counted(acted.gone.files, 'orphan')} of {acted.gone.bytes:,} bytes {verb}"] if acted.gone.files else []
+    )
     sentences += [f"{acted.left.files} left, as they had changed"] if acted.left.files else []
     sentences += [f"{len(failed)} could not be removed"] if failed else []
     sentences += [f"{acted.unknown.files} of them may be gone"] if acted.unknown.files else []
-    sentences += [f"{purged.files} files purged from quarantine"] if purged.files else []
+    sentences += [f"{counted(purged.files, 'file')} purged from quarantine"] if purged.files else []
     done = acted.gone.files or purged.files
     outcome = Outcome.FAILED if failed else Outcome.VERIFIED if done else Outcome.UNCHANGED
     return replace(

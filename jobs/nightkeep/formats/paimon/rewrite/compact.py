@@ -44,6 +44,7 @@ from nightkeep.formats.paimon.rewrite.merged_size import merged_size
 from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask
 from nightkeep.formats.paimon.rewrite.steps import Step, StepKind, sections, steps
 from nightkeep.model import Estimate, Request
+from nightkeep.model.counted import counted
 from nightkeep.protocol import Work
 
 _INEXACT = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
@@ -168,7 +169,9 @@ def _can_take_back(rules: MergeRules) -> bool:
 def _reason(picked: CompactionPick, todo: Sequence[Step], *, ends: bool) -> str:
     merged = sum(len(step.files) for step in todo if step.kind is StepKind.MERGE)
     kept = len(todo) - sum(step.kind is StepKind.MERGE for step in todo)
-    done = f"{picked.reason}; to level {picked.output_level}: {merged} files merged, {kept} upgraded in place"
+    done = (
+        f"{picked.reason}; to level {picked.output_level}: {counted(merged, 'file')} merged, {kept} upgraded in place"
+    )
     return f"{done}; deletes {'end here' if ends else 'stay, as older rows may be below'}"
 
 

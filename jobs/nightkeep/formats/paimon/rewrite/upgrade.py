@@ -24,6 +24,7 @@ from nightkeep.formats.paimon.rewrite.merged_size import merged_size
 from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask
 from nightkeep.formats.paimon.rewrite.steps import Step, StepKind, steps
 from nightkeep.model import Estimate, Request
+from nightkeep.model.counted import counted
 from nightkeep.protocol import Work
 
 
@@ -73,7 +74,7 @@ def file_indexes_go(snapshot: PaimonSnapshot) -> str | None:
 def _reason(pick: CompactionPick, todo: tuple[Step, ...], schema: PaimonSchema) -> str:
     merged = sum(len(step.files) for step in todo if step.kind is StepKind.MERGE)
     kept = len(todo) - sum(step.kind is StepKind.MERGE for step in todo)
-    done = f"{pick.reason}; to level {pick.output_level}: {merged} files merged, {kept} upgraded in place"
+    done = f"{pick.reason}; to level {pick.output_level}: {counted(merged, 'file')} merged, {kept} upgraded in place"
     return f"{done}; {_looked_up(schema)}"
 
 
@@ -108,9 +109,9 @@ def _estimate(
         files_after=len(pick.files) - len(merged) + count,
         more_files=count - len(merged),
         more_bytes=size - sum(file.bytes for file in merged),
-        benefit=f"{hidden:,} rows of {level0} level-0 files become visible to batch readers"
+        benefit=f"{counted(hidden, 'row')} of {counted(level0, 'level-0 file')} become visible to batch readers"
         if level0
-        else f"{upgraded + len(merged)} files compacted",
+        else f"{counted(upgraded + len(merged), 'file')} compacted",
     )
 
 
