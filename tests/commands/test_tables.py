@@ -143,14 +143,44 @@ def test_faults_of_the_whole_file_are_told_alike(text: str, tmp_path: Path, caps
     assert told.status == 2 and told.json["faults"][0].startswith(f"{file}:") and not told.json["warnings"]
 
 
-def test_without_a_policy_there_is_nothing_to_validate(
+def test_a_missing_policy_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("NIGHTKEEP_POLICY", raising=False)
     told = said(capsys, "validate")
     assert told.status == 2 and "expected a policy file, found none at tables.yaml or dags/tables.yaml" in told.err
-    assert said(capsys, "tables", "--json").json == []
+    for command in (("tables", "--json"), ("status",), ("status", "--json")):
+        asked = said(capsys, *command)
+        assert (asked.status, asked.out) == (2, "")
+        assert "expected a policy file, found none at tables.yaml or dags/tables.yaml" in asked.err
+
+
+@pytest.mark.slow
+def test_a_status_of_nothing_but_refusals_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "tables.yaml"
+    file.write_text(
+        "version: 1\ndiscover:\n- {delta: '/nowhere/at/all'}\ntables:\n- {name: a, table: 'delta:${UNSET_A}'}\n"
+    )
+    asked = said(capsys, "status", "--policy", str(file), "--json")
+    assert asked.status == 3 and all(each["why"].startswith("refused: ") for each in asked.json)
+    assert "status: expected tables that can be read, found 2 tables refused" in asked.err
+    file.write_text(f"version: 1\ntables:\n- {{name: a, table: 'delta:{tmp_path}/gone'}}\n")
+    asked = said(capsys, "status", "--policy", str(file))
+    assert asked.status == 0 and "found 1 table failed" in asked.err
+
+
+def test_the_address_of_a_path_is_suggested(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    delta, paimon = SAMPLES / "delta/shop.db/accounts", SAMPLES / "paimon/shop.db/orders"
+    for text, meant in (
+        (f"{delta}", f"delta:{delta}"), (f"{paimon}", f"paimon:{paimon}"), (f"delta:{paimon}", f"paimon:{paimon}"),
+        (f"{SAMPLES}/iceberg/shop/orders", "iceberg:CATALOG/NAMESPACE.TABLE"),
+    ):  # fmt: skip
+        asked = said(capsys, "plan", text)
+        assert asked.status in (1, 2) and f"did you mean {meant}?" in asked.err + asked.out, asked
 
 
 def test_the_last_run_is_the_worst_of_its_operations(tmp_path: Path) -> None:

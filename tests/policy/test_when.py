@@ -50,9 +50,12 @@ def test_it_says_what_was_found(text: object, found: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["smal_files > 20", {"any": ["small_files > 20", "smal_files > 1"]}])
-def test_an_unknown_metric_never_holds(text: object) -> None:
-    said = why(text)
-    assert said is not None and said.startswith("unknown metric smal_files (known: files, bytes, small_files,")
+def test_an_unknown_metric_is_a_fault(text: object) -> None:
+    with pytest.raises(ValueError) as raised:
+        parse_when(text)
+    expected, found = raised.value.args
+    assert expected.startswith("a known metric in smal_files > ")
+    assert found.startswith("smal_files; did you mean small_files? (known: files, bytes, small_files,")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from samples.working_copy import copy_tables
 
 import nightkeep
+from nightkeep.errors import PolicyError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome, Request
 from nightkeep.policy import load
@@ -46,10 +47,29 @@ def test_a_plan_says_why_a_run_would_not_start(clicks: Path) -> None:
 
 
 def test_a_run_leaves_the_table_alone(clicks: Path) -> None:
-    (document,) = nightkeep.run("clicks", policy=policy(clicks, "smallfiles > 1")).documents
+    (document,) = nightkeep.run("clicks", policy=policy(clicks, "small_files > 1000")).documents
     assert document.outcome is Outcome.SKIPPED and document.committed_version is None
-    assert str(document.reason).startswith("when: unknown metric smallfiles (known: files, bytes,")
+    assert document.reason == "when: expected small_files > 1000, found small_files 43"
     assert document.plan.units, "the plan says what was left"
+
+
+@pytest.mark.parametrize(
+    ("when", "fault"),
+    [
+        ("smallfiles > 1", "expected a known metric in smallfiles > 1, found smallfiles; did you mean small_files?"),
+        ("level0_rows > 1", "expected metrics for clicks, a table of delta, found level0_rows > 1, which never holds"),
+        (
+            "{upgrade: files > 1}",
+            "expected operations that are run on clicks, a table of delta (optimize)",
+        ),
+    ],
+)
+def test_a_condition_that_never_holds_is_a_fault(clicks: Path, when: str, fault: str) -> None:
+    file = policy(clicks, when)
+    (found,) = nightkeep.validate(policy=file).faults
+    assert found.startswith(f"{file}:4: ") and fault in found
+    with pytest.raises(PolicyError, match=r"tables\.yaml:4: "):
+        nightkeep.run("clicks", policy=file)
 
 
 def test_documents_count_too(clicks: Path) -> None:
@@ -99,3 +119,39 @@ def test_a_run_that_would_end_outside_its_window_does_not_start(
     assert (why is None) is fits
     if why is not None:
         assert why.startswith(f"would end outside its window {window}: about {seconds:,} s to do, and ")
+
+
+@pytest.mark.slow
+def test_settings_that_do_not_fit_their_table_are_faults(clicks: Path) -> None:
+    file = clicks / "tables.yaml"
+    folder = f"{clicks}/warehouse"
+    file.write_text(
+        f"""version: 1
+tables:
+  - name: clicks
+    table: delta:{folder}/delta/shop.db/clicks
+    where: "nope = 3"
+    clustering: {{zorder: [usr_id]}}
+    check: {{keys: [idd]}}
+    expectations: [{{type: expect_column_values_to_not_be_null, kwargs: {{column: cuntry}}}}]
+  - name: prices
+    table: paimon:{folder}/paimon/shop.db/prices
+    when: "level0_rows > 3"
+  - name: sound
+    table: delta:{folder}/delta/shop.db/accounts
+    when: "small_files > 3"
+  - name: gone
+    table: delta:{folder}/nope
+""",
+        encoding="utf-8",
+    )
+    assert nightkeep.validate(policy=file).faults == ()
+    found = nightkeep.validate(policy=file, tables=True)
+    assert [fault.removeprefix(f"{file}:").split(",")[0].split(" (")[0] for fault in found.faults] == [
+        "5: where: clicks: partition filter 'nope = 3': expected a partition column",
+        "6: clustering: clicks: cluster by usr_id: the table has no such column; click_id",
+        "7: check.keys: clicks: expected a column of the table",
+        "8: tables[0].expectations[0].kwargs.column: expected a column of the table",
+        "11: when: prices: expected metrics that prices has",
+    ]
+    assert len(found.warnings) == 1 and found.warnings[0].startswith("gone: not read: ")

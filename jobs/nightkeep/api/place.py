@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from nightkeep.discovery import completed, find_tables, knowing, located_all
-from nightkeep.errors import UsageError
-from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, load_usable, parse_duration
+from nightkeep.errors import AddressError, UsageError
+from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, is_address, load_usable, parse_duration
+from nightkeep.protocol.foreign_tables import suggested_for_path
 from nightkeep.reports import reports_place
 from nightkeep.spark.engine import Engine
 
@@ -25,10 +26,14 @@ POLICY_PLACES = ("tables.yaml", "dags/tables.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The policy file in force, and the place of documents: a folder, or an address of a bucket."""
+    """The policy file in force, and the place of documents: a folder, or an address of a bucket.
+
+    `has_file`: the policy is from a file. Without one it is empty, and only addresses identify tables.
+    """
 
     policy: PolicyFile
     reports: str
+    has_file: bool = True
 
     def effective(self, table: str, said: Overrides) -> EffectivePolicy:
         """The table's policy, overridden by the call's options. Raises UsageError."""
@@ -39,7 +44,22 @@ class Place:
         """The table's policy. A name that the file does not have is looked for where the file says that tables are.
 
         Raises UsageError."""
-        return knowing(self.policy, (table,)).effective(table)
+        try:
+            return knowing(self.policy, (table,)).effective(table)
+        except AddressError as failure:
+            meant = None if is_address(table) else suggested_for_path(table)
+            if is_address(table) or (self.has_file and meant is None):
+                raise
+            raise self._no_address(table, meant) from failure
+
+    def _no_address(self, table: str, meant: str | None) -> UsageError:
+        """For a name that nothing has. `meant` is the address of the table in a folder of this name."""
+        hint = "" if meant is None else f"; did you mean {meant}?"
+        missing = "" if self.has_file else f"; no policy file is at {' or '.join(POLICY_PLACES)}"
+        return UsageError(
+            f"{table}: expected a name of {self.policy.file} or an address such as paimon:/path, found neither"
+            f"{missing}{hint}"
+        )
 
     def with_discovered(self) -> PolicyFile:
         """The policy file with every table that is found where it says that tables are."""
@@ -60,13 +80,22 @@ def find_policy(policy: str | Path | None) -> Path | None:
     return Path(named) if named else next((Path(p) for p in POLICY_PLACES if Path(p).exists()), None)
 
 
+def require_policy(policy: str | Path | None) -> Path:
+    """The policy file, as `find_policy`. Raises UsageError if there is none."""
+    file = find_policy(policy)
+    if file is None:
+        raise UsageError(f"--policy: expected a policy file, found none at {' or '.join(POLICY_PLACES)}")
+    return file
+
+
 def find_place(policy: str | Path | None, reports: str | Path | None) -> Place:
     """The policy and place of reports of the options, else of the environment, else nearby. Without a file, the policy
     is empty."""
     file = find_policy(policy)
     loaded = load_usable(file) if file else load_usable("tables.yaml", text="version: 1")
     beside = (file.parent if file else Path.cwd()) / "reports"
-    return Place(loaded, reports_place(reports or os.environ.get("NIGHTKEEP_REPORTS") or beside))
+    place = reports_place(reports or os.environ.get("NIGHTKEEP_REPORTS") or beside)
+    return Place(loaded, place, has_file=file is not None)
 
 
 def start_engine(

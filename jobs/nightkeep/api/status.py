@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nightkeep.api.place import find_place
+from nightkeep.api.place import find_place, require_policy
 from nightkeep.groups.night_plan import budgets_of, night_order
 from nightkeep.groups.status_group import statuses
+from nightkeep.model import Outcome
 from nightkeep.policy import PolicyFile
 from nightkeep.redaction import redact
 from nightkeep.reports.bars import show_bytes
@@ -34,6 +35,13 @@ class Statuses:
     def __getitem__(self, place: int) -> TableStatus:
         return self.tables[place]
 
+    @property
+    def unread(self) -> Outcome | None:
+        """The worst outcome of its tables where none of them could be read; None where one could, or none is there."""
+        found = [each.unread for each in self.tables]
+        known = [outcome for outcome in found if outcome is not None]
+        return Outcome.worst(known) if known and len(known) == len(found) else None
+
     def to_json(self) -> list[dict[str, object]]:
         return [{**each.to_json(), "table": redact(each.table), "why": redact(each.why)} for each in self.tables]
 
@@ -46,8 +54,11 @@ def status(
 ) -> Statuses:
     """How a table is, or every table of the policy. Reads metadata only, and starts no Spark.
 
-    A table that cannot be told is listed with the reason. Raises UsageError for an unknown table.
+    A table that cannot be told is listed with the reason. Raises UsageError for an unknown table, and, without a table,
+    where no policy file is.
     """
+    if table is None:
+        require_policy(policy)
     place = find_place(policy, reports)
     whole = place.with_discovered() if table is None else place.policy
     policies = [place.chosen(table)] if table is not None else [whole.of_table(each) for each in whole.tables]
@@ -62,7 +73,9 @@ def status(
 
 def _unusable(policy: PolicyFile) -> Iterator[TableStatus]:
     for each in policy.unusable:
-        yield TableStatus(name=each.name, table="", format=each.format, why=f"refused: {each.fault}")
+        yield TableStatus(
+            name=each.name, table="", format=each.format, why=f"refused: {each.fault}", unread=Outcome.REFUSED
+        )
 
 
 def _urgency(each: TableStatus) -> tuple[bool, float, bool, str]:

@@ -8,10 +8,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from nightkeep.api.place import POLICY_PLACES, find_place, find_policy
+from nightkeep.api.place import find_place, require_policy
 from nightkeep.discovery import FoundOther, completed, find_tables, located_all
-from nightkeep.errors import PolicyError, UsageError, brief
+from nightkeep.errors import PolicyError, brief
+from nightkeep.groups.faults_group import faults_of_tables
 from nightkeep.model import Outcome
+from nightkeep.model.counted import counted
 from nightkeep.policy import Pattern, PolicyFile, TablePolicy, UnusableTable, faults_of, load_usable
 from nightkeep.redaction import redact
 from nightkeep.reports import last_outcomes
@@ -76,7 +78,8 @@ class ListedPolicies:
         lines = aligned_lines([_HEAD, *map(_row, self.tables)])
         uncovered = sum(not each.covered_by and each.refused is None for each in self.tables)
         refused = [f"{each.name}: refused: {redact(each.refused)}" for each in self.tables if each.refused is not None]
-        count = f"{len(self.tables) - len(refused)} tables, {uncovered} of them only looked at, {len(refused)} refused"
+        usable = counted(len(self.tables) - len(refused), "table")
+        count = f"{usable}, {uncovered} of them only looked at, {len(refused)} refused"
         return "\n".join([*(line.rstrip() for line in lines), *refused, *_counted(self.others), count])
 
     def _repr_html_(self) -> str:
@@ -104,6 +107,7 @@ class Validation:
 
 def tables(*, policy: str | Path | None = None, reports: str | Path | None = None) -> ListedPolicies:
     """Every table that the policy lists or that is discovered, and those that cannot be used, with the reason."""
+    require_policy(policy)
     place = find_place(policy, reports)
     found = find_tables(place.policy.discoveries)
     whole = completed(located_all(place.policy), found)
@@ -114,11 +118,13 @@ def tables(*, policy: str | Path | None = None, reports: str | Path | None = Non
     return ListedPolicies((*usable, *(_refused(whole, each, last) for each in whole.unusable)), found.others)
 
 
-def validate(*, policy: str | Path | None = None) -> Validation:
-    """Every fault of the policy's files, and warnings about what matches nothing, for which places are listed."""
-    file = find_policy(policy)
-    if file is None:
-        raise UsageError(f"--policy: expected a policy file, found none at {' or '.join(POLICY_PLACES)}")
+def validate(*, tables: bool = False, policy: str | Path | None = None) -> Validation:
+    """Every fault of the policy's files, and warnings about what matches nothing, for which places are listed.
+
+    `tables`: open every table too, and report settings that do not fit it, such as unknown columns. A table that cannot
+    be read is a warning.
+    """
+    file = require_policy(policy)
     try:
         loaded = load_usable(file)
     except PolicyError as failure:
@@ -136,7 +142,17 @@ def validate(*, policy: str | Path | None = None) -> Validation:
         file=loaded.file, tables=(), tables_per_session=1, defaults=loaded.defaults, patterns=loaded.patterns,
         unusable=tuple(each for each in whole.unusable if each.name not in {lost.name for lost in found.unlistable}),
     )  # fmt: skip
-    return Validation(str(file), faults_of(new), (*loaded.warnings, *unlisted, *empty, *idle))
+    faults, unread = _misfits(whole) if tables else ((), ())
+    return Validation(str(file), (*faults_of(new), *faults), (*loaded.warnings, *unlisted, *empty, *idle, *unread))
+
+
+def _misfits(whole: PolicyFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Faults of settings that do not fit their tables, each once, and warnings about tables that cannot be read."""
+    policies = [whole.of_table(each) for each in whole.tables]
+    found = list(zip(policies, faults_of_tables(policies), strict=True))
+    faults = dict.fromkeys(line for _, each in found for line in each.faults)
+    unread = (f"{policy.address.name}: not read: {each.unread}" for policy, each in found if each.unread is not None)
+    return tuple(faults), tuple(unread)
 
 
 def _is_used(pattern: Pattern, whole: PolicyFile) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -9,6 +10,8 @@ import typer
 from nightkeep.api import status as api
 from nightkeep.commands import options
 from nightkeep.commands.printing import put
+from nightkeep.model import Outcome
+from nightkeep.model.counted import counted
 
 
 def status(
@@ -18,3 +21,8 @@ def status(
     """How tables are, the worst first, from metadata alone: what care would bring, and what it would cost."""
     found = api.status(table, policy=policy, reports=reports)
     put(found.to_json() if as_json else str(found), as_json=as_json)
+    if found.unread is not None:
+        listed = counted(len(found), "table")
+        print(f"nightkeep: status: expected tables that can be read, found {listed} {found.unread}", file=sys.stderr)
+    if found and not any(each.table for each in found):
+        raise typer.Exit(Outcome.REFUSED.exit_status)

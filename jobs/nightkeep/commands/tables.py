@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from nightkeep.api import tables as api
@@ -17,8 +19,11 @@ def tables(
     put(found.to_json() if as_json else str(found), as_json=as_json)
 
 
-def validate(policy: options.Policy = None, as_json: options.AsJson = False) -> None:
+def validate(
+    tables: Annotated[bool, typer.Option("--tables", help="Open the tables too: columns, filters, metrics")] = False,
+    policy: options.Policy = None, as_json: options.AsJson = False,
+) -> None:  # fmt: skip
     """Check the policy and the files that it imports. Exits with 2 if there is a fault."""
-    found = api.validate(policy=policy)
+    found = api.validate(tables=tables, policy=policy)
     put(found.to_json() if as_json else str(found), as_json=as_json)
     raise typer.Exit(2 if found.faults else 0)

@@ -34,4 +34,6 @@ def _status(policy: EffectivePolicy, reports: str, now: datetime, apart: ChildPr
         return apart.call(address.name, work)
     except NightkeepError as failure:
         outcome, reason = failure_outcome(failure, address.name)
-        return TableStatus(name=address.name, table=str(address), format=address.format, why=f"{outcome}: {reason}")
+        return TableStatus(
+            name=address.name, table=str(address), format=address.format, why=f"{outcome}: {reason}", unread=outcome
+        )

@@ -1,6 +1,6 @@
 """tables.yaml -> the policy in force for each table. Imports nothing heavy, as DAG files import it when parsed."""
 
-from nightkeep.policy.address import format_of
+from nightkeep.policy.address import format_of, is_address
 from nightkeep.policy.discover_entry import Discovery
 from nightkeep.policy.document import json_schema
 from nightkeep.policy.effective import (
@@ -42,6 +42,7 @@ __all__ = [
     "format_of",
     "format_size",
     "groups",
+    "is_address",
     "json_schema",
     "load",
     "load_usable",

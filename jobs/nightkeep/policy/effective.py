@@ -20,10 +20,11 @@ from nightkeep.model.own_expectations import OwnRequest
 from nightkeep.policy.address import is_address, metastore_address, names_of, parse_address, same_place
 from nightkeep.policy.budget import Budget
 from nightkeep.policy.discover_entry import Discovery
+from nightkeep.policy.format_fit import require_fit
 from nightkeep.policy.layers import BUILT_IN, Layer
 from nightkeep.policy.origin import Origin
-from nightkeep.policy.settings import PRESETS, Preset, Settings, floor_ms, suited
-from nightkeep.policy.units import Window, format_duration
+from nightkeep.policy.settings import PRESETS, Preset, Settings, suited
+from nightkeep.policy.units import Window
 from nightkeep.policy.when import Condition
 
 _GRANTS: Final = frozenset({"sweep.mode", "sweep.outside", "expire.enabled"})
@@ -234,7 +235,7 @@ def _effective(address: Address, layers: Sequence[Layer]) -> EffectivePolicy:
     merged = _merge(layers)
     settings = _built({key: value for key, (value, _) in merged.items()})
     origins = {key: origin for key, (_, origin) in merged.items()}
-    _require_age(address, settings, origins["sweep.older_than"])
+    require_fit(address, settings, origins)
     return EffectivePolicy(address, settings, MappingProxyType(origins))
 
 
@@ -260,13 +261,3 @@ def _built(values: Mapping[str, object]) -> Settings:
     top = Settings()
     blocks = {name: getattr(top, name).model_copy(update=nested[name]) for name in nested if name}
     return top.model_copy(update=nested[""] | blocks)
-
-
-def _require_age(address: Address, settings: Settings, origin: Origin) -> None:
-    """Raises PolicyError for a sweep below the format's floor. Layers do not know the format, so it is checked here."""
-    floor, age = floor_ms(address.format), settings.sweep.older_than
-    if age < floor:
-        raise PolicyError(
-            f"{origin.file}:{origin.line}: sweep.older_than: expected at least {format_duration(floor)} for "
-            f"{address.name}, a table of {address.format}, found {format_duration(age)}"
-        )

@@ -73,8 +73,14 @@ def _valid(model: type[BaseModel], values: Mapping[str, object]) -> Document | T
 def _read(file: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise PolicyError(f"{file}:1: expected a policy file, found {_found(error)}") from error
+    except UnicodeDecodeError as error:
         raise PolicyError(f"{file}:1: expected a policy file in UTF-8, found {error}") from error
+
+
+def _found(error: OSError) -> str:
+    return "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or str(error))
 
 
 def _is_entry(location: Location) -> bool:

@@ -5,9 +5,10 @@ A comparison of a metric with a number, `any:` or `all:` of conditions, or a map
 
 from __future__ import annotations
 
+import difflib
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Final
@@ -110,13 +111,7 @@ def parse_when(value: object) -> When:
 
 
 def unmet(condition: Condition, metrics: Metrics) -> str | None:
-    """Why a condition does not hold; None where it does. A metric without a value fulfils no comparison.
-
-    With a metric that nobody knows, it does not hold, whatever else it says.
-    """
-    strange = [each.metric for each in _comparisons(condition) if each.metric not in METRICS]
-    if strange:
-        return f"unknown metric {strange[0]} (known: {', '.join(METRICS)})"
+    """Why a condition does not hold; None where it does. A metric without a value fulfils no comparison."""
     if _holds(condition, metrics):
         return None
     found = {each.metric: metrics.get(each.metric) for each in _comparisons(condition)}
@@ -125,8 +120,16 @@ def unmet(condition: Condition, metrics: Metrics) -> str | None:
 
 
 def metrics_of(condition: Condition) -> frozenset[str]:
-    """The metrics that a condition names, unknown ones too."""
+    """The metrics that a condition names."""
     return frozenset(each.metric for each in _comparisons(condition))
+
+
+def could_hold(condition: Condition, known: Collection[str]) -> bool:
+    """Whether it may hold of a table that has only the metrics `known`."""
+    if isinstance(condition, MetricComparison):
+        return condition.metric in known
+    parts = (could_hold(part, known) for part in condition.parts)
+    return any(parts) if condition.joint is Joint.ANY else all(parts)
 
 
 def _parsed(value: object) -> Condition:
@@ -143,7 +146,16 @@ def _comparison(text: str) -> MetricComparison:
     match = _COMPARISON.fullmatch(text)
     if match is None:
         raise ValueError(_EXPECTED, repr(text))
-    return MetricComparison(match[1], match[2], _number(match[3], text), " ".join(text.split()))
+    return MetricComparison(_metric(match[1], text), match[2], _number(match[3], text), " ".join(text.split()))
+
+
+def _metric(name: str, text: str) -> str:
+    """A name of METRICS. Raises ValueError for another one, as a condition on it would never hold."""
+    if name in METRICS:
+        return name
+    nearest = difflib.get_close_matches(name, METRICS, n=1)
+    hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    raise ValueError(f"a known metric in {text}", f"{name}{hint} (known: {', '.join(METRICS)})")
 
 
 def _number(value: str, text: str) -> float:

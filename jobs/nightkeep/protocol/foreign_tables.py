@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from nightkeep.errors import RefusedTable
-from nightkeep.storage import ListedFile, Storage, spelled
+from nightkeep.storage import ListedFile, Storage, open_storage, spelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,17 @@ def require_one_format(table: str, storage: Storage, home: str, *, own: Collecti
             raise RefusedTable(table, feature, _whose_folder(sign.format, location))
 
 
+def suggested_address(storage: Storage) -> str | None:
+    """The address of the table whose metadata is in the folder; None if no format that is handled has a sign there."""
+    found = (sign.format for sign in SIGNS if _first(storage, sign, sign.folder) is not None)
+    return next(filter(None, (_address(format, storage.root) for format in found)), None)
+
+
+def suggested_for_path(path: str) -> str | None:
+    """As `suggested_address`, for a local path without a format before it; None where no folder is."""
+    return suggested_address(open_storage(os.path.abspath(path))) if os.path.isdir(path) else None
+
+
 def _first(storage: Storage, sign: Sign, folder: str) -> ListedFile | None:
     listed = (file for file in storage.list(folder) if re.fullmatch(f"{re.escape(folder)}/{sign.pattern}", file.name))
     deeper = (file for batch in (storage.walk(folder) if sign.whole else ()) for file in batch)
@@ -67,7 +79,12 @@ def _first(storage: Storage, sign: Sign, folder: str) -> ListedFile | None:
 
 def _whose_folder(format: str, location: str) -> str:
     """The advice for a folder with metadata of another format. Which of the two tables is in use is unknown."""
-    addresses = {"Delta": f"delta:{location}", "Paimon": f"paimon:{location}"}
-    meant = addresses.get(format, "iceberg:CATALOG/NAMESPACE.TABLE" if format == "Iceberg" else None)
+    meant = _address(format, location)
     first = f"if that is the table you mean, its address is {meant}" if meant else f"{format} tables are not handled"
     return f"{first}; where it is another one, give each table a folder of its own, and delete nothing before that"
+
+
+def _address(format: str, location: str) -> str | None:
+    """How a table of this format is addressed; None for a format that is not handled."""
+    addresses = {"Delta": f"delta:{location}", "Paimon": f"paimon:{location}"}
+    return addresses.get(format, "iceberg:CATALOG/NAMESPACE.TABLE" if format == "Iceberg" else None)

@@ -8,7 +8,8 @@ from datetime import datetime
 
 from nightkeep.errors import NightkeepError, UsageError
 from nightkeep.formats import open_table
-from nightkeep.model import Operation
+from nightkeep.model import Operation, Outcome
+from nightkeep.model.counted import counted
 from nightkeep.model.health import Health
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import EffectivePolicy
@@ -30,8 +31,8 @@ class TableStatus:
     """How one table is. `score`: what care would save readers for what it costs, higher is more urgent; None if there
     is nothing to do, or if the table cannot be told: then `why` says so. `metrics`: facts by name, None where the
     format has no such thing. `would`: the operation that is worth most. `seconds` and `moved_bytes`: what all
-    operations of its night would take, and read and write; those that wait count only if all do. `held_back`: why a run
-    would be skipped now, whatever it costs."""
+    operations of its night would take, and read and write; those that wait count only if all do. `held_back`: why a
+    run would be skipped now, whatever it costs. `unread`: the outcome of a table that could not be read, else None."""
 
     name: str
     table: str
@@ -44,6 +45,7 @@ class TableStatus:
     moved_bytes: int = 0
     held_back: str | None = None
     night: NightPlace | None = None
+    unread: Outcome | None = None
 
     @property
     def nights_waited(self) -> int:
@@ -68,7 +70,7 @@ def read_status(policy: EffectivePolicy, reports: str, *, now: datetime) -> Tabl
         outcome, reason = failure_outcome(failure, address.name)
         return TableStatus(
             name=address.name, table=str(address), format=address.format, why=f"{outcome}: {reason}",
-            metrics=past_metrics(table_documents(reports, address.name), now),
+            metrics=past_metrics(table_documents(reports, address.name), now), unread=outcome,
         )  # fmt: skip
 
 
@@ -146,5 +148,6 @@ def _why(base: Snapshot, best: tuple[float, Prediction] | None, refused: Sequenc
     if best is None:
         return "; ".join(refused) or "nothing to do"
     would, before = best[1], len(base.sizes.bytes)
-    becomes = f"{before:,} files would become {would.files:,}" if would.files != before else f"{before:,} files stay"
+    files = counted(before, "file")
+    becomes = f"{files} would become {would.files:,}" if would.files != before else f"{files} would stay"
     return "; ".join([f"{would.operation}: {becomes}", *refused])

@@ -28,6 +28,7 @@ from nightkeep.formats.delta.rewrite.persist import prune_vectors, refuse_new_ve
 from nightkeep.formats.delta.rewrite.rewrite import DeltaTask, columns, matching_rows, rewrite
 from nightkeep.model import Address, Operation
 from nightkeep.protocol import Bound, OperationRules, RowChanges, Table
+from nightkeep.protocol.foreign_tables import suggested_address
 from nightkeep.protocol.table_files import of_any_format
 from nightkeep.storage import Storage, open_storage
 
@@ -39,7 +40,9 @@ def open_table(address: Address) -> DeltaTable:
     """Open the table at `address.location`. Raises AddressError where there is no table."""
     storage = open_storage(address.location)
     if not storage.list(LOG):
-        raise AddressError(f"{address}: expected a Delta table, found nothing in its folder {LOG}")
+        other = suggested_address(storage)
+        hint = "" if other is None else f"; did you mean {other}?"
+        raise AddressError(f"{address}: expected a Delta table, found nothing in its folder {LOG}{hint}")
     return table_of(address, storage)
 
 
