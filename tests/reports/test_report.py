@@ -686,6 +686,13 @@ class TestPages:
         assert text.index("bucket-777") < text.index("bucket-0")
         assert "51 more units are in the document." in text
 
+    @pytest.mark.parametrize(("opened", "loses"), [((4.0, 1.5), False), ((4.0, 4.0), True), ((4.0, 6.0), True)])
+    def test_a_column_that_opens_fewer_files_does_not_lose(self, opened: tuple[float, float], loses: bool) -> None:
+        skipping = {"a": {"before": 0.9, "after": 0.0}}
+        overlap = {"a": dict(zip(("before", "after"), opened, strict=True))}
+        (change,) = column_changes({"skipping": skipping, "overlap": overlap})
+        assert change.loses is loses
+
     def test_odd_figures_of_columns_are_not_shown(self) -> None:
         for odd in ("much", [1], {"a": 3}, {"a": {"before": "x", "after": True}}, {"a": {}}, None):
             assert column_changes({"skipping": odd, "overlap": odd}) == ()

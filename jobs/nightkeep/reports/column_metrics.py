@@ -43,9 +43,12 @@ class ColumnChange:
 
     @property
     def loses(self) -> bool:
-        """Whether queries on the column read more than before, compared in whole percents, as the page shows them."""
+        """Whether queries on the column skip less, in whole percents as the page shows them, and open no fewer files.
+
+        Of fewer files a smaller share is skipped: where fewer may hold a value than before, no reader loses."""
+        opens_fewer = self.overlap is not None and round(self.overlap.gain, 1) < 0
         if self.skipping is not None:
-            return round(self.skipping.gain, 2) < 0
+            return round(self.skipping.gain, 2) < 0 and not opens_fewer
         return self.overlap is not None and round(self.overlap.gain, 1) > 0
 
 
