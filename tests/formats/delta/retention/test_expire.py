@@ -166,7 +166,7 @@ def test_what_a_vacuum_took_of_a_version_that_waits_for_its_check_is_not_missed(
 @pytest.mark.parametrize(
     ("asked", "reasons"),
     [
-        ({}, {2: "no file of it was removed more than 7 days, 0:00:00 ago", 3: "the newest version"}),
+        ({}, {2: "no file of it was removed more than 7 days ago", 3: "the newest version"}),
         (
             {"keep": frozenset({1})},
             {
@@ -182,7 +182,7 @@ def test_what_a_vacuum_took_of_a_version_that_waits_for_its_check_is_not_missed(
         (
             {"older_than_ms": 25 * DAY_MS},
             {
-                **dict.fromkeys((0, 1, 2), "no file of it was removed more than 25 days, 0:00:00 ago"),
+                **dict.fromkeys((0, 1, 2), "no file of it was removed more than 25 days ago"),
                 3: "the newest version",
             },
         ),

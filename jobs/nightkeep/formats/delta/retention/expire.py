@@ -30,7 +30,8 @@ from nightkeep.formats.delta.retention.action_files import (
 )
 from nightkeep.formats.delta.retention.horizon import threshold_ms
 from nightkeep.model import Address
-from nightkeep.protocol.table_files import ExpireRequest, Expiry, Root
+from nightkeep.model.counted import counted
+from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expiry, Root
 from nightkeep.storage import ListedFile, Storage
 
 
@@ -71,8 +72,16 @@ def _reason(version: int, task: RemovedVersions, request: ExpireRequest) -> str:
         return f"one of the last {request.retain_last} versions"
     if version > task.through:
         return f"later than version {task.through}, which stays"
-    age = timedelta(milliseconds=request.now_ms - task.before_ms)
-    return f"no file of it was removed more than {age} ago"
+    return f"no file of it was removed more than {_age(request.now_ms - task.before_ms)} ago"
+
+
+def _age(age_ms: int) -> str:
+    """`7 days`, `36 hours`, `0:20:00`."""
+    days, rest = divmod(age_ms, DAY_MS)
+    hours = age_ms / 3_600_000
+    if not rest:
+        return counted(days, "day")
+    return counted(int(hours), "hour") if hours.is_integer() else str(timedelta(milliseconds=age_ms))
 
 
 def _losing(storage: Storage, task: RemovedVersions, log_files: Listing) -> frozenset[int]:
