@@ -8,6 +8,7 @@ import socket
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -55,8 +56,11 @@ def test_pages_hold_the_results_and_load_nothing(tmp_path: Path, monkeypatch: py
         html = page.read_text()
         assert not _LOADED.search(html) and "default-src 'none'" in html, page
         links = re.findall('href="([^"#]+)"', html)
-        assert all((folder / link).is_file() for link in links) and links
+        assert all((folder / unquote(link)).is_file() for link in links) and links
     index = (folder / "index.html").read_text()
+    listed = set(re.findall(r'<li><a href="([^"]+)"', index))
+    assert {unquote(link) for link in listed} == {page.name for page in folder.iterdir()} - {"index.html"}
+    assert 'href="data-docs/index.html"' in Path(pages.index).read_text()
     assert index.count("<li>") == 4 and "shop.orders" in index and "not passed" in index
     first, second = (sorted(folder.glob(f"shop.orders*{n}.html"))[0].read_text() for n in (1, 2))
     assert "the number of rows is the same" in first and "day=1" in first and "night" in first

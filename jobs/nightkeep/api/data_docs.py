@@ -6,11 +6,13 @@ import importlib
 from collections.abc import Sequence
 from html import escape
 from typing import Any
+from urllib.parse import quote
 
 from nightkeep.reports import RunDocument, pages_in
 from nightkeep.reports.old_results import forget_pages
 from nightkeep.reports.validations import DATA_DOCS, docs_page_name, read_validations, write_docs_page
 
+INDEX = "index"
 MOST_RUNS = 200
 """How many runs have pages, the newest: Great Expectations renders a few pages a second."""
 
@@ -33,13 +35,17 @@ def build_data_docs(documents: Sequence[RunDocument], reports: str, folder: str)
             )  # fmt: skip
             write_docs_page(folder, name, html)
             word = "passed" if validation.get("success") else "not passed"
-            lines.append(f'<li><a href="{escape(name)}.html">{escape(title)}</a>, {word}</li>')
+            lines.append(f'<li><a href="{escape(quote(name))}.html">{escape(title)}</a>, {word}</li>')
     if folder == reports:
         forget_pages(reports, names)
     body = f"<h1>Data Docs</h1><ul>{''.join(reversed(lines))}</ul>" if lines else "<p>No run has left results yet.</p>"
-    return write_docs_page(
-        folder, "index", module.offline(f"<html><head></head><body>{body}</body></html>", "Data Docs")
-    )
+    page = module.framed(f"<html><head></head><body>{body}</body></html>", "Data Docs")
+    return write_docs_page(folder, INDEX, page)
+
+
+def docs_index(folder: str) -> str | None:
+    """The link to the index of Data Docs from the index of runs; None if none was written."""
+    return f"{DATA_DOCS}/{INDEX}.html" if f"{INDEX}.html" in pages_in(folder, DATA_DOCS) else None
 
 
 def docs_pages(documents: Sequence[RunDocument], folder: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from nightkeep import reports as reporting
-from nightkeep.api.data_docs import build_data_docs, docs_pages
+from nightkeep.api.data_docs import build_data_docs, docs_index, docs_pages
 from nightkeep.api.place import Place, find_place, parse_duration_option
 from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
@@ -73,7 +73,7 @@ def report(
         pages[name] = write_page(folder, name, render_run(mine, title=name, generated_at=now, docs_pages=linked))
     index = render_index(
         documents, title="Nightkeep", generated_at=now, page_of=lambda d: page_name(_run_name(d)),
-        unreadable=stored.unreadable,
+        unreadable=stored.unreadable, docs_index=docs_index(folder),
     )  # fmt: skip
     runs = tuple(map(_shown, pages.values()))
     written = write_page(folder, "index", index)

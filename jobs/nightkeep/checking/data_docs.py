@@ -44,10 +44,15 @@ def docs_page(validation: Mapping[str, Any], *, run_id: str, started_at: datetim
 
 
 def offline(html: str, title: str, errors: Sequence[str] = ()) -> str:
-    """The page without anything that a browser would load or run, and with these errors at its top."""
+    """The page of Great Expectations without anything that a browser would load or run, and without its links, whose
+    pages are not there; these errors are at its top."""
     for pattern in _LOADS:
         html = pattern.sub("", html)
-    html = _LINK.sub(r"\1", html)
+    return framed(_LINK.sub(r"\1", html), title, errors)
+
+
+def framed(html: str, title: str, errors: Sequence[str] = ()) -> str:
+    """The page with a title, styles, a link to the index, and a policy by which browsers load nothing."""
     name = escape(title)
     listed = "".join(f"<p>errored: {escape(each)}</p>" for each in errors)
     return html.replace("<head>", f"<head>{_POLICY}<title>{name}</title><style>{_STYLE}</style>", 1).replace(

@@ -127,11 +127,12 @@ def render_run(
 def render_index(
     history: Sequence[RunDocument], *, title: str, generated_at: datetime,
     page_of: Callable[[RunDocument], str | None] | None = None, unreadable: Sequence[Unreadable] = (), older: int = 0,
+    docs_index: str | None = None,
 ) -> str:  # fmt: skip
     """The index of all runs: one row per table, then every run. `history` is oldest first.
 
     `page_of` returns a document's page as a relative link, None if it has none. `unreadable` are listed at the end, and
-    `older` is how many documents were not read.
+    `older` is how many documents were not read. `docs_index`: the link to the index of Data Docs, if there is one.
     """
     newest = [*reversed(history)][:_MOST_ROWS]
     page = _environment().get_template("index.html.j2").render(
@@ -141,6 +142,7 @@ def render_index(
         runs=[RunRow(document, page_of(document) if page_of else None) for document in newest],
         hidden=len(history) - len(newest) + older, older=older,
         unreadable=_excerpt([_readable_name(each) for each in unreadable]),
+        docs_index=docs_index,
     )  # fmt: skip
     return redact(page)
 
