@@ -91,11 +91,14 @@ weekly: environment  ## the weekly DAG over what is there, after planting what k
 
 SIDE_BY_SIDE = -n 3 --dist loadfile --no-loadscope-reorder
 
+tools:  ## list the tools that the tests need and this machine lacks, with the line that installs them
+	@.ci/tools
+
 test test-quick: export NIGHTKEEP_EXAMPLES := 0.2
-test: environment  ## every engine, every race, every fault, three files at a time
+test: tools environment  ## every engine, every race, every fault, three files at a time
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --without-extended
 
-test-extended: environment  ## what make test leaves out: other combinations, all examples, longer histories
+test-extended: tools environment  ## what make test leaves out: other combinations, all examples, longer histories
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --only-extended
 
 test-quick: environment  ## the tests that start no process (no JVM, no Airflow), for after each change
@@ -120,7 +123,7 @@ lint: environment  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-soak: environment  ## long random histories against the engines, damaged metadata (NIGHTKEEP_MUTATIONS, _DAMAGES), properties
+soak: tools environment  ## long random histories against the engines, damaged metadata (NIGHTKEEP_MUTATIONS, _DAMAGES), properties
 	NIGHTKEEP_HISTORIES=2000 NIGHTKEEP_MUTATIONS=$${NIGHTKEEP_MUTATIONS:-20000} \
 		NIGHTKEEP_DAMAGES=$${NIGHTKEEP_DAMAGES:-10000} $(BIN)/python -m pytest tests/soak -m soak
 	NIGHTKEEP_EXAMPLES=$${NIGHTKEEP_EXAMPLES:-10} $(BIN)/python -m pytest --quick -q -n 2 --dist worksteal
