@@ -1,5 +1,7 @@
 """Partition directories: the names Java gives them, and ValueError where Java's JVM has a say."""
 
+import itertools
+import math
 import struct
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -9,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.formats.paimon import golden
 
+from nightkeep.formats.paimon.metadata.binary_row import encode_row
 from nightkeep.formats.paimon.metadata.java_text import cast_to_string, to_string
-from nightkeep.formats.paimon.metadata.partition_paths import bucket_directory, escape, partition_path
+from nightkeep.formats.paimon.metadata.partition_paths import bucket_directory, escape, partition_name, partition_path
 from nightkeep.formats.paimon.metadata.types import TypeRoot, parse_type
 
 GOLDEN_PATHS = golden.read_json("paths.json")
@@ -104,3 +107,67 @@ def test_timestamps_against_the_standard_library(moment: datetime, nanos: int) -
     iso = to_string(value, kind)
     assert iso.startswith(f"{moment.date().isoformat()}T{moment:%H:%M}")
     assert f"{moment.date().isoformat()}T{expected}".startswith(iso)
+
+
+@pytest.mark.parametrize("default", ["__DEFAULT_PARTITION__", "", " ", "%5F", "#"])
+@pytest.mark.parametrize("legacy", [True, False])
+def test_each_partition_has_its_own_name(default: str, legacy: bool) -> None:
+    texts = (
+        None,
+        "",
+        " ",
+        "\t",
+        "\u2003",
+        "__DEFAULT_PARTITION__",
+        "%",
+        "%5F_DEFAULT_PARTITION__",
+        "%5F",
+        "#",
+        "##",
+        "a",
+    )
+    kinds = [parse_type("STRING"), parse_type("STRING")]
+    names = [
+        partition_name(["a", "b"], row, kinds, stored=encode_row(row, kinds), legacy=legacy, default_name=default)
+        for row in itertools.product(texts, texts)
+    ]
+    assert len(set(names)) == len(texts) ** 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("TIME(0)", [0, 1, 999, 1000]),
+        ("TIME(2)", [0, 1, 10]),
+        ("DATE", [0, 146_097 * 25, -146_097 * 25]),
+        ("TIMESTAMP(3)", [0, 146_097 * 25 * 86_400 * 10**9, 1_000_000]),
+        ("DOUBLE", [0.0, -0.0, 1.0]),
+        ("BYTES", [b"", b" ", b"a", None]),
+    ],
+)
+def test_values_that_one_text_stands_for_have_their_own_names(kind: str, values: list[Any]) -> None:
+    types = [parse_type(kind)]
+    rows = [encode_row([value], types) for value in values]
+    names = {
+        partition_name(["p"], [value], types, stored=row, legacy=False) for value, row in zip(values, rows, strict=True)
+    }
+    assert len(names) == len(values)
+
+
+def test_bytes_that_no_writer_of_ours_makes_have_their_own_name() -> None:
+    types = [parse_type("DOUBLE")]
+    odd = encode_row([math.nan], types)[:-8] + struct.pack("<Q", 0x7FF8_0000_0000_0001)
+    usual = partition_name(["p"], [math.nan], types, stored=encode_row([math.nan], types), legacy=True)
+    assert usual == "p=NaN"
+    assert partition_name(["p"], [math.nan], types, stored=odd, legacy=True).startswith("p=NaN#")
+
+
+def test_names_are_those_of_folders_wherever_these_differ() -> None:
+    kinds = [parse_type("STRING"), parse_type("INT")]
+    for row, name in (
+        (("2026-11-01", 7), "d=2026-11-01/n=7"),
+        ((None, None), "d=__DEFAULT_PARTITION__/n=__DEFAULT_PARTITION__"),
+        (("", 7), "d=/n=7"),
+        (("__DEFAULT_PARTITION__", 7), "d=%%__DEFAULT_PARTITION__/n=7"),
+    ):
+        assert partition_name(["d", "n"], row, kinds, stored=encode_row(row, kinds), legacy=True) == name

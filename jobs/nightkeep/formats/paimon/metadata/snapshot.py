@@ -18,7 +18,7 @@ from nightkeep.formats.paimon.metadata.avro import Container
 from nightkeep.formats.paimon.metadata.binary_row import decode_row, sort_key
 from nightkeep.formats.paimon.metadata.entries import ADD, decoding, merge_entries, read_index, read_list, read_manifest
 from nightkeep.formats.paimon.metadata.locations import inside
-from nightkeep.formats.paimon.metadata.partition_paths import partition_path
+from nightkeep.formats.paimon.metadata.partition_paths import DEFAULT_PARTITION_NAME, partition_name, partition_path
 from nightkeep.formats.paimon.metadata.schema import (
     PaimonSchema,
     has_fixed_buckets,
@@ -232,20 +232,22 @@ def bucket_at(place: Place, records: Sequence[Record], index: tuple[Record, ...]
     schema = schemas.current
     partition_bytes, bucket = place
     columns = schema.select(schema.partition_keys)
-    values = decode_row(partition_bytes, [column.type for column in columns])
-    partition = partition_path(
-        schema.partition_keys, values, [column.type for column in columns],
-        legacy=option_bool(schema, "partition.legacy-name", default=True),
-        default_name=schema.options.get("partition.default-name", "__DEFAULT_PARTITION__"),
-    )  # fmt: skip
+    types = [column.type for column in columns]
+    values = decode_row(partition_bytes, types)
+    legacy = option_bool(schema, "partition.legacy-name", default=True)
+    default = schema.options.get("partition.default-name", DEFAULT_PARTITION_NAME)
+    path = partition_path(schema.partition_keys, values, types, legacy=legacy, default_name=default).rstrip("/")
+    name = partition_name(
+        schema.partition_keys, values, types, stored=partition_bytes, legacy=legacy, default_name=default
+    )
     prefix = schema.options.get("data-file.path-directory", "")
     key_types = [column.type for column in schema.select(schema.trimmed_keys)]
     files = [data_file(record["_FILE"], key_types) for record in records]
     return Bucket(
-        key=UnitKey(partition.rstrip("/"), bucket),
+        key=UnitKey(name, bucket),
         partition={c.name: python_value(v, c.type) for c, v in zip(columns, values, strict=True)},
         partition_bytes=partition_bytes,
-        folder="/".join(filter(None, (prefix, partition.rstrip("/"), f"bucket-{bucket}"))),
+        folder="/".join(filter(None, (prefix, path, f"bucket-{bucket}"))),
         total_buckets=int(str(records[0]["_TOTAL_BUCKETS"])) if records else -1,
         files=_in_order(files, schema),
         vectors=tuple(where for record in index for where in vector_ranges(record)),
