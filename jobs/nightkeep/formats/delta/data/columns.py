@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from nightkeep.encodings.legacy_calendar import legacy_calendar
 from nightkeep.encodings.parquet_rows import BATCH_ROWS, GroupDecoder, ParquetRows, leaf_bounds, only, sample
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.delta.data.conform import Find, by_name, chunked, conform, field_id, finder
@@ -66,6 +67,7 @@ class DeltaFileReader:
         self.subject = file.path
         self._unit, self._schema, self._file = unit, unit.schema, file
         self._parquet = ParquetRows(storage.open(file.name), subject=file.path, decoder=decoder)
+        self._calendar = legacy_calendar(self._parquet.footer, subject=file.path)
         self._shows_views = decoder is not None
         self._find = finder(self._schema.mapping)
         self._leaves = leaf_bounds(self._parquet.fields)
@@ -90,9 +92,10 @@ class DeltaFileReader:
 
     def leaf_of(self, name: str) -> tuple[int, pa.DataType, pa.DataType] | None:
         """The index of the Parquet column that stores a column, its type there, and its type here; None if no Parquet
-        column does, or several do."""
+        column does, or several do. None too where values move on reading, so that bounds in the file are of others."""
         column = self._column(name)
-        if column.held is None or pa.types.is_nested(self._parquet.fields[column.held].type):
+        is_moved = self._calendar is not None and pa.types.is_temporal(column.type)
+        if column.held is None or is_moved or pa.types.is_nested(self._parquet.fields[column.held].type):
             return None
         return self._leaves[column.held], self._parquet.fields[column.held].type, column.type
 
@@ -123,7 +126,7 @@ class DeltaFileReader:
         if self._shows_views and is_view_of(held[column.held].type, column.type):
             return chunked([held[column.held]], None)
         try:
-            array = conform(chunked([held[column.held]], None), column.type, column.stored, self._find)
+            array = conform(chunked([held[column.held]], None), column.type, column.stored, self._find, self._calendar)
         except ValueError as failure:
             subject = f"{self.subject} column {column.name}"
             raise CorruptMetadata(subject, f"values of {column.type}", reason_of(failure)) from failure

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import pyarrow as pa
 
+from nightkeep.encodings.legacy_calendar import LegacyCalendar
 from nightkeep.formats.delta.metadata.schema import ColumnMapping
 from nightkeep.kernels.int96 import WIDTH, micros
 from nightkeep.model.arrow_types import (
@@ -30,15 +31,22 @@ FIELD_ID: Final = b"PARQUET:field_id"
 _INT_BITS_IN_DOUBLE: Final = 32
 
 
-def conform(column: ChunkedArray, target: pa.DataType, stored: pa.DataType, find: Find) -> ChunkedArray:
-    """The column as type `target`. `stored` is the same type with the names and ids that `find` compares.
+def conform(
+    column: ChunkedArray,
+    target: pa.DataType,
+    stored: pa.DataType,
+    find: Find,
+    calendar: LegacyCalendar | None = None,
+) -> ChunkedArray:
+    """The column as type `target`. `stored` is the same type with the names and ids that `find` compares. `calendar` is
+    the old one of the file.
 
     Raises ValueError, naming both types, for a type that does not widen to the wanted one, and ArrowInvalid, a
     ValueError too, for a value that does not fit.
     """
-    if column.type == target and not nested(target):
+    if column.type == target and not nested(target) and calendar is None:
         return column
-    return chunked([_conform(chunk, target, stored, find) for chunk in column.chunks], target)
+    return chunked([_conform(chunk, target, stored, find, calendar) for chunk in column.chunks], target)
 
 
 def chunked(chunks: Sequence[Array], kind: Any) -> ChunkedArray:
@@ -108,19 +116,23 @@ def nested(kind: pa.DataType) -> bool:
     return isinstance(kind, pa.StructType | pa.ListType | pa.MapType)
 
 
-def _conform(array: Array, target: pa.DataType, stored: pa.DataType, find: Find) -> Array:
+def _conform(
+    array: Array, target: pa.DataType, stored: pa.DataType, find: Find, calendar: LegacyCalendar | None
+) -> Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if isinstance(target, pa.StructType) and isinstance(array, pa.StructArray):
-        return _struct(array, target, cast(pa.StructType, stored), find)
+        return _struct(array, target, cast(pa.StructType, stored), find, calendar)
     if isinstance(target, pa.MapType) and isinstance(array, pa.MapArray):
-        return _map(array, target, cast(ArrowMapType, stored), find)
+        return _map(array, target, cast(ArrowMapType, stored), find, calendar)
     if isinstance(target, pa.ListType) and _is_list(array.type):
-        return _list(array, target, cast(ArrowListType, stored), find)
-    return _leaf(array, target)
+        return _list(array, target, cast(ArrowListType, stored), find, calendar)
+    return _leaf(array, target, calendar)
 
 
-def _struct(array: pa.StructArray, target: pa.StructType, stored: pa.StructType, find: Find) -> Array:
+def _struct(
+    array: pa.StructArray, target: pa.StructType, stored: pa.StructType, find: Find, calendar: LegacyCalendar | None
+) -> Array:
     there = list(array.type)
     _refuse_shredded(there, target)
     children = []
@@ -129,7 +141,7 @@ def _struct(array: pa.StructArray, target: pa.StructType, stored: pa.StructType,
         if at is None:
             children.append(pa.nulls(len(array), field.type))
         else:
-            children.append(_conform(array.field(at), field.type, stored.field(place).type, find))
+            children.append(_conform(array.field(at), field.type, stored.field(place).type, find, calendar))
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
 
@@ -141,17 +153,21 @@ def _refuse_shredded(there: list[ArrowField], target: pa.StructType) -> None:
         raise ValueError("a shredded variant, whose typed_value is not read")
 
 
-def _list(array: Array, target: ArrowListType, stored: ArrowListType, find: Find) -> Array:
+def _list(
+    array: Array, target: ArrowListType, stored: ArrowListType, find: Find, calendar: LegacyCalendar | None
+) -> Array:
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     plain = cast(ListArray, array)
-    values = _conform(plain.values, target.value_type, stored.value_type, find)
+    values = _conform(plain.values, target.value_type, stored.value_type, find, calendar)
     return _rebuilt(array, target, values)
 
 
-def _map(array: MapArray, target: ArrowMapType, stored: ArrowMapType, find: Find) -> Array:
-    keys = _conform(array.keys, target.key_type, stored.key_type, find)
-    items = _conform(array.items, target.item_type, stored.item_type, find)
+def _map(
+    array: MapArray, target: ArrowMapType, stored: ArrowMapType, find: Find, calendar: LegacyCalendar | None
+) -> Array:
+    keys = _conform(array.keys, target.key_type, stored.key_type, find, calendar)
+    items = _conform(array.items, target.item_type, stored.item_type, find, calendar)
     entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
     return _rebuilt(array, target, entries)
 
@@ -163,16 +179,29 @@ def _rebuilt(array: Array, target: pa.DataType, values: Array) -> Array:
     return cast(Array, rebuilt)
 
 
-def _leaf(array: Array, target: pa.DataType) -> Array:
+def _leaf(array: Array, target: pa.DataType, calendar: LegacyCalendar | None) -> Array:
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
-    if pa.types.is_fixed_size_binary(array.type) and array.type.byte_width == WIDTH and pa.types.is_timestamp(target):
+    is_int96 = pa.types.is_fixed_size_binary(array.type) and array.type.byte_width == WIDTH
+    is_int96 = is_int96 and pa.types.is_timestamp(target)
+    if is_int96:
         array = micros(array)
+    if calendar is not None:
+        array = _of_calendar(array, target, calendar, is_int96=is_int96)
     if array.type == target:
         return array
     if not _widens(array.type, target):
         raise ValueError(f"{array.type}, which is not read as {target}")
     return cast(Array, array.cast(target))
+
+
+def _of_calendar(array: Array, target: pa.DataType, calendar: LegacyCalendar, *, is_int96: bool) -> Array:
+    """Spark rebases by the type that it reads: no time without a zone, but a date that is read as one."""
+    if pa.types.is_date32(array.type):
+        return calendar.days(array)
+    if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target) and target.tz is not None:
+        return calendar.micros(array.cast(target), is_int96=is_int96)
+    return array
 
 
 def _widens(held: pa.DataType, target: pa.DataType) -> bool:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from nightkeep.encodings.legacy_calendar import LegacyCalendar, legacy_calendar
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.delta.metadata.actions import Action, check, parse_lines
 from nightkeep.formats.delta.metadata.add_columns import AddColumns, add_columns
@@ -23,7 +24,7 @@ from nightkeep.formats.delta.metadata.log_segment import Checkpoint
 from nightkeep.formats.delta.metadata.naming import LOG
 from nightkeep.formats.delta.metadata.struct_stats import stats_texts
 from nightkeep.limits import RECORDS, UNPACKED, require_memory
-from nightkeep.model.arrow_types import ArrowField
+from nightkeep.model.arrow_types import Array, ArrowField
 from nightkeep.storage import Storage
 from nightkeep.storage.file_names import MAX_NAME_BYTES
 
@@ -162,6 +163,7 @@ class _ParsedStats:
 
     def __init__(self, file: pq.ParquetFile) -> None:
         self._file, self._int96, self._batches = file, _int96(file), 0
+        self._calendar = legacy_calendar(file.metadata, subject="a checkpoint")
         self._rows: Iterator[pa.StructArray] | None = None
 
     def beside(self, rows: pa.StructArray) -> Sequence[object] | None:
@@ -176,7 +178,9 @@ class _ParsedStats:
         if self._rows is None:
             return None
         struct = next(self._rows).field("stats_parsed")
-        parsed = stats_texts(struct.cast(_with_zones(struct.type, "add.stats_parsed", self._int96)))
+        path = "add.stats_parsed"
+        zoned = struct.cast(_with_zones(struct.type, path, self._int96))
+        parsed = stats_texts(zoned if self._calendar is None else _rebased(zoned, path, self._calendar, self._int96))
         return [text or other for text, other in zip(column.to_pylist(), parsed, strict=True)]
 
 
@@ -223,6 +227,22 @@ def _with_zones(kind: pa.DataType, path: str, int96: frozenset[str]) -> pa.DataT
     if isinstance(kind, pa.StructType):
         return pa.struct([field.with_type(_with_zones(field.type, f"{path}.{field.name}", int96)) for field in kind])
     return pa.timestamp("us", "UTC") if path in int96 else kind
+
+
+def _rebased(array: Array, path: str, calendar: LegacyCalendar, int96: frozenset[str]) -> Array:
+    """Bounds of the old calendar as Spark reads them; null, which is no bound, where that is not known."""
+    if isinstance(array, pa.StructArray):
+        names = [field.name for field in array.type]
+        fields = [_rebased(array.field(name), f"{path}.{name}", calendar, int96) for name in names]
+        return pa.StructArray.from_arrays(fields, fields=list(array.type), mask=array.is_null())
+    if pa.types.is_date32(array.type):
+        return calendar.days(array)
+    if pa.types.is_timestamp(array.type) and array.type.tz is not None:
+        try:
+            return calendar.micros(array.cast(pa.timestamp("us", "UTC")), is_int96=path in int96).cast(array.type)
+        except RefusedTable:
+            return pa.nulls(len(array), array.type)
+    return array
 
 
 def _values(rows: pa.StructArray) -> dict[str, Sequence[object]]:
