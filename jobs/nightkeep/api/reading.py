@@ -43,9 +43,9 @@ def read(
     start = start_of(incremental, since)
     if start is not None:
         changes = plan_changes(address, reading, request, start)
-        return pa.RecordBatchReader.from_batches(changes.schema, changes.batches())
+        return _reader(changes.schema, changes.types, changes.batches())
     planned = plan_read(address.name, address.format, reading, request)
-    return pa.RecordBatchReader.from_batches(planned.shown.schema, _batches(planned))
+    return _reader(planned.shown.schema, planned.types, _batches(planned))
 
 
 def read_plan(
@@ -75,6 +75,14 @@ def reading_of(address: Address) -> OpenReading:
             address.name, f"{address.format} tables are not read", "delta, iceberg and paimon tables are"
         )
     return opened.reading
+
+
+def _reader(schema: pa.Schema, types: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
+    """The batches with the types that people see."""
+    shown = pa.schema([types.field(each.name) if each.name in types.names else each for each in schema])
+    return pa.RecordBatchReader.from_batches(
+        shown, (batch.cast(shown) for batch in batches) if shown != schema else batches
+    )
 
 
 def _batches(planned: Planned[Unit]) -> Iterator[pa.RecordBatch]:

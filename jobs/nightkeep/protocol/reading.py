@@ -123,6 +123,16 @@ def any_bucket(unit: object, keys: Mapping[str, Sequence[object]]) -> bool:
     return True
 
 
+def by_bytes(snapshot: object) -> Sequence[str]:
+    """Of a format without collations."""
+    return ()
+
+
+def as_read(snapshot: object) -> pa.Schema:
+    """Of a format whose columns are shown as they are read."""
+    return pa.schema([])
+
+
 @dataclass(frozen=True, slots=True)
 class TableReading(Generic[S, U]):
     """Functions of a format's room `reading`."""
@@ -139,6 +149,10 @@ class TableReading(Generic[S, U]):
     """The unit's files with all deletes that may be of them. Units of one key and equal content have the same rows."""
     may_hold: Callable[[U, Mapping[str, Sequence[object]]], bool] = any_bucket
     """Whether the unit's bucket can hold a row with one of the wanted values in each of these columns."""
+    shown: Callable[[S], pa.Schema] = as_read
+    """Columns that Arrow has a type of its own for, with that type. Their values are read as what it stores."""
+    collated: Callable[[S], Sequence[str]] = by_bytes
+    """The columns whose order and equality are not those of their bytes, so that no condition may name them."""
     changelog: ChangelogReads[S, U] | None = None
     """None of a format whose commits tell no changes that we read."""
 

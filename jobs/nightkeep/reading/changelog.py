@@ -28,6 +28,11 @@ class PlannedChangelog:
     kinds: tuple[str, ...]
     schema: pa.Schema
 
+    @property
+    def types(self) -> pa.Schema:
+        """As that of the files."""
+        return self.files.types
+
     def divided(self) -> Sequence[PlannedChangelog]:
         """One for each split, in their order; one for none. A key's changes may be in several."""
         parts = [replace(self, files=replace(self.files, splits=(split,))) for split in self.files.splits]

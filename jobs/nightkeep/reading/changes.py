@@ -34,6 +34,11 @@ class PlannedDiff:
     after: Planned[Unit]
     schema: pa.Schema
 
+    @property
+    def types(self) -> pa.Schema:
+        """As that of the files."""
+        return self.after.types
+
     def divided(self) -> Sequence[PlannedDiff]:
         """One: rows of any file may be those of another."""
         return (self,)

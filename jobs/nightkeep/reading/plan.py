@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import Final, Generic
 
 import numpy as np
+import pyarrow as pa
 
+from nightkeep.errors import RefusedTable
 from nightkeep.protocol.reading import FileReads, FileSection, OpenReading, Path, ReadFile, ReadView
 from nightkeep.protocol.work import Snapshot, U, Unit
 from nightkeep.reading.report import LeftOut, ReadPlan, Why
@@ -28,12 +30,16 @@ OPEN_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class Planned(Generic[U]):
-    """A plan, and what carries it out: the splits, and the functions and columns to read them with."""
+    """A plan, and what carries it out: the splits, and the functions and columns to read them with.
+
+    `types` has the columns that people see with another type than the one they are read with.
+    """
 
     plan: ReadPlan
     splits: tuple[ReadSplit[U], ...]
     files: FileReads[U]
     shown: ShownRows
+    types: pa.Schema = field(default_factory=lambda: pa.schema([]))
 
 
 @dataclass(slots=True)
@@ -71,7 +77,8 @@ def planned(
     table: str, format: str, reading: OpenReading, snapshot: Snapshot, view: ReadView, *, request: ReadRequest,
     shown: ShownRows, sections: Sequence[FileSection[Unit]], footers: bool = False,
 ) -> Planned[Unit]:  # fmt: skip
-    """The plan for these sections of one snapshot in one view."""
+    """The plan for these sections of one snapshot in one view. Raises RefusedTable."""
+    _refuse_collated(table, reading.collated(snapshot), shown.where)
     tally = _Tally()
     picking = _Picking(reading, shown.where, tally, footers=footers)
     parts = [part for section in picking.of(sections) for part in picking.parts(section)]
@@ -92,7 +99,16 @@ def planned(
         left_out=tuple(LeftOut(why, tally.of[why], tally.gone[why]) for why in Why),
         footers=footers,
     )
-    return Planned(plan, splits, reading.files, shown)
+    return Planned(plan, splits, reading.files, shown, reading.shown(snapshot))
+
+
+def _refuse_collated(table: str, collated: Sequence[str], where: Test | None) -> None:
+    """Raises RefusedTable for a condition on a column whose values are not compared by their bytes."""
+    named = {path[0] for path in (() if where is None else paths_of(where))}
+    for column in collated:
+        if column in named:
+            feature = f"a condition on column {column} is not handled: it has a collation"
+            raise RefusedTable(table, feature, "use conditions on other columns")
 
 
 class _Picking:

@@ -266,5 +266,6 @@ def test_a_sweep_and_an_expiry_need_no_value_of_a_variant(tmp_path: Path) -> Non
 
 def test_the_features_of_values_are_no_others() -> None:
     assert {name for name, known in FEATURES.items() if known.is_of_values} == {
-        "variantShredding", "variantShredding-preview", "variantType", "variantType-preview"
+        "variantShredding", "variantShredding-preview", "variantType", "variantType-preview", "geospatial",
+        "geospatial-dev", "collations", "collations-preview",
     }  # fmt: skip

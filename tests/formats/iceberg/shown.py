@@ -71,7 +71,7 @@ def canonical_rows(found: pa.Table, schema: IcebergSchema, columns: Sequence[str
     arrays = [found.column(name) for name in names]
     told = [
         pa.chunked_array([stored(chunk, types[name], name) for chunk in array.chunks], types[name])
-        if name in types
+        if name in types and array.type != types[name]
         else array
         for name, array in zip(names, arrays, strict=True)
     ]

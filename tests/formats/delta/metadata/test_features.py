@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,14 @@ from tests.formats.delta.hand_log import add as added
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.gate import scan
-from nightkeep.formats.delta.metadata.features import FEATURES, document, refuse_deletes, refuse_features, supported
+from nightkeep.formats.delta.metadata.features import (
+    FEATURES,
+    document,
+    refuse_deletes,
+    refuse_features,
+    refuse_reads,
+    supported,
+)
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, load
 from nightkeep.model import Address, Operation
 from nightkeep.storage import LocalStorage
@@ -119,13 +127,85 @@ def protocol(*features: str, reader: int = 3, writer: int = 7) -> dict[str, Any]
     }  # fmt: skip
 
 
+USED: Mapping[str, Mapping[str, Any]] = {
+    "variantType": {"type": {"type": "array", "elementType": "variant"}},
+    "variantShredding": {"type": {"type": "array", "elementType": "variant"}},
+    "geospatial": {"type": "geometry(OGC:CRS84)"},
+    "collations": {"type": "string", "metadata": {"__COLLATIONS": {"c": "spark.UTF8_LCASE"}}},
+}
+"""Features of types -> a column that uses them. "-preview" and "-dev" are the same."""
+SET = {
+    **{name: f"delta.enable{name[0].upper()}{name[1:]}" for name in FEATURES if name.startswith("iceberg")},
+    "redirectReaderWriter-preview": "delta.redirectReaderWriter-preview",
+    "redirectWriterOnly-preview": "delta.redirectWriterOnly-preview",
+    "coordinatedCommits-preview": "delta.coordinatedCommits.commitCoordinator-preview",
+}
+"""Features -> the property that uses them."""
+
+
+def listing(folder: Path, feature: str, *, used: bool) -> HandLog:
+    """A table whose protocol lists the feature, and uses it."""
+    column = USED.get(feature.partition("-")[0]) if used else None
+    properties = {SET[feature]: "true"} if used and feature in SET else {}
+    log = HandLog(folder, features=["deletionVectors", feature], configuration=properties)
+    fields = [{"name": "c", "nullable": True, "metadata": {}, **column}] if column else []
+    told = json.loads(json.dumps(log.head))
+    whole = json.loads(told[1]["metaData"]["schemaString"])
+    told[1]["metaData"]["schemaString"] = json.dumps({**whole, "fields": whole["fields"] + fields})
+    log.commit(0, *told)
+    return log
+
+
+def refused(log: HandLog, operation: Operation | None = Operation.OPTIMIZE) -> None:
+    told = log.load()
+    refuse_features("hand", told.raw_protocol, told.raw_metadata, operation, domains=told.domains)
+
+
 @pytest.mark.parametrize("feature", REFUSED)
 def test_a_refused_feature_is_named(tmp_path: Path, feature: str) -> None:
-    log = HandLog(tmp_path, features=["deletionVectors", feature])
-    log.commit(0, *log.head)
-    with pytest.raises(RefusedTable, match=f"hand: table feature {feature} is not handled; ") as refused:
-        log.load()
-    assert refused.value.advice == FEATURES[feature].refused
+    log = listing(tmp_path, feature, used=True)
+    with pytest.raises(RefusedTable, match=r"hand: (table feature|column c)") as found:
+        refused(log)
+    if "hand: table feature" in str(found.value):
+        assert f"table feature {feature.partition('-')[0]}" in str(found.value)
+        assert found.value.advice == FEATURES[feature].refused
+
+
+@pytest.mark.parametrize("feature", [name for name in REFUSED if name.partition("-")[0] in USED or name in SET])
+def test_a_feature_that_is_listed_and_not_used_refuses_nothing(tmp_path: Path, feature: str) -> None:
+    for operation in (None, *Operation):
+        refused(listing(tmp_path, feature, used=False), operation)
+
+
+@pytest.mark.parametrize("feature", ["quantum", "inCommitTimestamp-preview", "icebergCompatV2", "collations"])
+def test_what_only_writers_must_know_refuses_no_read(tmp_path: Path, feature: str) -> None:
+    log = listing(tmp_path, feature, used=True)
+    assert log.load().version == 0
+    with pytest.raises(RefusedTable, match=f"table feature {feature}"):
+        refused(log)
+
+
+@pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"])
+def test_a_reader_must_know_where_commits_are(tmp_path: Path, feature: str) -> None:
+    """Whatever list has the feature: a version that the log shows may be old."""
+    with pytest.raises(RefusedTable, match=f"table feature {feature}"):
+        listing(tmp_path, feature, used=True).load()
+
+
+def test_a_newer_writer_version_refuses_no_read() -> None:
+    refuse_reads("t", protocol(reader=3, writer=8), {})
+    with pytest.raises(RefusedTable, match=r"\(4, 7\) is unknown"):
+        refuse_reads("t", protocol(reader=4), {})
+
+
+def test_a_table_that_is_no_longer_clustered_is_packed(tmp_path: Path) -> None:
+    domain = {"domain": "delta.clustering", "configuration": json.dumps({"clusteringColumns": []}), "removed": False}
+    log = HandLog(tmp_path, features=["clustering", "domainMetadata"])
+    log.commit(0, *log.head, {"domainMetadata": domain})
+    refused(log)
+    log.commit(1, {"domainMetadata": {**domain, "configuration": json.dumps({"clusteringColumns": [["id"]]})}})
+    with pytest.raises(RefusedTable, match="table feature clustering"):
+        refused(log)
 
 
 def test_variant_tables_of_the_engine_are_refused() -> None:
@@ -186,9 +266,9 @@ def test_lists_are_there_where_versions_ask_for_them() -> None:
 def test_clustered_tables_are_read_and_not_clustered_otherwise() -> None:
     told = load(Address("delta", "", "t"), LocalStorage(str(GOLDEN / "clustered/table")))
     for operation in (None, Operation.PERSIST_DELETES):
-        refuse_features("t", told.raw_protocol, told.raw_metadata, operation)
+        refuse_features("t", told.raw_protocol, told.raw_metadata, operation, domains=told.domains)
     with pytest.raises(RefusedTable, match=r"clustering is not handled; .*the engine's own OPTIMIZE"):
-        refuse_features("t", told.raw_protocol, told.raw_metadata, Operation.OPTIMIZE)
+        refuse_features("t", told.raw_protocol, told.raw_metadata, Operation.OPTIMIZE, domains=told.domains)
 
 
 def test_rows_are_deleted_only_where_the_table_allows_it() -> None:

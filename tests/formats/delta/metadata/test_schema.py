@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.formats.delta.metadata.feature_use import collated_columns
+from nightkeep.formats.delta.metadata.features import refuse_features
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema, RowTracking, parse_schema
 from nightkeep.formats.delta.metadata.types import FIELD_ID, widens
 
@@ -213,10 +215,16 @@ def test_type_changes_are_known_ones_at_any_depth() -> None:
         parse(column("c", **{CHANGES: "all"}))
 
 
-def test_collations_are_refused_at_any_depth() -> None:
+def test_collations_at_any_depth_are_read_and_refused_to_writers() -> None:
+    """Whether or not the protocol lists the feature: the order of such values is not that of their bytes."""
     inner = column("x", "string", __COLLATIONS={"x": "ICU.UNICODE_CI"})
+    outer = column("c", {**STRUCT, "fields": [inner]})
+    assert parse(outer).field("c").type == pa.struct({"x": pa.string()})
+    metadata = {"schemaString": json.dumps({"type": "struct", "fields": [column("id", "long"), outer]})}
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": []}
+    assert collated_columns(metadata) == ("c",)
     with pytest.raises(RefusedTable, match="collation"):
-        parse(column("c", {**STRUCT, "fields": [inner]}))
+        refuse_features("t", protocol, metadata, None)
 
 
 def test_what_writers_alone_must_know_is_no_hindrance() -> None:

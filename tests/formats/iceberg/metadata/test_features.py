@@ -134,7 +134,7 @@ REFUSALS: Mapping[str, Callable[[], object]] = {
     "ORC files": lambda: refuse_files("db.t", [file_of("a"), file_of("b", format="orc")]),
     "Avro files": lambda: refuse_files("db.t", [equality_of("b", 1, format="avro")]),
     "files of other formats": lambda: refuse_files("db.t", [file_of("b", format="vortex")]),
-    "encryption": lambda: refuse(**{"encryption-keys": [{"key-id": "k"}]}),
+    "encryption": lambda: refuse(properties={"encryption.key-id": "k"}),
     "files of unknown schemes": lambda: storage_name("wasbs://host/a.parquet"),
     "files of another host": lambda: storage_name("file://host/a.parquet"),
     "keys with empty parts": lambda: storage_name("s3://bucket/t//a.parquet"),

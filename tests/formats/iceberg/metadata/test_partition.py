@@ -14,8 +14,8 @@ from tests.drivers.iceberg_tables import Warehouse
 from tests.formats.iceberg.catalog_world import configure, loaded
 from tests.formats.iceberg.content_made import metadata_of, schema_of
 
-from nightkeep.errors import CorruptMetadata, RefusedTable, UsageError
-from nightkeep.formats.iceberg.metadata.partition import identity, typed, unit_key
+from nightkeep.errors import CorruptMetadata, UsageError
+from nightkeep.formats.iceberg.metadata.partition import far_value, identity, typed, unit_key
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema, parse
 from nightkeep.sql_text.partition_filter import partition_filter
 
@@ -85,9 +85,13 @@ def test_a_value_of_another_type_is_corrupt(kind: str, transform: str, stored: o
     ("kind", "transform", "stored"),
     [("date", "identity", 2**31 - 1), ("timestamp", "identity", 2**62), ("timestamp", "day", -800_000)],
 )
-def test_a_date_that_python_has_not_is_refused(kind: str, transform: str, stored: int) -> None:
-    with pytest.raises(RefusedTable, match="no date of the years 1 to 9999"):
-        typed(of_one(kind, transform), 0, (stored,))
+def test_a_date_that_python_has_not_is_left_out(kind: str, transform: str, stored: int) -> None:
+    schema = of_one(kind, transform)
+    assert typed(schema, 0, (stored,)) == {"c": None} == typed(schema, 0, (None,))
+    assert unit_key(schema, 0, (stored,)) not in (unit_key(schema, 0, (None,)), unit_key(schema, 0, (stored - 1,)))
+    refusal = far_value(schema, 0, (stored,))
+    assert refusal is not None and "no date of the years 1 to 9999" in refusal.feature
+    assert far_value(schema, 0, (0,)) is None is far_value(schema, 0, (None,))
 
 
 def test_a_partition_has_a_value_for_each_field() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,28 @@ def test_no_two_lines_of_the_page_are_equal() -> None:
 
 def test_every_option_that_is_refused_has_a_line() -> None:
     page = document()
-    options = ["branch", *features._VALUES, *features._FLAGS, *features._PRESENT, *features._PREFIXES]
+    options = ["branch", *features._VALUES, *features._FLAGS, *features._PRESENT, *features._INDEXED]
+    options += ["metadata.iceberg.storage"]
     assert [option for option in options if f"option {option}" not in page] == []
+
+
+UNUSED: tuple[tuple[Mapping[str, str], tuple[str, ...]], ...] = (
+    ({"data-file.external-paths": "file:/elsewhere"}, ("k", "p")),
+    ({"data-file.external-paths": "file:/elsewhere", "data-file.external-paths.strategy": "NONE"}, ("k", "p")),
+    ({"data-file.external-paths": "", "data-file.external-paths.strategy": "round-robin"}, ("k", "p")),
+    ({"metadata.iceberg.format-version": "2", "metadata.iceberg.previous-versions-max": "3"}, ("k", "p")),
+    ({"metadata.iceberg.storage": "DISABLED"}, ("k", "p")),
+    ({"visibility-callback.enabled": "false", "visibility-callback.timeout": "1 min"}, ("k", "p")),
+    ({"pk-vector.index.columns": "t", "pk-btree.index.columns": "n"}, ()),
+    ({"pk-vector.index.type": "ivf"}, ("k", "p")),
+    ({"commit.callbacks": ""}, ("k", "p")),
+)
+"""Options that have no effect on a table with these keys."""
+
+
+@pytest.mark.parametrize(("options", "keys"), UNUSED)
+def test_an_option_without_effect_refuses_nothing(options: Mapping[str, str], keys: tuple[str, ...]) -> None:
+    assert refusal(Example(options, keys=keys)) is None
 
 
 def test_a_table_without_any_of_it_is_handled() -> None:

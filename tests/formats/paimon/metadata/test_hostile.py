@@ -306,9 +306,15 @@ REFUSED: dict[str, tuple[str, str | None]] = {
 }
 
 
+WITH = {"data-file.external-paths": {"data-file.external-paths.strategy": "round-robin"}}
+"""Options without which another has no effect."""
+
+
 @pytest.mark.parametrize("option", REFUSED)
 def test_an_option_we_do_not_handle_is_refused_by_name(events: Path, option: str) -> None:
     value, _ = REFUSED[option]
+    for other, needed in WITH.get(option, {}).items():
+        _set(events, other, needed)
     _set(events, option, value)
     assert_refused(events, files(events), value if option == "num-levels" else option)
 

@@ -253,7 +253,10 @@ def test_in_doubt_nothing_is_told(doubt: str, tmp_path: Path) -> None:
     [
         ({"type": "format-table"}, "option type = format-table"),
         ({"manifest.format": "orc"}, "option manifest.format"),
-        ({"data-file.external-paths": "s3://b/x"}, "option data-file.external-paths"),
+        (
+            {"data-file.external-paths": "s3://b/x", "data-file.external-paths.strategy": "entropy-inject"},
+            "option data-file.external-paths",
+        ),
         ({"global-index.external-path": "s3://b/x"}, "option global-index.external-path"),
         ({"metadata.iceberg.storage": "table-location"}, "option metadata.iceberg.storage"),
     ],

@@ -1,7 +1,8 @@
 """Every table feature of the Delta protocol: what we do about it, or why it is refused, and the test that proves it.
 
 A feature is supported if the protocol names it or an old protocol version implies it. A property without its feature
-has no effect. `python -m nightkeep.formats.delta.metadata.features` prints the table of docs/delta-features.md.
+has no effect. A feature that nothing in the table uses refuses nothing. What only writers must know refuses no read.
+`python -m nightkeep.formats.delta.metadata.features` prints the table of docs/delta-features.md.
 """
 
 from __future__ import annotations
@@ -13,6 +14,17 @@ from typing import Final
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
 from nightkeep.formats.delta.metadata.actions import Raw
+from nightkeep.formats.delta.metadata.feature_use import (
+    NO_DOMAINS,
+    Domains,
+    Use,
+    always,
+    has_collations,
+    has_types,
+    is_clustered,
+    is_enabled,
+    is_set,
+)
 from nightkeep.model import Operation
 
 MAX_READER: Final = 3
@@ -23,6 +35,8 @@ MAX_WRITER: Final = 7
 class DeltaFeature:
     """One feature. Either `handled` says what we do, or `refused` says what to do instead.
 
+    `used`: whether a version uses the feature; a refusal holds only then, and `where` describes it for the page.
+    `moves_commits`: commits or rows may be elsewhere, so that a reader must know it, whatever list names it.
     `is_of_values`: only code that reads values must know the feature, so a sweep and an expiry may ignore it. `reader`,
     `writer`: the protocol versions that imply it. `refuses`: operations that cannot be done, with advice. `test`: the
     test that proves our statement.
@@ -35,6 +49,9 @@ class DeltaFeature:
     reader: int | None = None
     writer: int | None = None
     refuses: Mapping[Operation, str] = field(default_factory=lambda: MappingProxyType({}))
+    used: Use = always
+    where: str = ""
+    moves_commits: bool = False
 
     def __post_init__(self) -> None:
         assert bool(self.handled) != bool(self.refused)
@@ -42,41 +59,79 @@ class DeltaFeature:
 
 def supported(protocol: Raw) -> frozenset[str]:
     """Names of the features that readers or writers of the table must know. Raises CorruptMetadata."""
-    reader, writer = _version(protocol, "minReaderVersion"), _version(protocol, "minWriterVersion")
-    named = frozenset(_named(protocol, "readerFeatures", lists=reader >= MAX_READER))
-    named |= frozenset(_named(protocol, "writerFeatures", lists=writer >= MAX_WRITER))
+    writer = _version(protocol, "minWriterVersion")
+    named = frozenset(_named(protocol, "writerFeatures", lists=writer >= MAX_WRITER))
     implied = {
         name
         for name, feature in FEATURES.items()
-        if (feature.reader is not None and feature.reader <= reader < MAX_READER)
-        or (feature.writer is not None and feature.reader is None and feature.writer <= writer < MAX_WRITER)
+        if feature.writer is not None and feature.reader is None and feature.writer <= writer < MAX_WRITER
+    }
+    return of_readers(protocol) | named | implied
+
+
+def of_readers(protocol: Raw) -> frozenset[str]:
+    """Names of the features that readers of the table must know. Raises CorruptMetadata."""
+    reader = _version(protocol, "minReaderVersion")
+    named = frozenset(_named(protocol, "readerFeatures", lists=reader >= MAX_READER))
+    implied = {
+        name
+        for name, feature in FEATURES.items()
+        if feature.reader is not None and feature.reader <= reader < MAX_READER
     }
     return named | implied
 
 
-def refuse_features(
-    table: str, protocol: Raw, metadata: Raw, operation: Operation | None, *, reads_values: bool = True
+def refuse_reads(
+    table: str, protocol: Raw, metadata: Raw, domains: Domains = NO_DOMAINS, *, reads_values: bool = True
 ) -> None:
-    """Raises RefusedTable for the first feature that we do not handle, or with which `operation` cannot be done.
+    """Raises RefusedTable for the first feature that a reader must know, the table uses, and we do not handle.
 
     With `reads_values` False, features that concern only values are ignored.
     """
-    reader, writer = _version(protocol, "minReaderVersion"), _version(protocol, "minWriterVersion")
-    if reader > MAX_READER or writer > MAX_WRITER:
-        feature = f"protocol version ({reader}, {writer}) is unknown"
-        raise RefusedTable(table, feature, f"versions up to ({MAX_READER}, {MAX_WRITER}) are handled")
+    _require_versions(table, protocol, readers_only=True)
     provider = metadata.get("format")
     if isinstance(provider, Mapping) and provider.get("provider", "parquet") != "parquet":
         raise RefusedTable(table, f"data files in {provider.get('provider')}", "only Parquet is handled")
-    for name in sorted(supported(protocol)):
-        entry = FEATURES.get(name)
-        if entry is None:
-            raise RefusedTable(table, f"table feature {name} is unknown", "use the engine that added it")
-        if entry.is_of_values and not reads_values:
-            continue
-        advice = entry.refused or (entry.refuses.get(operation) if operation else None)
-        if advice:
-            raise RefusedTable(table, f"table feature {name} is not handled", advice)
+    moving = {name for name in supported(protocol) if (known := FEATURES.get(name)) and known.moves_commits}
+    for name in sorted(of_readers(protocol) | moving):
+        _refuse_feature(table, name, metadata, domains, None, reads_values=reads_values)
+
+
+def refuse_features(
+    table: str,
+    protocol: Raw,
+    metadata: Raw,
+    operation: Operation | None,
+    *,
+    domains: Domains = NO_DOMAINS,
+    reads_values: bool = True,
+) -> None:
+    """As `refuse_reads`, for a writer: features that only writers must know, or with which `operation` cannot be done,
+    are refused too."""
+    refuse_reads(table, protocol, metadata, domains, reads_values=reads_values)
+    _require_versions(table, protocol, readers_only=False)
+    # A collation without its feature still orders values.
+    collations = {"collations"} if has_collations(metadata, domains) else set[str]()
+    for name in sorted(supported(protocol) | collations):
+        _refuse_feature(table, name, metadata, domains, operation, reads_values=reads_values)
+
+
+def _require_versions(table: str, protocol: Raw, *, readers_only: bool) -> None:
+    reader, writer = _version(protocol, "minReaderVersion"), _version(protocol, "minWriterVersion")
+    if reader > MAX_READER or (writer > MAX_WRITER and not readers_only):
+        feature = f"protocol version ({reader}, {writer}) is unknown"
+        raise RefusedTable(table, feature, f"versions up to ({MAX_READER}, {MAX_WRITER}) are handled")
+
+
+def _refuse_feature(
+    table: str, name: str, metadata: Raw, domains: Domains, operation: Operation | None, *, reads_values: bool
+) -> None:
+    entry = FEATURES.get(name)
+    if entry is None:
+        raise RefusedTable(table, f"table feature {name} is unknown", "use the engine that added it")
+    advice = entry.refused or (entry.refuses.get(operation) if operation else None)
+    if advice and (reads_values or not entry.is_of_values) and entry.used(metadata, domains):
+        raise RefusedTable(table, f"table feature {name} is not handled", advice)
 
 
 def refuse_deletes(table: str, protocol: Raw, metadata: Raw) -> None:
@@ -98,9 +153,13 @@ def document() -> str:
 
 
 def _verdict(known: DeltaFeature) -> str:
-    refusals = (f"Refused for `{operation}`: {advice}" for operation, advice in known.refuses.items())
+    refusals = (
+        f"Refused for `{operation}`{known.where and ' '}{known.where}: {advice}"
+        for operation, advice in known.refuses.items()
+    )
     others = ("`sweep` and `expire`, which read no values, are done",) if known.is_of_values else ()
-    sentence = ". ".join((known.handled or f"Refused: {known.refused}", *refusals, *others))
+    refused = f"Refused{known.where and ' '}{known.where}: {known.refused}"
+    sentence = ". ".join((known.handled or refused, *refusals, *others))
     return f"{sentence}."
 
 
@@ -125,7 +184,33 @@ _NAME: Final = f"{_SUITE}::test_a_refused_feature_is_named"
 _ENGINE: Final = "use the engine's own OPTIMIZE for this table"
 _CATALOG: Final = "only its catalog may commit: use the catalog's own maintenance"
 _ICEBERG: Final = "commits must keep Iceberg metadata in step: drop the feature, or use the engine's own OPTIMIZE"
-_VARIANT: Final = "values of type variant are not rewritten: use the engine's own OPTIMIZE"
+_COORDINATOR: Final = "delta.coordinatedCommits.commitCoordinator-preview"
+_VARIANT: Final = DeltaFeature(
+    _NAME,
+    refused="values of type variant are not rewritten: use the engine's own OPTIMIZE",
+    is_of_values=True,
+    used=has_types("variant"),
+    where="with a column of type variant",
+)
+_GEOSPATIAL: Final = DeltaFeature(
+    _NAME, refused=_ENGINE, is_of_values=True, used=has_types("geometry", "geography"), where="with such a column"
+)
+_COLLATED: Final = DeltaFeature(
+    _NAME,
+    refused=f"bounds of statistics depend on collations: {_ENGINE}",
+    is_of_values=True,
+    used=has_collations,
+    where="with such a column",
+)
+
+
+def _in_step(name: str) -> DeltaFeature:
+    return DeltaFeature(_NAME, refused=_ICEBERG, used=is_enabled(name), where=f"with property `{name}`")
+
+
+def _redirected(name: str, advice: str) -> DeltaFeature:
+    return DeltaFeature(_NAME, refused=advice, used=is_set(name), where=f"with property `{name}`")
+
 
 FEATURES: Final[Mapping[str, DeltaFeature]] = {
     "appendOnly": DeltaFeature(
@@ -150,6 +235,8 @@ FEATURES: Final[Mapping[str, DeltaFeature]] = {
         _READ,
         "Read; files keep their clusteringProvider",
         refuses={Operation.OPTIMIZE: "files are clustered by another rule: use the engine's own OPTIMIZE"},
+        used=is_clustered,
+        where="of tables with clustering columns",
     ),
     "deletionVectors": DeltaFeature(
         _READ, "Vectors are always read, a remove repeats its file's; new ones only where the table enables them"
@@ -169,25 +256,31 @@ FEATURES: Final[Mapping[str, DeltaFeature]] = {
     "vacuumProtocolCheck": DeltaFeature(_READ, "The writer protocol is checked before every operation"),
     "adaptiveMetadata": DeltaFeature(_NAME, refused=f"its log is a tree of manifests: {_ENGINE}"),
     "adaptiveMetadata-preview": DeltaFeature(_NAME, refused=f"its log is a tree of manifests: {_ENGINE}"),
-    "catalogManaged": DeltaFeature(_NAME, refused=_CATALOG),
-    "catalogOwned-preview": DeltaFeature(_NAME, refused=_CATALOG),
-    "collations": DeltaFeature(_NAME, refused=f"bounds of statistics depend on collations: {_ENGINE}"),
-    "collations-preview": DeltaFeature(_NAME, refused=f"bounds of statistics depend on collations: {_ENGINE}"),
+    "catalogManaged": DeltaFeature(_NAME, refused=_CATALOG, moves_commits=True),
+    "catalogOwned-preview": DeltaFeature(_NAME, refused=_CATALOG, moves_commits=True),
+    "collations": _COLLATED,
+    "collations-preview": _COLLATED,
     "columnMappingUsageTracking": DeltaFeature(_NAME, refused=f"it was never released: {_ENGINE}"),
-    "coordinatedCommits-preview": DeltaFeature(_NAME, refused=_CATALOG),
-    "geospatial": DeltaFeature(_NAME, refused=_ENGINE),
-    "geospatial-dev": DeltaFeature(_NAME, refused=_ENGINE),
-    "icebergCompatV1": DeltaFeature(_NAME, refused=_ICEBERG),
-    "icebergCompatV2": DeltaFeature(_NAME, refused=_ICEBERG),
-    "icebergCompatV3": DeltaFeature(_NAME, refused=_ICEBERG),
-    "icebergWriterCompatV1": DeltaFeature(_NAME, refused=_ICEBERG),
-    "icebergWriterCompatV3": DeltaFeature(_NAME, refused=_ICEBERG),
-    "redirectReaderWriter-preview": DeltaFeature(_NAME, refused="the rows are elsewhere: name the table they are in"),
-    "redirectWriterOnly-preview": DeltaFeature(_NAME, refused="writes go elsewhere: name the table they go to"),
-    "variantShredding": DeltaFeature(_NAME, refused=_VARIANT, is_of_values=True),
-    "variantShredding-preview": DeltaFeature(_NAME, refused=_VARIANT, is_of_values=True),
-    "variantType": DeltaFeature(_NAME, refused=_VARIANT, is_of_values=True),
-    "variantType-preview": DeltaFeature(_NAME, refused=_VARIANT, is_of_values=True),
+    "coordinatedCommits-preview": DeltaFeature(
+        _NAME, refused=_CATALOG, used=is_set(_COORDINATOR), where=f"with property `{_COORDINATOR}`", moves_commits=True
+    ),
+    "geospatial": _GEOSPATIAL,
+    "geospatial-dev": _GEOSPATIAL,
+    "icebergCompatV1": _in_step("delta.enableIcebergCompatV1"),
+    "icebergCompatV2": _in_step("delta.enableIcebergCompatV2"),
+    "icebergCompatV3": _in_step("delta.enableIcebergCompatV3"),
+    "icebergWriterCompatV1": _in_step("delta.enableIcebergWriterCompatV1"),
+    "icebergWriterCompatV3": _in_step("delta.enableIcebergWriterCompatV3"),
+    "redirectReaderWriter-preview": _redirected(
+        "delta.redirectReaderWriter-preview", "the rows are elsewhere: name the table they are in"
+    ),
+    "redirectWriterOnly-preview": _redirected(
+        "delta.redirectWriterOnly-preview", "writes go elsewhere: name the table they go to"
+    ),
+    "variantShredding": _VARIANT,
+    "variantShredding-preview": _VARIANT,
+    "variantType": _VARIANT,
+    "variantType-preview": _VARIANT,
 }
 
 _HEAD: Final = """# Features of Delta tables

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nightkeep.formats.delta.metadata.actions import Action, Raw, in_force, parse_lines, require_lines
 from nightkeep.formats.delta.metadata.checkpoints import checkpoint_head
-from nightkeep.formats.delta.metadata.features import refuse_features, supported
+from nightkeep.formats.delta.metadata.features import refuse_features, refuse_reads, supported
 from nightkeep.formats.delta.metadata.log_segment import segment
 from nightkeep.formats.delta.metadata.schema import is_true
 from nightkeep.storage import Storage
@@ -33,6 +33,10 @@ class LogHead:
         )
         return has_commit_times(self.protocol, configuration)
 
+    def refuse_changes(self, table: str) -> None:
+        """Raises RefusedTable for features that only writers must know and we do not handle."""
+        refuse_features(table, self.protocol, self.metadata, None, reads_values=False)
+
 
 def has_commit_times(protocol: Raw, configuration: Mapping[str, str]) -> bool:
     """Whether each commit of such a table holds its own time."""
@@ -42,7 +46,7 @@ def has_commit_times(protocol: Raw, configuration: Mapping[str, str]) -> bool:
 def head(storage: Storage, *, table: str, version: int | None = None) -> LogHead:
     """The newest version, or the one given, for callers that read no values.
 
-    Raises RefusedTable for features we do not handle, MissingFile, CorruptMetadata.
+    Raises RefusedTable for features that readers must know and we do not handle, MissingFile, CorruptMetadata.
     """
     files = segment(storage, version)
     single: dict[str, Raw] = {}
@@ -52,7 +56,7 @@ def head(storage: Storage, *, table: str, version: int | None = None) -> LogHead
         single |= {kind: body for kind, body in _table_actions(storage, name) if kind != "commitInfo"}
     protocol, metadata = in_force(single, subject=f"{table}: log")
     infos = [body for kind, body in _table_actions(storage, files.own) if kind == "commitInfo"] if files.own else []
-    refuse_features(table, protocol, metadata, None, reads_values=False)
+    refuse_reads(table, protocol, metadata, reads_values=False)
     return LogHead(files.version, protocol, metadata, infos[0] if infos else {})
 
 

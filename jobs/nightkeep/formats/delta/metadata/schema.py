@@ -91,7 +91,7 @@ def parse_schema(raw_metadata: Raw, raw_protocol: Raw, *, table: str = "table") 
     """The schema of a version from its metaData and protocol actions.
 
     A property counts only if the protocol supports its feature. Raises CorruptMetadata, and RefusedTable (naming
-    `table`) for types, collations and names that we do not handle.
+    `table`) for types and names that we do not handle.
     """
     features = supported(raw_protocol)
     configuration = _configuration(raw_metadata)
@@ -198,13 +198,10 @@ def _mapped(column: Raw) -> tuple[str, int | None]:
 
 
 def _check_metadata(column: Raw, subject: str) -> None:
-    """Raises RefusedTable for a collation or type change that we do not handle, of the column or a nested field."""
+    """Raises RefusedTable for a type change that we do not handle, of the column or a nested field."""
     for field in _nested(column):
         metadata = field.get("metadata")
         fields = metadata if isinstance(metadata, dict) else {}
-        if fields.get("__COLLATIONS"):
-            advice = "use the engine's own OPTIMIZE for this table"
-            raise RefusedTable(subject, "a collation is not handled: its order is not that of bytes", advice)
         changes = fields.get("delta.typeChanges") or []
         if not isinstance(changes, list) or not all(isinstance(change, dict) for change in changes):
             raise CorruptMetadata(subject, "delta.typeChanges as a list of objects", kind_of(changes))

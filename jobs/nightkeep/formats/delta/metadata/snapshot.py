@@ -11,7 +11,7 @@ import numpy as np
 from nightkeep.errors import MissingFile
 from nightkeep.formats.delta.metadata.actions import Action, text_map
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
-from nightkeep.formats.delta.metadata.features import refuse_features
+from nightkeep.formats.delta.metadata.features import refuse_reads
 from nightkeep.formats.delta.metadata.head import has_commit_times
 from nightkeep.formats.delta.metadata.live_files import by_unit, file_texts
 from nightkeep.formats.delta.metadata.log_files import LogFiles
@@ -96,7 +96,8 @@ class DeltaSnapshot:
 def load(address: Address, storage: Storage, version: int | None = None) -> DeltaSnapshot:
     """A version, the newest by default, from one listing of the log.
 
-    Raises MissingFile if the log does not hold it, RefusedTable for what we do not handle, CorruptMetadata.
+    Raises MissingFile if the log does not hold it, RefusedTable for what readers must know and we do not handle,
+    CorruptMetadata.
     """
     for _ in range(_MOVED_ON):
         log_files = segment(storage, version)
@@ -120,7 +121,7 @@ def _snapshot(
     address: Address, read: ReadState, version: int, *, root: str, actions: tuple[Action, ...] = ()
 ) -> DeltaSnapshot:
     state = read.state
-    refuse_features(address.name, state.protocol, state.metadata, None)
+    refuse_reads(address.name, state.protocol, state.metadata, state.domains)
     schema = parse_schema(state.metadata, state.protocol, table=address.name)
     info = next((body for kind, body in state.commit if kind == "commitInfo"), {})
     keeps_times = has_commit_times(state.protocol, schema.configuration)

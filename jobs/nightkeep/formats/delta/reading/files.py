@@ -13,6 +13,7 @@ from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.data.bounds import every_bounds
 from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.deletes.vectors import read_vector
+from nightkeep.formats.delta.metadata.feature_use import collated_columns
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.kernels.spans import ColumnSpans, constant_spans
 from nightkeep.protocol.reading import FileSection, Path, ReadFile, ReadView, RowFile
@@ -46,6 +47,10 @@ def content(unit: DeltaUnit) -> Hashable:
 
 def columns(snapshot: DeltaSnapshot) -> pa.Schema:
     return pa.schema([(field.name, field.type) for field in snapshot.schema.fields])
+
+
+def collated(snapshot: DeltaSnapshot) -> Sequence[str]:
+    return collated_columns(snapshot.raw_metadata)
 
 
 def partition_spans(unit: DeltaUnit, paths: Collection[Path]) -> Mapping[Path, ColumnSpans]:

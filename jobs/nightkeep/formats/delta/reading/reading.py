@@ -24,4 +24,5 @@ def reading_of(address: Address, storage: Storage) -> TableReading[DeltaSnapshot
             narrowed=files.narrowed,
         ),
         content=files.content,
+        collated=files.collated,
     )

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from nightkeep.errors import RefusedTable
 from nightkeep.formats.delta.metadata.actions import Raw
-from nightkeep.formats.delta.metadata.head import head
+from nightkeep.formats.delta.metadata.head import LogHead, head
 from nightkeep.formats.delta.metadata.naming import LOG
 from nightkeep.formats.delta.metadata.partition import folder_names
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema, is_true, parse_partitions
@@ -42,7 +43,17 @@ def find_table_files(address: Address, storage: Storage) -> TableFiles:
         places=(TableFolder("", tuple(kinds(schema))),),
         foreign=tuple(foreign_patterns()),
         floor_ms=FLOOR_MS,
+        dry_only=_only_listed(address.name, newest),
     )
+
+
+def _only_listed(table: str, newest: LogHead) -> RefusedTable | None:
+    """Why files may be listed and none may be removed: a writer must know a feature that we do not."""
+    try:
+        newest.refuse_changes(table)
+    except RefusedTable as refusal:
+        return refusal
+    return None
 
 
 def _is_universal(metadata: Raw) -> bool:

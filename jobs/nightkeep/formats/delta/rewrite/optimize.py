@@ -19,7 +19,13 @@ from nightkeep.protocol import Work
 
 def refuse_unhandled(snapshot: DeltaSnapshot, request: Request) -> None:
     """Raises RefusedTable for a feature of the table with which the operation cannot be done."""
-    refuse_features(snapshot.table.name, snapshot.raw_protocol, snapshot.raw_metadata, request.operation)
+    refuse_features(
+        snapshot.table.name,
+        snapshot.raw_protocol,
+        snapshot.raw_metadata,
+        request.operation,
+        domains=snapshot.domains,
+    )
 
 
 def pack_files(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) -> Work[DeltaPack] | None:

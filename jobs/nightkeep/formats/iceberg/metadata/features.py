@@ -26,13 +26,14 @@ class IcebergFeature:
     """A feature is either handled or refused.
 
     `handled` says what we do with it. `refused` says what the user can do instead. `without` says which operations
-    still work on a table with a refused feature; planning always does. `test` names the test, if not the one that all
-    handled or all refused features share.
+    still work on a table with a refused feature; planning always does. `of_writers`: whoever only reads rows need not
+    know it. `test` names the test, if not the one that all handled or all refused features share.
     """
 
     handled: str = ""
     refused: str = ""
     without: str = ""
+    of_writers: bool = False
     test: str = ""
 
     def __post_init__(self) -> None:
@@ -42,14 +43,17 @@ class IcebergFeature:
         return self.test or f"{_HANDLED if self.handled else _NAME}[{name}]"
 
 
-def refuse_features(table: str, raw: Raw, *, schema_id: int | None = None, any_version: bool = True) -> None:
+def refuse_features(
+    table: str, raw: Raw, *, schema_id: int | None = None, any_version: bool = True, reads_only: bool = False
+) -> None:
     """Raises RefusedTable for the first feature in the table's metadata that we do not handle, CorruptMetadata.
 
     `schema_id`: the schema to read rows with, None for the current one. `any_version`: whether the catalog accepts
-    commits to tables of format version 3.
+    commits to tables of format version 3. `reads_only`: features that only writers must know are no hindrance.
     """
     for name, use in _refused(table, raw, schema_id, any_version=any_version):
-        raise _refusal(table, name, use)
+        if not (reads_only and FEATURES[name].of_writers):
+            raise _refusal(table, name, use)
 
 
 def unread_feature(
@@ -168,7 +172,8 @@ def _structure(table: str, raw: Raw) -> Iterator[tuple[str, str]]:
     version = integer(raw, "format-version", subject=table)
     if version < 2 or version > NEWEST:
         yield "format version 1" if version < 2 else "format versions above 3", f"the table is of version {version}"
-    if raw.get("encryption-keys") or "encryption.key-id" in properties(raw, subject=table):
+    # Keys without the property are of no use: Java writes and reads plain files then (EncryptionUtil).
+    if "encryption.key-id" in properties(raw, subject=table):
         yield "encryption", "the table has encryption keys"
 
 
@@ -224,13 +229,14 @@ _FORMATS: Final[Mapping[str, str]] = {"parquet": "", "puffin": "", "orc": "ORC f
 FEATURES: Final[Mapping[str, IcebergFeature]] = {
     "format version 1": IcebergFeature(
         refused="upgrade it: ALTER TABLE ... SET TBLPROPERTIES ('format-version'='2')",
-        without="Planned, and swept in a dry run",
+        without="Read, planned, and swept in a dry run",
+        of_writers=True,
     ),
     "format version 2": IcebergFeature(handled="Read and written"),
     "format version 3": IcebergFeature(handled="Read and written"),
     "format versions above 3": IcebergFeature(refused="use the engine that wrote it"),
     "format version 3 in catalogs other than REST, SQL, Hive and Glue": IcebergFeature(
-        refused="move the table to such a catalog"
+        refused="move the table to such a catalog", of_writers=True
     ),
     "position deletes": IcebergFeature(handled="Applied; in a table of version 3 rewritten as deletion vectors"),
     "deletion vectors": IcebergFeature(handled="Applied, checked and written, one for each data file"),

@@ -13,6 +13,7 @@ from nightkeep.formats.iceberg.metadata.avro import AvroLayout, Names, read_reco
 from nightkeep.formats.iceberg.metadata.content_files import Manifest, ManifestContent
 from nightkeep.formats.iceberg.metadata.locations import name_in, require_in, storage_name
 from nightkeep.formats.iceberg.metadata.manifest_schema import list_names, list_schema
+from nightkeep.formats.iceberg.metadata.table_metadata import Raw, integer
 from nightkeep.storage import Storage
 
 
@@ -35,6 +36,20 @@ def parse_manifest_list(storage: Storage, location: str, data: bytes) -> tuple[M
     if len({manifest.path for manifest in manifests}) != len(manifests):
         raise CorruptMetadata(location, "every manifest once", "one of them twice")
     return tuple(_counted(storage, each) if each.added_files == _UNCOUNTED else each for each in manifests)
+
+
+def embedded_manifests(storage: Storage, snapshot: Raw, *, subject: str) -> tuple[Manifest, ...]:
+    """The manifests that the JSON of a snapshot of format version 1 names, without a list: all of spec 0, as in Java
+    (BaseSnapshot.cacheManifests). Raises as `read_manifest_list`."""
+    paths = snapshot.get("manifests")
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        raise CorruptMetadata(f"{subject}: manifests of a snapshot", "a list of locations", kind_of(paths))
+    number = integer(snapshot, "snapshot-id", subject=subject)
+    record = {"manifest_length": 0, "partition_spec_id": 0, "added_snapshot_id": number}
+    named = [_manifest({"manifest_path": path, **record}, subject) for path in paths]
+    for manifest in named:
+        require_in(storage, manifest.path)
+    return tuple(_counted(storage, manifest) for manifest in named)
 
 
 @dataclass(frozen=True, slots=True)

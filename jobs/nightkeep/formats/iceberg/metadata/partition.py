@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
+import numpy as np
 from pyiceberg.partitioning import PartitionField
 from pyiceberg.types import (
     BinaryType,
@@ -55,16 +57,34 @@ def unit_key(schema: IcebergSchema, spec_id: int, values: Values) -> UnitKey:
     return UnitKey(f"spec-{spec_id}/{text}" if text else f"spec-{spec_id}")
 
 
+@dataclass(frozen=True, slots=True)
+class FarDay:
+    """A date or a time before year 1 or after year 9999, which Python's types cannot hold. `text` is its ISO form."""
+
+    text: str
+
+
+def far_value(schema: IcebergSchema, spec_id: int, values: Values) -> RefusedTable | None:
+    """Why no operation changes the partition: one of its values is a date that conditions cannot compare."""
+    for name, value in _own(schema, spec_id, values).items():
+        if isinstance(value, FarDay):
+            feature = f"partition field {name} with a value that is no date of the years 1 to 9999, {value.text}"
+            return RefusedTable(schema.table, feature, "correct the rows of that partition; others are cared for")
+    return None
+
+
 def typed(schema: IcebergSchema, spec_id: int, values: Values) -> Mapping[str, object]:
     """Values by the names of the partition fields of all specs; None for fields that this spec does not have.
 
     identity: str, int, bool, Decimal, float, bytes, date, time, datetime (UTC if the column has a zone); uuids and
     timestamps of nanoseconds are strings such as `2026-11-01T06:07:08.000000009`. truncate: as its column. bucket: int.
     day: date. year, month, hour: strings such as `2026`, `2026-11` and `2026-11-01-06`, which sort by time. Raises
-    CorruptMetadata for values that are not of their field's type, RefusedTable for a date beyond year 9999.
+    CorruptMetadata for values that are not of their field's type. A date beyond year 9999 is None: see `far_value`.
     """
     every = (each for spec in schema.specs.values() for each in spec.fields if not _is_void(each))
-    return {**dict.fromkeys((each.name for each in every), None), **_own(schema, spec_id, values)}
+    own = _own(schema, spec_id, values).items()
+    near = {name: None if isinstance(value, FarDay) else value for name, value in own}
+    return {**dict.fromkeys((each.name for each in every), None), **near}
 
 
 def identity(spec_id: int, values: Values) -> Hashable:
@@ -105,11 +125,16 @@ def _value(schema: IcebergSchema, field: PartitionField, kind: IcebergType, valu
         )
     try:
         return convert(value)
-    except OverflowError as failure:
-        feature = f"partition field {field.name} with a value that is no date of the years 1 to 9999"
-        raise RefusedTable(schema.table, feature, "correct the rows of that partition") from failure
+    except OverflowError:
+        return FarDay(_far_text(field, kind, _whole(value)))
     except (TypeError, ValueError) as failure:
         raise CorruptMetadata(subject, f"a value of type {kind}", repr(value)) from failure
+
+
+def _far_text(field: PartitionField, kind: IcebergType, value: int) -> str:
+    transform = str(field.transform)
+    unit = "h" if transform == "hour" else "D" if transform == "day" or isinstance(kind, DateType) else "us"
+    return str(np.asarray(value, np.int64).astype(f"datetime64[{unit}]"))
 
 
 def _exactly(*kinds: type) -> Callable[[object], object]:
@@ -185,6 +210,8 @@ def _key_value(value: object) -> str:
         return value.hex()
     if isinstance(value, date | time):
         return value.isoformat()
+    if isinstance(value, FarDay):
+        return value.text
     # Escaped: the string "null" must differ from the value null.
     return "%6Eull" if value == "null" else _escaped(str(value))
 

@@ -17,12 +17,14 @@ from nightkeep.formats.iceberg.metadata.features import (
     unread_feature,
     unread_file,
 )
-from nightkeep.formats.iceberg.metadata.manifest_list import read_manifest_list
+from nightkeep.formats.iceberg.metadata.first_version import completed
+from nightkeep.formats.iceberg.metadata.manifest_list import embedded_manifests, read_manifest_list
 from nightkeep.formats.iceberg.metadata.manifest_schema import unwritten_type
 from nightkeep.formats.iceberg.metadata.manifests import read_manifest
 from nightkeep.formats.iceberg.metadata.naming import OPERATION_PROPERTY
-from nightkeep.formats.iceberg.metadata.partition import typed, unit_key
+from nightkeep.formats.iceberg.metadata.partition import far_value, typed, unit_key
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema, parse
+from nightkeep.formats.iceberg.metadata.snapshot_numbers import next_row_id, sequence_number
 from nightkeep.formats.iceberg.metadata.table_metadata import (
     NO_SNAPSHOT,
     Raw,
@@ -30,6 +32,7 @@ from nightkeep.formats.iceberg.metadata.table_metadata import (
     decode,
     head,
     integer,
+    parent_id,
     summary_of,
 )
 from nightkeep.formats.iceberg.metadata.units import PartitionFiles, gather
@@ -49,7 +52,8 @@ class IcebergUnit:
     fields, typed for filters, and None for fields that only other specs have. `positional` are position delete files
     and vectors of the same spec and partition. `equality` are its own equality deletes and the global ones. Sequence
     numbers decide which of them apply to which file (delete_index). A partition without data files is a unit if it
-    has deletes of its own, or if this snapshot removed its last file. `left_out` says why no operation reads it.
+    has deletes of its own, or if this snapshot removed its last file. `left_out` says why no operation reads it,
+    `unread` why nobody does.
     """
 
     key: UnitKey
@@ -61,6 +65,7 @@ class IcebergUnit:
     equality: tuple[ContentFile, ...]
     schema: IcebergSchema
     left_out: RefusedTable | None = field(default=None, compare=False)
+    unread: RefusedTable | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -141,18 +146,25 @@ class _Table:
     location: str
     any_version: bool
     unread: RefusedTable | None = None
+    reads_only: bool = False
 
 
 def load(
-    address: Address, handle: CatalogTable, version: int | None = None, *, read_as: IcebergSchema | None = None
+    address: Address,
+    handle: CatalogTable,
+    version: int | None = None,
+    *,
+    read_as: IcebergSchema | None = None,
+    reads_only: bool = False,
 ) -> IcebergSnapshot:
     """A snapshot by id; None: the current snapshot of main, with the table's current schema.
 
     A snapshot by id has the schema it was written with, as `VERSION AS OF` shows it, or the schema `read_as`: columns
-    may change without a new snapshot. Raises AddressError, Unreachable, MissingFile if the table no longer has the
+    may change without a new snapshot. `reads_only`: for callers that change nothing, what only writers must know is no
+    hindrance. Raises AddressError, Unreachable, MissingFile if the table no longer has the
     snapshot, RefusedTable for a feature that we do not handle, CorruptMetadata.
     """
-    return _followed(address, handle, lambda table: _load(table, version, read_as))
+    return _followed(address, handle, lambda table: _load(replace(table, reads_only=reads_only), version, read_as))
 
 
 def _followed(
@@ -206,7 +218,8 @@ def load_staged(address: Address, handle: CatalogTable, name: str) -> IcebergSna
 
 def _table(address: Address, handle: CatalogTable) -> _Table:
     metadata, location = handle.load()
-    return _Table(address, handle.storage, metadata, location, handle.commits_any_version)
+    whole = completed(metadata, subject=location or address.name)
+    return _Table(address, handle.storage, whole, location, handle.commits_any_version)
 
 
 def _schema_of(table: _Table, snapshot: Raw) -> IcebergSchema:
@@ -214,7 +227,13 @@ def _schema_of(table: _Table, snapshot: Raw) -> IcebergSchema:
     known = snapshot.get("schema-id") is not None
     number = integer(snapshot, "schema-id", subject=table.location) if known else None
     if table.unread is None:
-        refuse_features(table.address.name, table.metadata, schema_id=number, any_version=table.any_version)
+        refuse_features(
+            table.address.name,
+            table.metadata,
+            schema_id=number,
+            any_version=table.any_version,
+            reads_only=table.reads_only,
+        )
     return parse(table.metadata, table=table.address.name, schema_id=number)
 
 
@@ -223,21 +242,21 @@ def _snapshot(table: _Table, raw: Raw | None, schema: IcebergSchema | None) -> I
     name = table.address.name
     schema = schema or _schema_of(table, {})
     version = NO_SNAPSHOT if raw is None else integer(raw, "snapshot-id", subject=name)
-    manifests = () if raw is None else read_manifest_list(table.storage, manifest_list_of(name, raw))
+    manifests = () if raw is None else _manifests(table, raw)
     refuse_manifests(name, manifests)
     entries = (entry for manifest in manifests for entry in read_manifest(table.storage, manifest, schema))
     gathered = gather(schema, entries, snapshot_id=version)
     everywhere = tuple(sorted(gathered.everywhere, key=_by_path))
     units = tuple(sorted((_unit(schema, each, everywhere) for each in gathered.places), key=lambda unit: unit.key))
-    if units and all(unit.left_out for unit in units):
+    if units and all(unit.unread if table.reads_only else unit.left_out for unit in units):
         raise units[0].left_out or RefusedTable(name, "no partition that we read", "use its engine")
     fields = {"timestamp-ms": head(table.metadata, subject=name).updated_ms, **(raw or {})}
     summary = summary_of(fields, subject=f"{name}: snapshot {version}")
     return IcebergSnapshot(
         table=table.address,
         version=version,
-        parent_version=_parent(fields, name),
-        sequence_number=_sequence_number(fields, name),
+        parent_version=parent_id(fields, subject=name),
+        sequence_number=sequence_number(fields, subject=name),
         timestamp_ms=integer(fields, "timestamp-ms", subject=name),
         schema=schema,
         units=units,
@@ -247,10 +266,16 @@ def _snapshot(table: _Table, raw: Raw | None, schema: IcebergSchema | None) -> I
         raw=raw or {},
         metadata=table.metadata,
         metadata_location=table.location,
-        next_row_id=_next_row_id(table, fields),
+        next_row_id=next_row_id(table.metadata, fields, subject=name),
         unread=table.unread,
         stray=() if units else everywhere,
     )
+
+
+def _manifests(table: _Table, snapshot: Raw) -> tuple[Manifest, ...]:
+    if table.reads_only and "manifest-list" not in snapshot and "manifests" in snapshot:
+        return embedded_manifests(table.storage, snapshot, subject=table.address.name)
+    return read_manifest_list(table.storage, manifest_list_of(table.address.name, snapshot))
 
 
 def _unit(schema: IcebergSchema, place: PartitionFiles, everywhere: tuple[ContentFile, ...]) -> IcebergUnit:
@@ -265,34 +290,10 @@ def _unit(schema: IcebergSchema, place: PartitionFiles, everywhere: tuple[Conten
         equality=tuple(sorted((*place.equality, *everywhere), key=_by_path)) if place.equality else everywhere,
         schema=schema,
     )
-    unread = unwritten_type(schema, place.spec_id)
-    unread = unread or unread_file(schema.table, (*unit.files, *unit.positional, *unit.equality))
-    return unit if unread is None else replace(unit, left_out=unread)
+    unread = unread_file(schema.table, (*unit.files, *unit.positional, *unit.equality))
+    left_out = unwritten_type(schema, place.spec_id) or unread or far_value(schema, place.spec_id, place.values)
+    return unit if left_out is None else replace(unit, left_out=left_out, unread=unread)
 
 
 def _by_path(file: ContentFile) -> tuple[str, int]:
     return (file.path, file.content_offset or 0)
-
-
-def _sequence_number(snapshot: Raw, subject: str) -> int:
-    has_number = snapshot.get("sequence-number") is not None
-    return integer(snapshot, "sequence-number", subject=subject) if has_number else 0
-
-
-def _parent(snapshot: Raw, subject: str) -> int | None:
-    if snapshot.get("parent-snapshot-id") is None:
-        return None
-    parent = integer(snapshot, "parent-snapshot-id", subject=subject)
-    return None if parent == NO_SNAPSHOT else parent
-
-
-def _next_row_id(table: _Table, snapshot: Raw) -> int | None:
-    """The table's next row id; for a staged snapshot the one after its commit."""
-    current = head(table.metadata, subject=table.address.name)
-    if current.next_row_id is None or not snapshot.get("snapshot-id") or snapshot["snapshot-id"] in current.snapshots:
-        return current.next_row_id
-    if "first-row-id" not in snapshot:
-        # Staged before the table got row lineage. That is a conflict, which publishing detects.
-        return current.next_row_id
-    first = integer(snapshot, "first-row-id", subject=table.address.name)
-    return first + integer(snapshot, "added-rows", subject=table.address.name)

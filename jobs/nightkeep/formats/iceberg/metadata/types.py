@@ -58,6 +58,11 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([_field(field, _untagged, nullable=True) for field in schema.fields])
 
 
+def shown_schema(schema: Schema) -> pa.Schema:
+    """As `arrow_schema`, with Arrow's own type for uuids. Raises as `arrow_type`."""
+    return pa.schema([_field(field, _shown, nullable=True) for field in schema.fields])
+
+
 def parquet_field(field: NestedField) -> ArrowField:
     """A column of data files: with field ids at every level, required fields not nullable. Raises as `arrow_type`."""
     return _field(field, _tagged, nullable=not field.required)
@@ -75,6 +80,10 @@ def map_type(key: ArrowField, item: ArrowField) -> pa.DataType:
 
 
 def _untagged(field_id: int) -> None:
+    return None
+
+
+def _shown(field_id: int) -> None:
     return None
 
 
@@ -98,7 +107,7 @@ def _field(field: NestedField, tag: _Tag, *, nullable: bool) -> ArrowField:
 
 
 def _inner(field: NestedField, tag: _Tag) -> ArrowField:
-    return _field(field, tag, nullable=tag is _untagged or not field.required)
+    return _field(field, tag, nullable=tag is not _tagged or not field.required)
 
 
 def _struct(kind: StructType, tag: _Tag) -> pa.DataType:

@@ -22,7 +22,7 @@ from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.conversions import from_bytes
 from nightkeep.formats.iceberg.metadata.leaf_columns import IcebergLeaf, leaves
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
-from nightkeep.formats.iceberg.metadata.types import arrow_type
+from nightkeep.formats.iceberg.metadata.types import arrow_type, shown_schema
 from nightkeep.kernels.spans import ColumnSpans
 from nightkeep.model.arrow_types import Array
 from nightkeep.protocol.reading import FileSection, Path, ReadFile, ReadView, RowFile
@@ -41,8 +41,8 @@ def sections(snapshot: IcebergSnapshot, view: ReadView) -> Sequence[FileSection[
         feature = f"view {view} is not handled: files of Iceberg tables have no levels"
         raise RefusedTable(table, feature, f"use view {ReadView.MERGE_ON_READ} or none")
     for unit in snapshot.units:
-        if unit.left_out is not None:
-            raise unit.left_out
+        if unit.unread is not None:
+            raise unit.unread
         if view is ReadView.RAW and unit.equality:
             feature = f"view {view} of a table with equality deletes is not handled"
             raise RefusedTable(table, feature, f"use view {ReadView.MERGE_ON_READ} or none")
@@ -69,6 +69,14 @@ def content(unit: IcebergUnit) -> Hashable:
 
 def columns(snapshot: IcebergSnapshot) -> pa.Schema:
     return pa.schema([(field.name, arrow_type(field.field_type)) for field in snapshot.schema.current.fields])
+
+
+def shown(snapshot: IcebergSnapshot) -> pa.Schema:
+    """The columns with uuids."""
+    read = columns(snapshot)
+    return pa.schema(
+        [field for field in shown_schema(snapshot.schema.current) if field.type != read.field(field.name).type]
+    )
 
 
 def partition_spans(unit: IcebergUnit, paths: Collection[Path]) -> Mapping[Path, ColumnSpans]:

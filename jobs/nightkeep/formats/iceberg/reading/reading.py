@@ -24,4 +24,5 @@ def reading_of(address: Address, handle: TableHandle) -> TableReading[IcebergSna
             narrowed=files.narrowed,
         ),
         content=files.content,
+        shown=files.shown,
     )

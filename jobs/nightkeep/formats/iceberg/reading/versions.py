@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle
+from nightkeep.formats.iceberg.metadata.first_version import completed
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, load
 from nightkeep.formats.iceberg.metadata.table_metadata import NO_SNAPSHOT, head, integer, refs
 from nightkeep.model import Address
@@ -18,13 +19,13 @@ def find_version(
     number = version if tag is None else _tagged(table, handle, tag)
     if number is not None:
         metadata, location = handle.load()
-        known = head(metadata, subject=location).snapshots
+        known = head(completed(metadata, subject=location), subject=location).snapshots
         if number not in known and number != NO_SNAPSHOT:
             some = ", ".join(map(str, list(known)[-5:]))
             raise UsageError(
                 f"{table.name}: expected a snapshot of the table, such as {some or 'none'}, found {number}"
             )
-    return load(table, handle, number, read_as=None if read_as is None else read_as.schema)
+    return load(table, handle, number, read_as=None if read_as is None else read_as.schema, reads_only=True)
 
 
 def _tagged(table: Address, handle: TableHandle, tag: str) -> int:

@@ -63,7 +63,7 @@ class IcebergView:
     def __init__(self, address: Address, handle: TableHandle, spark: SparkSession) -> None:
         self._address, self._handle, self._spark = address, handle, spark
         connect(spark, handle.storage)
-        newest = load(address, handle)
+        newest = load(address, handle, reads_only=True)
         self._schema: IcebergSchema = newest.schema
         self._newest = newest.version
         self._snapshots = {newest.version: newest}
@@ -175,7 +175,7 @@ class IcebergView:
 
     def _snapshot(self, number: int) -> IcebergSnapshot:
         if number not in self._snapshots:
-            self._snapshots[number] = load(self._address, self._handle, number, read_as=self._schema)
+            self._snapshots[number] = load(self._address, self._handle, number, read_as=self._schema, reads_only=True)
         return self._snapshots[number]
 
     def _deletes(

@@ -125,7 +125,7 @@ EXAMPLES: Final = (
     Example({**_AGES, "record-level.time-field": "n", "merge-engine": "first-row"}, has_vectors=False),
     Example({**_AGES, "record-level.time-field": "n", **_TELLS}),
     Example({"commit.callbacks": "com.example.Callback"}),
-    Example({"data-file.external-paths": "file:/elsewhere"}),
+    Example({"data-file.external-paths": "file:/elsewhere", "data-file.external-paths.strategy": "round-robin"}),
     Example({"global-index.external-path": "file:/elsewhere"}),
     Example({"pk-vector.index.columns": "t"}),
     Example({"pk-btree.index.columns": "n"}),

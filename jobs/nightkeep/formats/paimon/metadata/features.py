@@ -8,7 +8,13 @@ from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.branch import MAIN_BRANCH, MARK
 from nightkeep.formats.paimon.metadata.changelog import changelog_features
 from nightkeep.formats.paimon.metadata.file_formats import format_features, type_advice
-from nightkeep.formats.paimon.metadata.locations import EXTERNAL_PATHS, UNSET
+from nightkeep.formats.paimon.metadata.locations import (
+    EXTERNAL_PATHS,
+    ICEBERG_STORAGE,
+    UNSET,
+    writes_elsewhere,
+    writes_iceberg,
+)
 from nightkeep.formats.paimon.metadata.merge_features import merge_features
 from nightkeep.formats.paimon.metadata.record_expiry import record_expiry_features
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool, option_int
@@ -34,20 +40,15 @@ _FLAGS = {
     "query-auth.enabled": "rows may be hidden from us",
     "chain-table.enabled": "deletes must survive compaction",
     "compaction.force-rewrite-all-files": "an upgrade in place would not be what the table asks for",
+    "visibility-callback.enabled": "callbacks run in the engine's own committer only",
 }
 _PRESENT = {
     "commit.callbacks": "callbacks run in the engine's own committer only",
     EXTERNAL_PATHS: UNSET,
     "global-index.external-path": "files outside the table's folder are not read yet",
 }
-_PREFIXES = {
-    "pk-vector.": "the index must be rebuilt with every file",
-    "pk-btree.": "the index must be rebuilt with every file",
-    "pk-bitmap.": "the index must be rebuilt with every file",
-    "pk-full-text.": "the index must be rebuilt with every file",
-    "metadata.iceberg.": "Iceberg metadata comes from the engine's own commit callbacks",
-    "visibility-callback": "callbacks run in the engine's own committer only",
-}
+_INDEXED = frozenset(f"pk-{kind}.index.columns" for kind in ("vector", "btree", "bitmap", "full-text"))
+"""Columns of the indexes of tables with keys. Other options of an index have no effect without its columns."""
 
 
 def refuse_schema(table: str, schema: PaimonSchema, branch: str = MAIN_BRANCH) -> None:
@@ -88,10 +89,20 @@ def _option_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
 
 
 def _named_advice(schema: PaimonSchema, key: str) -> str | None:
+    """The advice for an option that has an effect on this table; None for any other."""
+    if key == EXTERNAL_PATHS and not writes_elsewhere(schema):
+        return None
     if key in _PRESENT:
-        return _PRESENT[key]
-    on = schema.options[key].lower() != "disabled"
-    return next((advice for prefix, advice in _PREFIXES.items() if on and key.startswith(prefix)), None)
+        return _PRESENT[key] if schema.options[key].strip() else None
+    if key in _INDEXED:
+        return "the index must be rebuilt with every file" if _is_indexed(schema, key) else None
+    if key == ICEBERG_STORAGE and writes_iceberg(schema):
+        return "Iceberg metadata comes from the engine's own commit callbacks"
+    return None
+
+
+def _is_indexed(schema: PaimonSchema, key: str) -> bool:
+    return bool(schema.primary_keys) and schema.options[key].strip() != ""
 
 
 def _bucket_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:

@@ -36,7 +36,8 @@ UNSET: Final = (
 )
 _OUTSIDE = "files outside the table's folder are not looked at; move them back into it"
 _ICEBERG = "Iceberg's snapshots keep files, too; use the engine's own cleaning"
-_OUTSIDE_OPTIONS = {EXTERNAL_PATHS: UNSET, "global-index.external-path": _OUTSIDE}
+_INDEX_PATH: Final = "global-index.external-path"
+ICEBERG_STORAGE: Final = "metadata.iceberg.storage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +99,24 @@ def _features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
         value = schema.options.get(key, handled)
         if value.lower() != handled:
             yield f"option {key} = {value} is not handled", advice
-    for key, value in schema.options.items():
-        if key in _OUTSIDE_OPTIONS:
-            yield f"option {key} is not handled", _OUTSIDE_OPTIONS[key]
-        if key.startswith("metadata.iceberg.") and value.lower() != "disabled":
-            yield f"option {key} is not handled", _ICEBERG
+    if writes_elsewhere(schema):
+        yield f"option {EXTERNAL_PATHS} is not handled", UNSET
+    if schema.options.get(_INDEX_PATH, "").strip():
+        yield f"option {_INDEX_PATH} is not handled", _OUTSIDE
+    if writes_iceberg(schema):
+        yield f"option {ICEBERG_STORAGE} is not handled", _ICEBERG
+
+
+def writes_elsewhere(schema: PaimonSchema) -> bool:
+    """Whether new files are written outside the table's folder: paths alone do nothing, the default strategy is none
+    (AbstractFileStore.createExternalPaths)."""
+    strategy = schema.options.get(f"{EXTERNAL_PATHS}.strategy", "none").strip().lower()
+    return strategy != "none" and schema.options.get(EXTERNAL_PATHS, "").strip() != ""
+
+
+def writes_iceberg(schema: PaimonSchema) -> bool:
+    """Whether commits write Iceberg metadata. Without the storage the other options of it have no effect."""
+    return schema.options.get(ICEBERG_STORAGE, "disabled").strip().lower() != "disabled"
 
 
 def inside(record: Record) -> str:

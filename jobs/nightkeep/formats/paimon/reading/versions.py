@@ -21,7 +21,7 @@ from nightkeep.storage import Storage
 
 OF_WRITERS: Final = frozenset({
     "changelog-producer", "commit.callbacks", "compaction.force-rewrite-all-files", "lookup.remote-file.enabled",
-    "record-level.expire-time",
+    "record-level.expire-time", "row-tracking.enabled", "visibility-callback.enabled",
 })  # fmt: skip
 """Options that maintenance refuses and that change nothing for readers of files and manifests as they are."""
 OF_WRITERS_PREFIXES: Final = ("metadata.iceberg.", "pk-vector.", "pk-btree.", "pk-bitmap.", "pk-full-text.")

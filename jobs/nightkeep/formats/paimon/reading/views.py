@@ -72,6 +72,7 @@ def _is_unique_above_level0(schema: PaimonSchema) -> bool:
 
 def _sections(bucket: Bucket, view: ReadView) -> Iterator[FileSection[Bucket]]:
     schema = bucket.schemas.current
+    _require_whole_rows(bucket)
     if not schema.primary_keys:
         yield _section(bucket, bucket.files)
         return
@@ -88,6 +89,14 @@ def _sections(bucket: Bucket, view: ReadView) -> Iterator[FileSection[Bucket]]:
         else:
             yield _section(bucket, group, merges=True)
     yield _section(bucket, alone)
+
+
+def _require_whole_rows(bucket: Bucket) -> None:
+    """Raises RefusedTable for a file with only some columns of its rows, as tables with row tracking may have them."""
+    for file in bucket.files:
+        if file.record.get("_WRITE_COLS") is not None:
+            feature = f"{bucket.path(file)} has only some columns of its rows, which is not handled"
+            raise RefusedTable(bucket.path(file), feature, "compact the table with its engine")
 
 
 def _seen(bucket: Bucket, view: ReadView) -> Sequence[PaimonDataFile]:
