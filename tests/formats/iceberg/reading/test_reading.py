@@ -105,3 +105,16 @@ def test_only_plain_values_of_partitions_are_bounds(golden: Made) -> None:
             for spans in partition_spans(unit, names).values():
                 assert spans.lows == spans.highs and isinstance(spans.lows, pa.Array)
     assert find_version.__name__ == "find_version"
+
+
+def test_a_uuid_has_the_type_that_arrow_has_for_it(golden: Made) -> None:
+    """Also in a list of columns and under a condition; the data source of Spark reads its bytes."""
+    table = golden("types_v3")
+    with runs.configured(table.warehouse):
+        address = str(runs.address(table))
+        found = nightkeep.read(address).read_all()
+        names = [field.name for field in found.schema if field.type == pa.uuid()]
+        assert names and all(found.column(name).combine_chunks().storage.type == pa.binary(16) for name in names)
+        filtered = nightkeep.read(address, columns=names[:1], where=f"{names[0]} IS NOT NULL").read_all()
+        assert filtered.schema.field(names[0]).type == pa.uuid()
+        assert filtered.num_rows == found.num_rows - found.column(names[0]).null_count
