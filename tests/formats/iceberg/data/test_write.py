@@ -323,7 +323,7 @@ def test_row_groups_have_no_bounds_of_what_may_be_nan(tmp_path: Path) -> None:
     ("key", "text", "error", "found"),
     [
         ("write.parquet.compression-codec", "lz4", RefusedTable, "compression lz4 is not handled"),
-        ("write.parquet.page-size-bytes", "1 MB", CorruptMetadata, "expected a whole number, found 1 MB"),
+        ("write.parquet.page-size-bytes", "1 MB", RefusedTable, "'1 MB', which is not a whole number"),
     ],
 )  # fmt: skip
 def test_properties_that_we_cannot_follow_are_told(

@@ -29,7 +29,7 @@ from tests.formats.iceberg.next_snapshots import SNAPSHOT_ID, NextSnapshot
 from tests.formats.iceberg.shown import STORAGE, snapshot_of
 
 from nightkeep.encodings import avro_codecs
-from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable, UsageError
+from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.iceberg.metadata import avro
 from nightkeep.formats.iceberg.metadata.avro import read_records, write_records
 from nightkeep.formats.iceberg.metadata.content_files import (
@@ -301,7 +301,7 @@ def _with_properties(after: NextSnapshot, properties: dict[str, str]) -> Any:
 
 
 def test_an_unknown_codec_is_asked_for_by_name() -> None:
-    with pytest.raises(UsageError, match=r"write\.avro\.compression-codec: expected one of .*, found lzo"):
+    with pytest.raises(RefusedTable, match=r"write\.avro\.compression-codec is 'lzo'; set it to one of "):
         avro.codec_of({"write.avro.compression-codec": "lzo"})
 
 

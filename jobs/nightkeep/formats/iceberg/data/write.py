@@ -196,10 +196,11 @@ def _bloom_filters(schema: IcebergSchema, fields: Sequence[NestedField], rows: i
 
 
 def _number(schema: IcebergSchema, key: str, default: N) -> N:
-    """A table property as a number of the type of `default`. Raises CorruptMetadata if it is no such number."""
+    """A table property as a number of the type of `default`. Raises RefusedTable if it is none: Java then reads, and
+    fails to write."""
     text = schema.properties.get(key)
     try:
         return default if text is None else type(default)(text)
     except ValueError:
         kind = "a whole number" if isinstance(default, int) else "a number"
-        raise CorruptMetadata(f"{schema.table}: table property {key}", kind, str(text)) from None
+        raise RefusedTable(schema.table, f"table property {key} is {text!r}, which is not {kind}", "set it") from None

@@ -27,7 +27,7 @@ from nightkeep.encodings.avro_container import (
     well_formed,
 )
 from nightkeep.encodings.avro_schemas import AvroType, Schema
-from nightkeep.errors import CorruptMetadata, UsageError, kind_of
+from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
 from nightkeep.formats.iceberg.metadata.avro_fixed import fits, sizes_of, with_lengths
 
 
@@ -104,15 +104,15 @@ def write_records(records: Iterable[Record], layout: AvroLayout) -> bytes:
 def codec_of(properties: Mapping[str, str]) -> Codec:
     """The codec of new manifests by the table's properties; the default is gzip, which Avro calls deflate.
 
-    Java reads the first of these properties, pyiceberg the second. Raises UsageError for a codec that Iceberg does
-    not name.
+    Java reads the first of these properties, pyiceberg the second. Raises RefusedTable for a codec that Iceberg does
+    not name: Java then reads, and fails to write.
     """
     for key in ("write.manifest.compression-codec", "write.avro.compression-codec"):
         value = properties.get(key)
         if value is not None:
             name = _OF_PROPERTY.get(value.lower())
             if name is None:
-                raise UsageError(f"table property {key}: expected one of {', '.join(_OF_PROPERTY)}, found {value}")
+                raise RefusedTable("manifests", f"{key} is {value!r}", f"set it to one of {', '.join(_OF_PROPERTY)}")
             return CODECS[name]
     return CODECS["deflate"]
 
