@@ -17,7 +17,7 @@ from tests.formats.delta.runs import opened
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.delta.deletes import z85
 from nightkeep.formats.delta.retention.horizon import tombstone_retention_ms
-from nightkeep.protocol.table_files import DAY_MS, OpenFiles, Retention, Root
+from nightkeep.protocol.table_files import DAY_MS, OpenFiles, Retention, Root, refuse_changes
 
 NOW = 1_795_000_000_000
 OLD = NOW - 30 * DAY_MS
@@ -179,20 +179,26 @@ def test_a_commit_that_was_replaced_is_another_root(log: HandLog) -> None:
 
 @pytest.mark.parametrize(
     "feature",
-    [
-        "catalogManaged",
-        "coordinatedCommits-preview",
-        "adaptiveMetadata-preview",
-        "redirectWriterOnly-preview",
-        "later",
-    ],
+    ["catalogManaged", "coordinatedCommits-preview", "adaptiveMetadata-preview"],
 )
 def test_a_table_that_others_must_keep_is_refused(log: HandLog, feature: str) -> None:
     log.features = (*log.features, feature)
+    log.configuration = {"delta.coordinatedCommits.commitCoordinator-preview": "dynamodb"}
     made(log, 0, *log.head, add("a"))
     for look in (lambda table: table.roots(WEEK), lambda table: table.table_files()):
         with pytest.raises(RefusedTable, match=feature):
             look(opened(log.folder).retention)
+
+
+@pytest.mark.parametrize("feature", ["redirectWriterOnly-preview", "later"])
+def test_files_of_a_table_whose_writers_must_know_more_are_listed_only(log: HandLog, feature: str) -> None:
+    log.features = (*log.features, feature)
+    log.configuration = {"delta.redirectWriterOnly-preview": "{}"}
+    made(log, 0, *log.head, add("a"))
+    table = opened(log.folder).retention
+    assert table.roots(WEEK)
+    with pytest.raises(RefusedTable, match=feature):
+        refuse_changes(table.table_files())
 
 
 def test_a_damaged_or_broken_log_tells_nothing(log: HandLog) -> None:

@@ -192,6 +192,7 @@ _VARIANT: Final = DeltaFeature(
     used=has_types("variant"),
     where="with a column of type variant",
 )
+_ADAPTIVE: Final = DeltaFeature(_NAME, refused=f"its log is a tree of manifests: {_ENGINE}", moves_commits=True)
 _GEOSPATIAL: Final = DeltaFeature(
     _NAME, refused=_ENGINE, is_of_values=True, used=has_types("geometry", "geography"), where="with such a column"
 )
@@ -254,8 +255,8 @@ FEATURES: Final[Mapping[str, DeltaFeature]] = {
     "typeWidening-preview": DeltaFeature(_READ, "As typeWidening"),
     "v2Checkpoint": DeltaFeature(_READ, "Checkpoints with a UUID and with sidecars are read; none is written"),
     "vacuumProtocolCheck": DeltaFeature(_READ, "The writer protocol is checked before every operation"),
-    "adaptiveMetadata": DeltaFeature(_NAME, refused=f"its log is a tree of manifests: {_ENGINE}"),
-    "adaptiveMetadata-preview": DeltaFeature(_NAME, refused=f"its log is a tree of manifests: {_ENGINE}"),
+    "adaptiveMetadata": _ADAPTIVE,
+    "adaptiveMetadata-preview": _ADAPTIVE,
     "catalogManaged": DeltaFeature(_NAME, refused=_CATALOG, moves_commits=True),
     "catalogOwned-preview": DeltaFeature(_NAME, refused=_CATALOG, moves_commits=True),
     "collations": _COLLATED,
