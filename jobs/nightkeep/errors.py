@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager
 from typing import Final, cast
 
+from nightkeep.causes import failure_text
 from nightkeep.redaction import redact
 
 MAX_PART: Final = 600
@@ -100,12 +101,6 @@ class Surprise(NightkeepError):
 
     def __init__(self, subject: str, failure: BaseException) -> None:
         super().__init__(f"{subject}: {failure_text(failure)}")
-
-
-def failure_text(failure: BaseException, most: int = 1000) -> str:
-    """A failure as one sentence of at most `most` characters, its type first."""
-    text = " ".join(f"{type(failure).__name__}: {failure}".split())
-    return text if len(text) <= most else f"{text[:most]} ..."
 
 
 class RefusedTable(NightkeepError):

@@ -85,7 +85,7 @@ def children() -> list[psutil.Process]:
     found = []
     for process in psutil.Process().children():
         try:
-            found += [process] if "spawn_main" in " ".join(process.cmdline()) or _is_zombie(process) else []
+            found += [process] if "nightkeep-reader" in " ".join(process.cmdline()) or _is_zombie(process) else []
         except psutil.NoSuchProcess:
             continue
     return found
@@ -172,7 +172,7 @@ def _deaf_child(driver: psutil.Process) -> psutil.Process:
         for process in driver.children():
             status = Path(f"/proc/{process.pid}/status").read_text()
             ignored = int(status.partition("SigIgn:")[2].split()[0], 16)
-            if "spawn_main" in " ".join(process.cmdline()) and ignored & 1 << (signal.SIGTERM - 1):
+            if "nightkeep-reader" in " ".join(process.cmdline()) and ignored & 1 << (signal.SIGTERM - 1):
                 return process
         time.sleep(0.1)
     raise AssertionError(f"expected a child that ignores SIGTERM, found none in {SECONDS} s")

@@ -19,16 +19,18 @@ PAGE = ROOT / "docs/architecture.md"
 # commands run groups of tables, a group runs operations, an operation runs stages, stages call a format.
 EDGES = {
     "redaction": "",
-    "errors": "redaction",
+    "causes": "",
+    "errors": "causes redaction",
     "limits": "errors",
+    "interpreter": "errors",
     "model": "",
     "tasks": "model",
     "storage": "errors limits",
     "protocol": "errors kernels model storage",
     "policy": "errors model",
-    "reports": "errors model redaction storage",
+    "reports": "causes errors model redaction storage",
     "metastores": "errors limits model redaction",
-    "discovery": "errors model policy reports",
+    "discovery": "causes errors model policy reports",
     "sql_text": "errors kernels model policy",
     "kernels": "model",
     "encodings": "errors kernels limits model",
@@ -36,14 +38,15 @@ EDGES = {
     "gate": "kernels model storage",
     "formats": "clustering encodings errors gate kernels limits metastores model protocol redaction spark sql_text "
     "storage",
-    "spark": "errors formats model reports storage tasks",
+    "spark": "errors formats interpreter model reports storage tasks",
     "stages": "errors kernels model protocol sql_text tasks",
     "reading": "errors kernels model protocol sql_text",
     "running": "errors formats model policy protocol reports sql_text stages tasks",
-    "other_readers": "errors formats kernels limits model protocol reading reports",
-    "checking": "errors formats model other_readers policy reports spark",
+    "other_readers": "causes errors formats interpreter kernels limits model protocol reading reports",
+    "checking": "causes errors formats model other_readers policy reports spark",
     "retention": "errors formats model policy protocol reports running spark storage",
-    "groups": "checking errors formats limits model policy redaction reports retention running spark",
+    "groups": "causes checking errors formats interpreter limits model policy redaction reports retention running "
+    "spark",
     "api": "clustering discovery errors formats groups model other_readers policy protocol reading redaction reports "
     "retention running spark sql_text tasks",
     "commands": "api discovery errors formats groups model policy redaction reports retention",
@@ -74,6 +77,7 @@ FORMAT_USES = {
     "retention": "encodings errors limits model protocol storage",
 }
 
+LOW = {"causes", "errors", "limits", "model", "protocol", "redaction", "storage", "tasks", "policy"}
 STAGES = {"plan", "execute", "verify", "publish"}
 OUTSIDE = {
     "jobs": {"commands", "model"},
@@ -129,7 +133,7 @@ BASES = {
 }  # fmt: skip
 TREES = {"errors.py", "operators.py", "settings.py"}
 """Modules whose classes may inherit from each other."""
-RIMS = {"cared_table.py", "check.py", "child_process.py", "engine_script.py", "find_tables.py"}
+RIMS = {"cared_table.py", "check.py", "served_calls.py", "engine_script.py", "find_tables.py"}
 """Where a surprise must not end more than it is of: a night, what is known of a version that is published, the process
 that reads for a group, and the one of another engine."""
 MANY_VERBS = {
@@ -234,7 +238,7 @@ def is_package(name: str) -> bool:
 
 def is_low(name: str) -> bool:
     """Whether a module decides nothing about rows: values, failures, stores."""
-    return name.split(".")[1] in ("errors", "limits", "model", "protocol", "redaction", "storage", "tasks", "policy")
+    return name.split(".")[1] in LOW
 
 
 def is_listed(name: str, shared: Mapping[str, str]) -> bool:

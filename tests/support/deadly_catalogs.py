@@ -1,8 +1,8 @@
 """Catalogs for pyiceberg's `py-catalog-impl`, each of which does something to the process that opens a table of it."""
 
-import multiprocessing
 import os
 import signal
+import sys
 import time
 from typing import Any
 
@@ -33,14 +33,14 @@ def swell(name: str, **settings: Any) -> None:
 
 def spare_children(name: str, **settings: Any) -> SqlCatalog:
     """Ends a driver, and reads for its child."""
-    if multiprocessing.parent_process() is None:
+    if "nightkeep-reader" not in sys.orig_argv:
         os.kill(os.getpid(), signal.SIGKILL)
     return SqlCatalog(name, **settings)
 
 
 def end_spark(name: str, **settings: Any) -> SqlCatalog:
     """Ends the JVM that started a driver, as the kernel does where memory runs out; reads for its child."""
-    if multiprocessing.parent_process() is None:
+    if "nightkeep-reader" not in sys.orig_argv:
         os.kill(os.getppid(), signal.SIGKILL)
     return SqlCatalog(name, **settings)
 

@@ -17,6 +17,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from nightkeep.causes import failure_text
 from nightkeep.checking.evidence import without_values
 from nightkeep.checking.expectations import FactRow, expect
 from nightkeep.checking.unique_keys import CountedKeys, distinct_keys, shared, told_keys
@@ -50,15 +51,13 @@ def check(request: CheckRequest, *, spark: SparkSession) -> CheckReport:
         # Spark was started in a wrong way; the table is not at fault.
         report = CheckReport(CheckStatus.ERRORED, "nothing was read", str(failure))
     except Exception as failure:  # noqa: BLE001 -- Spark's own errors have no common root, and none is to be lost
-        _log.debug("check of %s", request.address.name, exc_info=True)
+        _log.info("check of %s", request.address.name, exc_info=True)
         report = CheckReport(CheckStatus.ERRORED, "no comparison was finished", _surprise(failure))
     return replace(report, seconds=time.perf_counter() - started)
 
 
 def _surprise(failure: Exception) -> str:
-    """The first line of the message: in Spark's messages, the plan and the stack follow it."""
-    sentence = str(failure).strip().partition("\n")[0][:_LONGEST]
-    return sentence if isinstance(failure, NightkeepError) else f"{type(failure).__name__}: {sentence}"
+    return str(failure) if isinstance(failure, NightkeepError) else failure_text(failure, _LONGEST)
 
 
 _log: Final = logging.getLogger(__name__)

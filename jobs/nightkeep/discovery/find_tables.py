@@ -8,8 +8,9 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from nightkeep.causes import failure_text
 from nightkeep.discovery.found import Found, FoundOther, FoundTable, Unlistable
-from nightkeep.errors import DEBUG, NightkeepError, failure_text
+from nightkeep.errors import DEBUG, NightkeepError
 from nightkeep.model.listed_tables import ListedTable, OtherTable, UnlistedPlace
 from nightkeep.policy import Discovery
 
@@ -39,6 +40,7 @@ def _listed(discovery: Discovery) -> list[FoundTable | FoundOther | Unlistable]:
         found.append(_unlistable(discovery, str(failure)))
     except Exception as failure:  # noqa: BLE001 -- a surprise at one place must not cost the others their night
         _log.error("%s: %s", discovery.name, failure_text(failure), exc_info=bool(os.environ.get(DEBUG)))
+        _log.info("%s: the traceback", discovery.name, exc_info=True)
         found.append(_unlistable(discovery, failure_text(failure)))
     return found
 

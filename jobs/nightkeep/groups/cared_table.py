@@ -10,8 +10,9 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 
+from nightkeep.causes import failure_text
 from nightkeep.checking.post_commit_check import check_after_commit
-from nightkeep.errors import DEBUG, UsageError, failure_text
+from nightkeep.errors import DEBUG, UsageError
 from nightkeep.groups.stored_document import PERMANENT, StoredDocument
 from nightkeep.groups.table_group import UNFINISHED
 from nightkeep.model import Outcome
@@ -92,6 +93,8 @@ def _no_surprise(work: Callable[[], RunDocument], surprised: Callable[[str], Run
         raise
     except Exception as failure:  # noqa: BLE001 -- see above
         _log.error("%s: %s", table, failure_text(failure), exc_info=bool(os.environ.get(DEBUG)))
+        # Job scripts log at this level. On a terminal it is printed only on request.
+        _log.info("%s: the traceback", table, exc_info=True)
         return surprised(failure_text(failure))
 
 

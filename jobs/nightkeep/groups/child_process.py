@@ -1,29 +1,33 @@
 """A function -> its result or error, computed in a child process.
 
 Metadata that crashes native code, hangs it or takes all memory ends only the child. The caller then gets an error that
-names the table, and the next call starts a new child. The child has the code, environment and settings of this process,
-but not its sockets, threads or JVM.
+names the table, and the next call starts a new child. The child has the packages, environment and settings of this
+process, but not its sockets, threads or JVM. It begins at `served_calls.serve`: it never runs the caller's own program,
+as `multiprocessing` does where that has no guard.
 """
 
 from __future__ import annotations
 
-import ctypes
+import json
 import os
 import pickle
 import signal
-import traceback
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from types import TracebackType
-from typing import Final, Generic, TypeVar
+from typing import Final, TypeVar
 
-from nightkeep.errors import ReaderEnded, failure_text
-from nightkeep.limits import READING, confine_memory, out_of_memory
-from nightkeep.redaction import learnt, redacted_output, remember
+from nightkeep import __version__
+from nightkeep.errors import ReaderEnded, UsageError, brief
+from nightkeep.groups.served_calls import Answer
+from nightkeep.interpreter import PYTHON, interpreter, is_named
+from nightkeep.limits import READING
+from nightkeep.redaction import remember
 
 T = TypeVar("T")
 
@@ -32,6 +36,7 @@ class ChildProcess:
     """At most one child at a time. A call starts it if there is none, or if an earlier call ended it."""
 
     def __init__(self) -> None:
+        self._python = interpreter()
         self._child: _Child | None = None
 
     def __enter__(self) -> ChildProcess:
@@ -48,17 +53,17 @@ class ChildProcess:
         Raises what `work` raises, RefusedTable if memory ran out, and ReaderEnded if the child ended, or was ended
         after READING.
         """
-        if self._child is not None and not self._child.process.is_alive():
+        if self._child is not None and self._child.process.poll() is not None:
             # The child ended between two calls, so no table's metadata is the cause.
             self._end()
-        child = self._child = self._child or _start()
+        child = self._child = self._child or _started(self._python)
         answered = False
         try:
-            child.pipe.send((subject, work))
+            child.pipe.send_bytes(pickle.dumps((subject, work)))
             if not child.pipe.poll(READING.value):
                 expected = f"its metadata to be read within {READING.value} seconds ({READING.variable})"
                 raise ReaderEnded(subject, expected, "no end of it; the process that read it was ended")
-            answer: _Answer[T] = child.pipe.recv()
+            answer: Answer[T] = pickle.loads(child.pipe.recv_bytes())
             answered = True
         except (EOFError, OSError) as failure:
             expected = "its metadata to be read"
@@ -75,97 +80,75 @@ class ChildProcess:
     def _end(self) -> None:
         child, self._child = self._child, None
         if child is not None:
-            child.process.kill()
-            child.process.join()
-            child.process.close()
-            child.pipe.close()
+            child.end()
 
 
 @dataclass(frozen=True, slots=True)
 class _Child:
-    process: BaseProcess
+    process: subprocess.Popen[bytes]
     pipe: Connection
 
-
-@dataclass(frozen=True, slots=True)
-class _Answer(Generic[T]):
-    """The result or failure of one call. `secrets` are those that the child has read, such as a catalog's settings."""
-
-    value: T
-    failure: Exception | None
-    trace: str
-    secrets: frozenset[str]
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.pipe.close()
 
 
 class _Elsewhere(Exception):
     """The traceback in the child, as the cause of the exception that is raised here."""
 
 
-def _start() -> _Child:
-    context = get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, os.getpid()), name="nightkeep-reader", daemon=True)
-    process.start()
-    theirs.close()
-    return _Child(process, ours)
+def _started(python: str) -> _Child:
+    """A child that has answered once. Raises UsageError if that Python has not this package."""
+    ours, theirs = Pipe()
+    # The packages of this process, as a script or spark-submit may have put some on its path.
+    path = "[]" if is_named() else json.dumps([os.path.abspath(os.fspath(entry)) for entry in sys.path])
+    # Without -P, a module of the working directory could take the place of json.
+    command = [python, "-P", "-c", _ENTRY, NAME, path, str(theirs.fileno()), str(os.getpid())]
+    with theirs:
+        try:
+            # In a group of its own: Ctrl-C is for the parent, which then ends the child.
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], process_group=0
+            )  # fmt: skip
+        except OSError as failure:
+            ours.close()
+            raise UsageError(f"{PYTHON}: expected a Python at {brief(python)}, found none: {failure}") from failure
+    child, found = _Child(process, ours), f"no answer within {READING.value} seconds"
+    try:
+        if ours.poll(READING.value):
+            found = f"version {ours.recv_bytes(_VERSION_BYTES).decode(errors='replace')}"
+    except (EOFError, OSError):
+        found = f"that it {_how(process)}"
+    except BaseException:
+        child.end()
+        raise
+    if found != f"version {__version__}":
+        child.end()
+        raise UsageError(f"{brief(python)}: expected Nightkeep {__version__} to start ({PYTHON}), found {found}")
+    return child
 
 
-def _how(process: BaseProcess) -> str:
+NAME: Final = "nightkeep-reader"
+"""An argument of every child, which names it in a list of processes."""
+_ENTRY: Final = (
+    "import json, sys; _, path, descriptor, parent = sys.argv[1:]; sys.path[:] = json.loads(path) or sys.path; "
+    "from nightkeep.groups.served_calls import serve; serve(int(descriptor), int(parent))"
+)
+_VERSION_BYTES: Final = 1000
+_END_SECONDS: Final = 10
+"""A process that has closed its pipe has ended, or is about to."""
+
+
+def _how(process: subprocess.Popen[bytes]) -> str:
     """How a process ended that has closed its end of the pipe."""
-    process.join()
-    status = process.exitcode or 0
+    try:
+        status = process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        status = process.wait()
     if status >= 0:
         return f"ended with status {status}"
     with suppress(ValueError):
         return f"was ended by {signal.Signals(-status).name}"
     return f"was ended by signal {-status}"
-
-
-def _serve(pipe: Connection, parent: int) -> None:
-    """The main loop of the child: answers calls until the parent closes the pipe or ends."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    _end_with(parent)
-    _be_the_first_to_go()
-    with redacted_output(), suppress(EOFError):
-        while True:
-            subject, work = pipe.recv()
-            pipe.send_bytes(_answered(subject, work))
-
-
-def _answered(subject: str, work: Callable[[], object]) -> bytes:
-    """The pickled answer to a call. A result that cannot be pickled becomes a failure."""
-    try:
-        confine_memory()
-        return pickle.dumps(_Answer(work(), None, "", learnt()))
-    except MemoryError:
-        failure: Exception = out_of_memory(subject)
-    except Exception as raised:  # noqa: BLE001 -- the caller's to judge
-        failure = raised
-    trace = "".join(traceback.format_exception(failure))
-    return pickle.dumps(_Answer(None, _picklable(failure), trace, learnt()))
-
-
-def _picklable(failure: Exception) -> Exception:
-    """The failure itself, or an error with its text if the failure does not survive pickling."""
-    try:
-        pickle.loads(pickle.dumps(failure))
-    except Exception:  # noqa: BLE001 -- libraries' own classes fail in any way
-        return RuntimeError(failure_text(failure))
-    return failure
-
-
-def _end_with(parent: int) -> None:
-    """Make the kernel end this process when its parent ends, however that happens. Linux only."""
-    with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-
-
-def _be_the_first_to_go() -> None:
-    """Make the kernel end this process first if memory runs out, not the driver or Spark."""
-    with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
-        score.write("1000")
-
-
-_PR_SET_PDEATHSIG: Final = 1

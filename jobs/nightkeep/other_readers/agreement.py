@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from nightkeep.errors import NightkeepError, RefusedTable, failure_text
+from nightkeep.causes import failure_text
+from nightkeep.errors import NightkeepError, RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.kernels.fingerprint import NOTHING, fingerprint
 from nightkeep.model import Address, VersionIdentity

@@ -22,6 +22,7 @@ from typing import IO, Any, Final, cast
 import pyarrow as pa
 
 from nightkeep.errors import UsageError, brief
+from nightkeep.interpreter import interpreter
 from nightkeep.kernels.fingerprint import NOTHING, fingerprint
 from nightkeep.limits import READER_MEMORY, READER_SECONDS
 from nightkeep.model import Fingerprint
@@ -45,7 +46,7 @@ class OtherReader:
         name, _, python = text.partition("=")
         if name not in set(ReaderName):
             raise UsageError(f"--reader: expected one of {', '.join(ReaderName)}, found {name!r}")
-        return cls(ReaderName(name), python or os.environ.get(READER_PYTHON) or sys.executable)
+        return cls(ReaderName(name), python or os.environ.get(READER_PYTHON) or interpreter())
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nightkeep.causes import failure_text
 from nightkeep.errors import BeingCreated, NightkeepError, RefusedTable
 from nightkeep.model import Outcome
 
@@ -11,6 +12,7 @@ def failure_outcome(failure: NightkeepError | OSError, table: str) -> tuple[Outc
     if isinstance(failure, BeingCreated):
         return Outcome.CONFLICTED, f"{failure}; run again"
     if not isinstance(failure, RefusedTable):
-        return Outcome.FAILED, f"{type(failure).__name__}: {failure}"
+        own = isinstance(failure, NightkeepError)
+        return Outcome.FAILED, f"{type(failure).__name__}: {failure}" if own else failure_text(failure)
     subject = "" if failure.table == table else f"{failure.table}: "
     return Outcome.REFUSED, f"{subject}{failure.feature}; {failure.advice}"

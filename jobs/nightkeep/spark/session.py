@@ -26,7 +26,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from nightkeep.errors import NightkeepError
+from nightkeep.interpreter import interpreter
 from nightkeep.spark.class_archive import reading_options
+from nightkeep.spark.java_found import starting_java
 from nightkeep.spark.package import package_path, ship_package
 from nightkeep.spark.query_settings import changed_settings, planned_for
 from nightkeep.spark.settings import ATTEMPTS, SESSION, defaults, is_local, jvm_options, said_by_deployment
@@ -64,8 +66,9 @@ def spark_session(
             active.conf.set(name, value)
         yield active
         return
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with importing(meanwhile):
+    if not os.environ.get("PYSPARK_PYTHON"):
+        os.environ["PYSPARK_PYTHON"] = interpreter()
+    with importing(meanwhile), starting_java():
         spark = _build(master, app_name, task_memory_bytes, stored_bytes)
     try:
         # Executors fetch the package with their first task, so the file must exist as long as the session.
