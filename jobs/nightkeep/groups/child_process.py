@@ -24,7 +24,7 @@ from typing import Final, TypeVar
 
 from nightkeep import __version__
 from nightkeep.errors import ReaderEnded, UsageError, brief
-from nightkeep.groups.served_calls import Answer
+from nightkeep.groups.served_calls import ServedAnswer
 from nightkeep.interpreter import PYTHON, interpreter, is_named
 from nightkeep.limits import READING
 from nightkeep.redaction import remember
@@ -63,7 +63,7 @@ class ChildProcess:
             if not child.pipe.poll(READING.value):
                 expected = f"its metadata to be read within {READING.value} seconds ({READING.variable})"
                 raise ReaderEnded(subject, expected, "no end of it; the process that read it was ended")
-            answer: Answer[T] = pickle.loads(child.pipe.recv_bytes())
+            answer: ServedAnswer[T] = pickle.loads(child.pipe.recv_bytes())
             answered = True
         except (EOFError, OSError) as failure:
             expected = "its metadata to be read"

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[T]):
+class ServedAnswer(Generic[T]):
     """The result or failure of one call. `secrets` are those that the child has read, such as a catalog's settings."""
 
     value: T
@@ -56,13 +56,13 @@ def _answered(request: bytes) -> bytes:
         work: Callable[[], object]
         subject, work = pickle.loads(request)
         confine_memory()
-        return pickle.dumps(Answer(work(), None, "", learnt()))
+        return pickle.dumps(ServedAnswer(work(), None, "", learnt()))
     except MemoryError:
         failure: Exception = out_of_memory(subject)
     except Exception as raised:  # noqa: BLE001 -- the caller's to judge
         failure = raised
     trace = "".join(traceback.format_exception(failure))
-    return pickle.dumps(Answer(None, _picklable(failure), trace, learnt()))
+    return pickle.dumps(ServedAnswer(None, _picklable(failure), trace, learnt()))
 
 
 def _picklable(failure: Exception) -> Exception:
