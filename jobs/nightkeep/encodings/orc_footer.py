@@ -42,46 +42,57 @@ class OrcKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class OrcStripe:
-    """Where a stripe starts in the file, and its number of rows."""
+    """Where a stripe starts in the file, and its number of rows; where its own footer starts, and its bytes."""
 
     offset: int
     rows: int
+    footer: int = 0
+    footer_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class OrcFooter:
-    """Top-level columns by name and kind, and stripes, both in the order of the file."""
+    """Top-level columns by name and kind, and stripes, both in the order of the file. `codec`: by its number."""
 
     columns: tuple[tuple[str, OrcKind], ...]
     stripes: tuple[OrcStripe, ...]
+    codec: int = 0
 
 
 def orc_footer(file: orc.ORCFile) -> OrcFooter:
     """The footer of an open file. Raises ValueError for one that breaks the format."""
-    tail = _message(_bytes(file.reader.serialized_file_tail()))
-    footer = _message(_bytes(tail.get(_FOOTER, (b"",))[0]))
-    types = [_message(_bytes(each)) for each in footer.get(_TYPES, ())]
+    tail = message(_bytes(file.reader.serialized_file_tail()))
+    footer = message(_bytes(tail.get(_FOOTER, (b"",))[0]))
+    script = message(_bytes(tail.get(_SCRIPT, (b"",))[0]))
+    types = [message(_bytes(each)) for each in footer.get(_TYPES, ())]
     if not types:
         raise ValueError("a footer without types")
     names = [_bytes(name).decode() for name in types[0].get(_NAMES, ())]
     places = list(_packed(types[0], _CHILDREN))
     if len(names) != len(places) or not all(0 < place < len(types) for place in places):
         raise ValueError(f"a row of {len(names)} names, found {len(places)} types")
-    stripes = [_message(_bytes(each)) for each in footer.get(_STRIPES, ())]
+    stripes = [message(_bytes(each)) for each in footer.get(_STRIPES, ())]
     return OrcFooter(
         tuple((name, OrcKind(_number(types[at], _KIND))) for name, at in zip(names, places, strict=True)),
-        tuple(OrcStripe(_number(each, _OFFSET), _number(each, _ROWS)) for each in stripes),
+        tuple(map(_stripe, stripes)),
+        _number(script, _CODEC),
     )
 
 
-# Field numbers: of FileTail, Footer, Type and StripeInformation in orc_proto.proto.
-_FOOTER = 2
+def _stripe(told: Message) -> OrcStripe:
+    start, index, data = (_number(told, field) for field in (_OFFSET, _INDEX, _DATA))
+    return OrcStripe(start, _number(told, _ROWS), start + index + data, _number(told, _STRIPE_FOOTER))
+
+
+# Field numbers: of FileTail, PostScript, Footer, Type and StripeInformation in orc_proto.proto.
+_SCRIPT, _FOOTER = 1, 2
+_CODEC = 2
 _STRIPES, _TYPES = 3, 4
 _KIND, _CHILDREN, _NAMES = 1, 2, 3
-_OFFSET, _ROWS = 1, 5
+_OFFSET, _INDEX, _DATA, _STRIPE_FOOTER, _ROWS = 1, 2, 3, 4, 5
 
 
-def _message(data: bytes) -> Message:
+def message(data: bytes) -> Message:
     """Fields of a message, unknown ones included."""
     fields: dict[int, list[int | bytes]] = {}
     at = 0

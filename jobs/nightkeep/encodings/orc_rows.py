@@ -15,12 +15,17 @@ from pyarrow import orc
 
 from nightkeep.encodings.arrow_limits import LIMITS, beyond_arrow
 from nightkeep.encodings.orc_footer import OrcFooter, orc_footer
+from nightkeep.encodings.orc_times import NEAR_1970, has_times, is_before, java_times, with_times
+from nightkeep.encodings.orc_zones import UNREADABLE, writer_zone, zone_rules
+from nightkeep.encodings.rebase import rebase_zone
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
+from nightkeep.model.arrow_types import Array
 
 _BEYOND: Final = "out of range for nanosecond resolution"
 """Part of Arrow's message for a timestamp that it cannot hold (arrow/adapters/orc/util.cc)."""
 _NO_ZONES: Final = "zoneinfo"
 """Part of its message where the machine has no time zone database, which every timestamp needs."""
+_ADVICE: Final = "read and write such files with Java, which knows what their times mean"
 
 
 class OrcRows:
@@ -30,7 +35,7 @@ class OrcRows:
     """
 
     def __init__(self, source: pa.NativeFile, *, subject: str) -> None:
-        self._subject = subject
+        self._subject, self._source = subject, source
         try:
             self._file = orc.ORCFile(source)
             self.footer: OrcFooter = orc_footer(self._file)
@@ -72,7 +77,33 @@ class OrcRows:
             raise CorruptMetadata(
                 f"{self._subject} stripe {stripe}", f"{expected} rows, as its footer says", str(batch.num_rows)
             )
-        return batch.select(list(names))
+        return self._as_java(batch.select(list(names)), stripe)
+
+    def _as_java(self, batch: pa.RecordBatch, stripe: int) -> pa.RecordBatch:
+        """The stripe's rows with times as Java's readers show them. Raises RefusedTable where that is not known."""
+        if not any(has_times(field.type) for field in batch.schema):
+            return batch
+        try:
+            name = writer_zone(self._source, self.footer.stripes[stripe], self.footer.codec)
+            rules = None if name is None else zone_rules(name)
+        except UNREADABLE as failure:
+            raise RefusedTable(
+                self._subject, f"times of an unknown time zone: {reason_of(failure)}", _ADVICE
+            ) from failure
+        if name is None or rules is None:
+            return batch
+        zone = rebase_zone(name)
+        # Java and the machine may know other histories of a zone: Java's first offset is in the table of Spark.
+        is_sure = zone is not None and zone.offset - zone.shift == int(rules.offsets[0]) * 1_000_000
+
+        def as_java(column: Array) -> Array:
+            if not is_sure and is_before(column, -NEAR_1970):
+                feature = f"times before 1970 in the time zone {name}, whose history may differ between Java and here"
+                raise RefusedTable(self._subject, feature, _ADVICE)
+            return java_times(column, rules)
+
+        columns = [with_times(column, as_java) for column in batch.columns]
+        return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
     @contextmanager
     def _decoding(self) -> Iterator[None]:
