@@ -15,7 +15,7 @@ from pyarrow import orc
 
 from nightkeep.encodings.arrow_limits import LIMITS, beyond_arrow
 from nightkeep.encodings.orc_footer import OrcFooter, orc_footer
-from nightkeep.encodings.orc_times import NEAR_1970, has_times, is_before, java_times, with_times
+from nightkeep.encodings.orc_times import MEAN_TIMES, NEAR_1970, has_times, is_before, java_times, with_times
 from nightkeep.encodings.orc_zones import UNREADABLE, writer_zone, zone_rules
 from nightkeep.encodings.rebase import rebase_zone
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
@@ -97,8 +97,8 @@ class OrcRows:
         is_sure = zone is not None and zone.offset - zone.shift == int(rules.offsets[0]) * 1_000_000
 
         def as_java(column: Array) -> Array:
-            if not is_sure and is_before(column, -NEAR_1970):
-                feature = f"times before 1970 in the time zone {name}, whose history may differ between Java and here"
+            if is_before(column, MEAN_TIMES if is_sure else -NEAR_1970):
+                feature = f"times before {1902 if is_sure else 1970} in an ORC file of the time zone {name}"
                 raise RefusedTable(self._subject, feature, _ADVICE)
             return java_times(column, rules)
 

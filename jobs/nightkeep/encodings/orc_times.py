@@ -24,6 +24,8 @@ Integers = npt.NDArray[np.int64]
 _NANOS: Final = 1_000_000_000
 _LATE: Final = 999_999
 """Nanoseconds of a second up to which neither reader takes a second off."""
+MEAN_TIMES: Final = -2_145_916_800
+"""1902-01-01: before, Java and C++ differ in the local mean times of some zones."""
 NEAR_1970: Final = 2 * 86_400
 """Seconds around 1970 beyond which a wall time and its instant are on the same side of it, in every zone."""
 _MICROS: Final = 1_000_000
