@@ -70,6 +70,7 @@ class TableFiles:
     component of a live file stays too.
     `floor_ms`: no younger file is removed unless the order allows it.
     `dry_only`: why no file may be removed from a table whose files can still be listed.
+    `unreadable`: names of files in its folders that look like the table's metadata and cannot be read. They stay.
     """
 
     table: Address
@@ -80,6 +81,7 @@ class TableFiles:
     by_bare_name: bool = False
     floor_ms: int = DAY_MS
     dry_only: RefusedTable | None = None
+    unreadable: tuple[str, ...] = ()
 
 
 def refuse_changes(table_files: TableFiles) -> None:
@@ -93,11 +95,13 @@ class Retention:
     """What to retain: `now_ms`, how old a file must be to be removed, and versions to keep.
 
     The kept versions only wait for a check. Their remaining files stay, but are not `needed`: no reader requires them.
+    Versions `going` are about to be removed: what the current metadata names of them alone is not protected.
     """
 
     now_ms: int
     older_than_ms: int
     keep: frozenset[int] = frozenset()
+    going: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,10 @@ def _without_evidence(table: OpenFiles, expiry: OpenExpiry, order: ExpireOrder, 
 
 def _read_remaining(table: OpenFiles, expiry: OpenExpiry, order: ExpireOrder, sets: Sets) -> None:
     going = {root.id for root in expiry.roots}
-    remaining = [root for root in table.roots(order.retention) if root.id not in going]
+    versions = frozenset(root.version for root in expiry.roots if root.version is not None)
+    # The current metadata still names files of the versions that go, such as their statistics.
+    retention = replace(order.retention, going=versions)
+    remaining = [root for root in table.roots(retention) if root.id not in going]
     sets.live(table, remaining, expected=False)
 
 

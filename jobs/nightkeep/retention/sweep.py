@@ -23,6 +23,7 @@ UNFINISHED = "ended before it was done; the same run finishes it when it is run 
 """The reason in the document that is stored before the first file is removed."""
 
 _UNSEEN: Final = "was not looked into: other tables may have files there under the same names, see sweep.outside"
+_UNREADABLE: Final = "was left out: it cannot be read, and the catalog names another metadata file"
 
 
 def sweep_orphans(log: Log, table: OpenFiles, run: Run, engine: Engine) -> RunDocument:
@@ -79,7 +80,10 @@ def sweep_facts(result: SweepResult, *, root: str) -> dict[str, object]:
         "failed": failures(result.failed, root),
         "quarantine": full(root, result.folder),
         "closed": list(result.closed),
-        "notes": [f"{full(root, folder)} {_UNSEEN}" for folder in result.unseen],
+        "notes": [
+            *(f"{full(root, folder)} {_UNSEEN}" for folder in result.unseen),
+            *(f"{full(root, name)} {_UNREADABLE}" for name in result.unreadable),
+        ],
         "changed": result.changed,
         "finished": result.outcome is Outcome.VERIFIED,
     }

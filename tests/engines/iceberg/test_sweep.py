@@ -66,6 +66,25 @@ def test_a_clock_that_is_ahead_keeps_no_writer_out(table: Table, iceberg_java: I
     iceberg_java.append(table, [row(DAYS[0], 7000)])
 
 
+def test_an_expiry_removes_statistics_of_its_versions_as_java_does(table: Table, iceberg_java: IcebergJava) -> None:
+    """Files of table and of partition statistics; those of the version that stays stay."""
+    java = iceberg_java
+    changed(java, table, version=2)
+    for _ in range(2):
+        statistics = {java.statistics(table), java.statistics(table, kind="partition")}
+        java.append(table, [row(DAYS[0], 900)])
+    last = {java.statistics(table), java.statistics(table, kind="partition")}
+    assert {stored(path) for path in statistics | last} <= listed(table)
+    before = listed(table)
+    done = expired(table)
+    assert done.outcome is Outcome.VERIFIED
+    left = listed(table)
+    named = {name for name in before if "stats" in name.rpartition("/")[2]}
+    assert len(named) == 6
+    assert named & left == {stored(path) for path in last}
+    assert not swept(table, older_than_ms=0, below_floor=True).orphans.keys() & named
+
+
 def spark_orphans(spark: IcebergSpark, table: Table, *, dry_run: bool = True) -> frozenset[str]:
     """Files older than three days, as iceberg-spark finds them."""
     spark.attach(table.warehouse)

@@ -118,6 +118,7 @@ def _in_place(files: pl.DataFrame, place: TableFolder, table_files: TableFiles) 
             .then(pl.lit(file_kind.name, dtype=of))
             .otherwise(kind)
         )
+    kind = pl.when(pl.col("name").is_in(table_files.unreadable)).then(pl.lit(None, dtype=of)).otherwise(kind)
     signs = [name.str.extract(rf"\A(?:{pattern})\z", 1) for pattern in table_files.foreign]
     sign = pl.coalesce(*(pl.when(s.str.len_bytes() > 0).then(s) for s in signs)) if signs else pl.lit(None, pl.String)
     return files.with_columns(kind.alias("kind"), (pl.lit(prefix) + sign + pl.lit("/")).alias(NESTED))

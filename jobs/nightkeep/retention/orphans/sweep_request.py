@@ -66,7 +66,7 @@ class SweepResult:
 
     `acted`: removed files. `left`, `failed`, `unknown`, `folder`: as in FilesRemoved. `purged`: files of old
     quarantines that were deleted. `closed`: run ids whose quarantine had open parts. `unseen`: folders that were not
-    swept, as other tables may share them.
+    swept, as other tables may share them. `unreadable`: files that look like metadata of the table and cannot be read.
     """
 
     outcome: Outcome
@@ -81,6 +81,7 @@ class SweepResult:
     closed: tuple[str, ...] = ()
     unknown: FileTotals = NO_FILES
     unseen: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:

@@ -54,13 +54,13 @@ def sweep_table(
         if reason := clocks_apart(ahead_ms):
             return SweepResult(Outcome.REFUSED, reason, None, run.now_ms - order.older_than_ms)
         closed = close(whole, run)
-    cutoff_ms, unseen = run.now_ms - order.older_than_ms, _unseen(whole, table_files)
+    cutoff_ms = run.now_ms - order.older_than_ms
     look = FileSurvey(table, Retention(run.now_ms, order.older_than_ms, order.keep), sets)
     look.begin(table_files)
     settle = partial(sets.settle, cutoff_ms=cutoff_ms, named=_names(order.of_run))
     counted = settle()
     check_evidence(counted, table_files)
-    result = SweepResult(Outcome.UNCHANGED, "no orphans", counted, cutoff_ms, closed=closed, unseen=unseen)
+    result = replace(_nothing_found(whole, table_files, counted, cutoff_ms), closed=closed)
     if order.mode is SweepMode.DRY_RUN:
         return _dry_run_result(result, counted, order)
     if reason := not_proven(counted, order.mode) or too_many(counted, order):
@@ -88,8 +88,9 @@ def _require_own_place(whole: TableFiles, table_files: TableFiles) -> None:
         raise RefusedTable(whole.table.name, feature, "set sweep.outside to true if no other table has files there")
 
 
-def _unseen(whole: TableFiles, table_files: TableFiles) -> tuple[str, ...]:
-    return tuple(place.folder for place in whole.places if place not in table_files.places)
+def _nothing_found(whole: TableFiles, table_files: TableFiles, counted: SetCounts, cutoff_ms: int) -> SweepResult:
+    unseen = tuple(place.folder for place in whole.places if place not in table_files.places)
+    return SweepResult(Outcome.UNCHANGED, "no orphans", counted, cutoff_ms, unseen=unseen, unreadable=whole.unreadable)
 
 
 def _names(run_id: str | None) -> tuple[str, ...]:

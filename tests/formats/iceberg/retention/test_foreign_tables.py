@@ -13,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.drivers.iceberg_tables import Table, Warehouse
 from tests.formats.iceberg.runs import configured, folder, opened
-from tests.formats.iceberg.sweeping import UUID, aged, swept
+from tests.formats.iceberg.sweeping import UUID, aged, listed, planted, stored, swept
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg.metadata import metadata_beginning
+from nightkeep.model import Outcome
 from nightkeep.retention.orphans.sweep_request import SweepMode
+from nightkeep.retention.sweep import sweep_facts
 from nightkeep.storage import LocalStorage
 
 OTHER = "0123abcd-ffff-4000-8000-00000000beef"
@@ -65,22 +67,30 @@ def test_another_table_is_found_among_any_number_of_files_of_this_one(place: int
 
 
 @pytest.mark.parametrize(
-    ("data", "why"),
+    "data",
     [
-        (b"(\xb5/\xfd what zstd begins with", "JSON"),
-        (b"left behind", "JSON"),
-        (b'{"format-version": 2, x} and more of it', "JSON"),
-        (packed(b"no JSON"), "JSON"),
-        (b"\x1f\x8bno gzip", "a text compressed by gzip"),
-        (b"[]", "a JSON object"),
-        (b'{"format-version": 1}', "a text"),
+        b"(\xb5/\xfd what zstd begins with",
+        b"left behind",
+        b'{"format-version": 2, x} and more of it',
+        packed(b"no JSON"),
+        b"\x1f\x8bno gzip",
+        b"[]",
+        b'{"format-version": 1}',
     ],
 )
-def test_metadata_that_nobody_can_read_keeps_all_of_the_folder(data: bytes, why: str, table: Table) -> None:
+def test_metadata_that_nobody_can_read_stays_and_is_reported(data: bytes, table: Table) -> None:
+    """The catalog names another metadata file, so a writer that was killed left this one."""
+    before = listed(table)
     other(table).write_bytes(data)
+    left = planted(table, f"metadata/{UUID}-m0.avro")
     aged(folder(table))
-    with pytest.raises(RefusedTable, match=rf"00000-{UUID}.* may be the metadata of another table: .*expected {why}"):
-        swept(table, SweepMode.DELETE)
+    found = swept(table, SweepMode.DELETE)
+    name = stored(other(table))
+    assert found.swept.outcome is Outcome.VERIFIED and frozenset(found.orphans) == left
+    assert found.swept.unreadable == (name,)
+    assert listed(table) == before | {name}
+    facts = sweep_facts(found.swept, root="file:/")
+    assert name in str(facts["notes"]) and "cannot be read" in str(facts["notes"])
 
 
 @pytest.mark.parametrize("name", ["{:05}-" + UUID + ".gz.metadata.json", "v{}.metadata.json.gz"])

@@ -85,7 +85,7 @@ def roots(table: str, loaded: tuple[Raw, str], retention: Retention) -> tuple[Ro
     """
     raw, location = loaded
     others = [text(each, "metadata-file", subject=location) for each in objects(raw, "metadata-log", subject=location)]
-    others += [path for _, path in _statistics(raw, location)]
+    others += [path for snapshot_id, path in _statistics(raw, location) if snapshot_id not in retention.going]
     current = Root(
         f"metadata:{location}", Known(location, tuple(others), unproven_version(raw, location)), passing=True
     )

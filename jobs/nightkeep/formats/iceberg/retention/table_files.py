@@ -56,8 +56,7 @@ def find_table_files(
         versions += _elsewhere(home, folder, _METADATA)
     for folder in dict.fromkeys((own, home, *(place.folder for place in (*data, *versions)))):
         require_unclaimed(table.name, storage.root, folder, claims)
-    for place in versions:
-        require_alone(table.name, storage, place.folder, loaded)
+    unreadable = tuple(name for place in versions for name in require_alone(table.name, storage, place.folder, loaded))
     folders = [replace(place, shared=not is_within(own, place.folder)) for place in (*data, *versions)]
     inside = {folder for claim in claims for folder in claim.folders(storage.root) if folder != own}
     folders += [
@@ -65,7 +64,8 @@ def find_table_files(
     ]
     places = tuple({place.folder: place for place in folders}.values())
     kept_in = home if is_within(own, home) else own
-    return TableFiles(table, storage, kept_in, places, foreign=tuple(foreign_patterns()), dry_only=dry_only)
+    foreign = tuple(foreign_patterns())
+    return TableFiles(table, storage, kept_in, places, foreign=foreign, dry_only=dry_only, unreadable=unreadable)
 
 
 def refuse_upkeep(table: str, loaded: tuple[Raw, str]) -> None:
