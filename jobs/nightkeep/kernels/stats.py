@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -73,9 +73,9 @@ class ColumnStats:
 def column_stats(column: Column, mode: StatsMode = DEFAULT_MODE) -> ColumnStats:
     """The statistics of one column of one file.
 
-    Without bounds are nested types, a float column with any NaN, a column of nulls, and one whose truncated
-    maximum cannot be rounded up. A bound of zero is -0.0 below and 0.0 above, as in Parquet, because readers
-    differ in whether the two are equal. Times and timestamps keep their unit.
+    Without bounds are nested types, a float column with any NaN, a column of nulls, one whose truncated maximum cannot
+    be rounded up, and one of texts of which the least or the greatest is no UTF-8. A bound of zero is -0.0 below and
+    0.0 above, as in Parquet, because readers differ in whether the two are equal. Times and timestamps keep their unit.
     Source: TruncateSimpleColStatsCollector and ParquetSimpleStatsExtractor, which give a timestamp of more
     than six digits no bounds (here it has exact ones) and round U+D7FF up to a surrogate (here to U+E000).
     """
@@ -141,7 +141,11 @@ def _any(flags: Column) -> bool:
 
 def _shown(bound: Bound) -> str:
     """The value as text; Arrow has one for times that Python has no type for."""
-    return "nothing" if bound is None else pa.array([bound]).to_string(skip_new_lines=True)[1:-1]
+    if bound is None:
+        return "nothing"
+    if is_bytes(bound.type) and bound.is_valid and _python(bound) is None:
+        return "a text that is no UTF-8"
+    return pa.array([bound]).to_string(skip_new_lines=True)[1:-1]
 
 
 def _signed_zero(bound: Scalar, zero: float) -> Scalar:
@@ -149,14 +153,15 @@ def _signed_zero(bound: Scalar, zero: float) -> Scalar:
 
 
 def cut(bound: Scalar, length: int | None) -> Scalar:
-    """A lower bound: the first `length` code points or bytes of `bound`."""
-    value = bound.as_py()
+    """A lower bound: the first `length` code points or bytes of `bound`; null for text that is no UTF-8."""
+    value = _python(bound)
     return _text(None if value is None else value[:length], bound.type)
 
 
 def raised(bound: Scalar, length: int | None) -> Scalar:
-    """An upper bound of at most `length` code points or bytes that is at least `bound`; null if there is none."""
-    value = bound.as_py()
+    """An upper bound of at most `length` code points or bytes that is at least `bound`; null if there is none, and for
+    text that is no UTF-8."""
+    value = _python(bound)
     if value is None or length is None or len(value) <= length:
         return _text(value, bound.type)
     if isinstance(value, bytes):
@@ -164,6 +169,14 @@ def raised(bound: Scalar, length: int | None) -> Scalar:
         return _text(kept[:-1] + bytes([kept[-1] + 1]) if kept else None, bound.type)
     kept = value[:length].rstrip(chr(LAST_CODE_POINT))
     return _text(kept[:-1] + _next_character(kept[-1]) if kept else None, bound.type)
+
+
+def _python(bound: Scalar) -> Any:
+    """The text or the bytes; None for null, and for text that is no UTF-8."""
+    try:
+        return bound.as_py()
+    except UnicodeDecodeError:
+        return None
 
 
 def _next_character(character: str) -> str:

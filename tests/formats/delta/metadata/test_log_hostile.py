@@ -58,12 +58,6 @@ LINES = {
     "values of no partition column": line(partitionValues={"p": "a", "q": "b"}),
     "tags that are no map": line(tags="a"),
     "statistics that are no text": line(stats={"numRecords": 1}),
-    "statistics that are no JSON": line(stats="{"),
-    "statistics that are no object": line(stats="[1]"),
-    "statistics nested deep": line(stats="[" * 100_000),
-    "a fractional count of rows": line(stats='{"numRecords":1.5}'),
-    "a negative count of rows": line(stats='{"numRecords":-1}'),
-    "a count that no long holds": line(stats='{"numRecords":' + "9" * 30 + "}"),
     "a vector of more rows than the file": line(deletionVector=vector("v", 11)),
     "a vector that is no object": line(deletionVector="v"),
     "a vector without place": line(deletionVector={"storageType": "u", "sizeInBytes": 1, "cardinality": 1}),
@@ -98,6 +92,25 @@ LINES = {
     "a mark that is no JSON": '{"domainMetadata":{"domain":"delta.rowTracking","configuration":"x"}}',
     "a mark that is no number": '{"domainMetadata":{"domain":"delta.rowTracking","configuration":"{}"}}',
 }
+
+
+UNKNOWN = {
+    "statistics that are no JSON": "{",
+    "statistics that are no object": "[1]",
+    "statistics nested deep": "[" * 100_000,
+    "a count of rows as text": '{"numRecords":"1"}',
+    "a fractional count of rows": '{"numRecords":1.5}',
+    "a whole count with a point": '{"numRecords":1.0}',
+    "a negative count of rows": '{"numRecords":-1}',
+    "a count that no long holds": '{"numRecords":' + "9" * 30 + "}",
+}
+
+
+@pytest.mark.parametrize("stats", UNKNOWN.values(), ids=UNKNOWN)
+def test_statistics_are_optional_and_those_of_no_sense_say_nothing(log: HandLog, stats: str) -> None:
+    log.lines(1, line(stats=stats), json.dumps(add("y", stats='{"numRecords":4}')))
+    files = log.load().units[0].files
+    assert sorted((file.path, file.rows) for file in files) == [("x", None), ("y", 4)]
 
 
 @pytest.mark.parametrize("text", LINES.values(), ids=LINES)

@@ -1,13 +1,13 @@
 """What manifests say of columns, as arrays: bounds of every kind of type, and what nobody told."""
 
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from tests.formats.iceberg.content_made import file_of, schema_of
 
-from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.conversions import to_bytes
 from nightkeep.formats.iceberg.metadata.leaf_columns import leaves
@@ -46,10 +46,39 @@ def test_bounds_are_values_of_the_column(kind: str, low: Any, high: Any, expecte
     assert (found.lows.to_pylist(), found.highs.to_pylist()) == ([expected[0]], [expected[1]])
 
 
-def test_bytes_that_are_no_value_are_damage() -> None:
+def test_bounds_of_fixed_are_binary() -> None:
     assert pa.types.is_binary(bounds("fixed[4]", [told("fixed[4]", b"abcd", b"abce")]).lows.type)
-    with pytest.raises(CorruptMetadata, match="lower_bounds of field 1"):
-        bounds("int", [{"lower_bounds": {1: b"ab"}}])
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("int", b"ab"),
+        ("long", b""),
+        ("double", b"abc"),
+        ("boolean", b"ab"),
+        # A large vendor cuts texts after 31 bytes.
+        ("string", "a\u00e4".encode()[:2]),
+        ("date", b"abcdefgh"),
+        ("timestamp", b"abcd"),
+        ("time", (10**17).to_bytes(8, "little")),
+        ("decimal(4, 2)", (10**20).to_bytes(10, "big")),
+        ("decimal(4, 2)", b""),
+    ],
+)
+def test_a_bound_that_is_no_value_may_be_anything(kind: str, data: bytes) -> None:
+    """In its file alone: bounds of other files and of its other end stay known."""
+    good = told(kind, *_ends(kind))
+    odd = {"lower_bounds": {1: data}, "upper_bounds": good["upper_bounds"], "null_value_counts": {1: 99}}
+    found = bounds(kind, [good, odd])
+    assert found.lows.is_valid().to_pylist() == [True, False]
+    assert found.highs.is_valid().to_pylist() == [True, True] and found.rows.tolist() == [10, 10]
+
+
+def _ends(kind: str) -> tuple[Any, Any]:
+    if kind.startswith("decimal"):
+        return Decimal("1.10"), Decimal("2.20")
+    return {"string": ("a", "b"), "double": (0.5, 1.5), "boolean": (False, True)}.get(kind, (1, 2))
 
 
 def test_rows_are_those_that_are_not_null_and_nulls_that_nobody_counted_are_none() -> None:

@@ -77,9 +77,19 @@ ENDS = {"_MIN_VALUES": encode_row((1, "a"), (parse_type("INT"), TEXT)), "_NULL_C
         {"_KEY_STATS": {}},
     ],
 )
-def test_damaged_statistics_are_named(record: dict[str, Any]) -> None:
-    with pytest.raises(CorruptMetadata, match=r"bucket-0/data-0\.parquet: statistics: expected bounds"):
-        file_spans(bucket_of(**record), {("k",), ("v",)})
+def test_damaged_statistics_are_unknown(record: dict[str, Any]) -> None:
+    found = file_spans(bucket_of(**record), {("v",)})[("v",)]
+    assert found.highs.to_pylist() == [None if "_VALUE_STATS" in record else "b"]
+
+
+def test_a_bound_that_is_cut_within_a_character_is_unknown_alone() -> None:
+    row = encode_row((1, "\u00e4"), (parse_type("INT"), TEXT))
+    cut = row.replace("\u00e4".encode(), b"\xc3\x28")
+    assert cut != row
+    stats = {**ENDS, "_MAX_VALUES": cut}
+    found = file_spans(bucket_of(_VALUE_STATS=stats), {("k",), ("v",)})
+    assert found[("v",)].highs.to_pylist() == [None] and found[("v",)].lows.to_pylist() == ["a"]
+    assert found[("k",)].highs.is_valid().to_pylist() == [True]
 
 
 def test_a_schema_that_is_gone_is_named() -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.errors import CorruptMetadata, reason_of
+from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.leaf_columns import DeltaLeaf, leaves
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
@@ -45,7 +45,7 @@ class ColumnBounds:
 
 
 def bounds(schema: DeltaSchema, files: Sequence[DeltaDataFile], column: Path) -> ColumnBounds:
-    """Bounds of one leaf, by its path of logical names. Raises CorruptMetadata for an unknown leaf or bad JSON."""
+    """Bounds of one leaf, by its path of logical names. Raises CorruptMetadata for an unknown leaf."""
     by_column = every_bounds(schema, files, [column])
     if column not in by_column:
         leaf_names = ", ".join(".".join(leaf.path) for leaf in leaves(schema))
@@ -58,7 +58,7 @@ def every_bounds(
 ) -> Mapping[Path, ColumnBounds]:
     """Bounds of these leaves, by default of all. Each file's statistics are parsed once.
 
-    Raises CorruptMetadata naming a file whose statistics are not a JSON object.
+    Statistics are optional: of a file whose statistics are not a JSON object, nothing is known.
     """
     chosen = [leaf for leaf in leaves(schema) if columns is None or leaf.path in columns]
     # Decimals stay text: a double would lose digits.
@@ -102,11 +102,9 @@ def _parsed(file: DeltaDataFile, parse_float: type[str] | None) -> JsonObject:
         return {}
     try:
         stats = json.loads(file.stats, parse_float=parse_float)
-    except (ValueError, RecursionError) as failure:
-        raise CorruptMetadata(file.path, "JSON statistics", reason_of(failure)) from failure
-    if not isinstance(stats, dict):
-        raise CorruptMetadata(file.path, "an object of statistics", file.stats[:80])
-    return stats
+    except (ValueError, RecursionError):
+        return {}
+    return stats if isinstance(stats, dict) else {}
 
 
 def _leaf_bounds(leaf: DeltaLeaf, parsed: _Parsed) -> ColumnBounds:

@@ -230,7 +230,10 @@ def _vector_faults(storage: Storage, files: Iterable[DeltaDataFile]) -> Iterator
 def _kept_faults(before: DeltaDataFile, after: DeltaDataFile) -> Iterator[str]:
     """Faults of a file that got another vector: all else must be unchanged, also the statistics of all its rows."""
     allowed = {"deletionVector", "modificationTime"} if before.identity != after.identity else set()
-    if _claims(before) == _claims(after):
+    if before.rows is None and before.stats != after.stats and _states_rows_only(after):
+        # They were missing or not understood, and a file with a vector must have a count.
+        allowed.add("stats")
+    elif before.rows is not None and _claims(before) == _claims(after):
         allowed.add("stats")
     changed = [key for key in _changed(before, after) if key not in allowed]
     if changed:
@@ -244,6 +247,11 @@ def _kept_faults(before: DeltaDataFile, after: DeltaDataFile) -> Iterator[str]:
 def _is_tight(file: DeltaDataFile) -> bool:
     claims = parse_object(file.stats or "{}", subject=f"statistics of {file.path}")
     return claims.get("tightBounds") is not False and not claims.keys() <= {"numRecords", "tightBounds"}
+
+
+def _states_rows_only(file: DeltaDataFile) -> bool:
+    claims = parse_object(file.stats or "{}", subject=f"statistics of {file.path}")
+    return claims.keys() <= {"numRecords", "tightBounds"}
 
 
 def _claims(file: DeltaDataFile) -> Mapping[str, object]:

@@ -98,7 +98,7 @@ def data_file(raw: Raw, *, root: str, has_vectors: bool) -> DeltaDataFile:
         path=path,
         name=storage_name(path, root),
         bytes=long_value(raw, "size", subject=path),
-        rows=row_count(str(stats), subject=path) if stats else None,
+        rows=row_count(str(stats)) if stats else None,
         vector=vector,
         stats=str(stats) if stats else None,
         tags={str(k): str(v) for k, v in tags.items()} if isinstance(tags, Mapping) and tags else _NO_TAGS,

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as arrow_compute
 import pyarrow.json as pj
 
-from nightkeep.errors import CorruptMetadata, kind_of, reason_of
 from nightkeep.model.arrow_types import Array, ChunkedArray
 from nightkeep.model.file_columns import UNKNOWN, Numbers
 
@@ -27,20 +26,17 @@ _DEEP: Final = 500
 _COUNTED: Final = pa.schema({"numRecords": pa.int64()})
 
 
-def row_count(stats: str, *, subject: str) -> int | None:
-    """numRecords of statistics, None if absent. Raises CorruptMetadata.
+def row_count(stats: str) -> int | None:
+    """numRecords of statistics. None if it is absent or no count of rows: statistics are optional, and the footer has
+    the count.
 
     Column statistics are not checked here, and may hold numbers that JSON does not allow.
     """
     try:
         rows = json.loads(stats).get("numRecords")
-    except (ValueError, AttributeError, RecursionError) as failure:
-        raise CorruptMetadata(
-            subject, "statistics as a JSON object", f"{kind_of(stats)}: {reason_of(failure)}"
-        ) from failure
-    if rows is not None and (type(rows) is not int or not 0 <= rows < 1 << 63):
-        raise CorruptMetadata(subject, "numRecords that counts rows", kind_of(rows))
-    return rows
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return rows if type(rows) is int and 0 <= rows < 1 << 63 else None
 
 
 def row_counts(stats: Array) -> Numbers | None:

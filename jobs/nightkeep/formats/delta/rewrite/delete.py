@@ -25,6 +25,7 @@ from nightkeep.formats.delta.metadata.naming import vector_folder
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
+from nightkeep.formats.delta.metadata.struct_stats import row_count
 from nightkeep.model import Estimate, Intent, Request, Run
 from nightkeep.model.arrow_types import Array
 from nightkeep.protocol import Work
@@ -137,7 +138,8 @@ def _with_vector(file: DeltaDataFile, vector: Vector, rows: int) -> Mapping[str,
 
 def _wide(stats: str | None, rows: int) -> str:
     """The statistics with `tightBounds` false. All other text is kept digit for digit."""
-    parts = _top_level(stats) if stats else {}
+    # Statistics that count no rows are not understood: with a vector, readers need a count.
+    parts = _top_level(stats) if stats and row_count(stats) is not None else {}
     parts = {"numRecords": str(rows), **parts, "tightBounds": "false"}
     return "{" + ",".join(f"{json.dumps(name, ensure_ascii=False)}:{text}" for name, text in parts.items()) + "}"
 

@@ -117,6 +117,9 @@ def _leaf(array: Array, target: pa.DataType) -> Array:
         return array
     if not _promotes(array.type, target):
         raise ValueError(f"{array.type}, which is not read as {target}")
+    if pa.types.is_binary(array.type) and pa.types.is_string(target):
+        # Bytes as they are: a text need not be UTF-8.
+        return array.view(target)
     return cast(Array, array.cast(target))
 
 

@@ -19,6 +19,7 @@ from pyiceberg.types import BinaryType, IcebergType, NestedField, StringType, UU
 from nightkeep.formats.iceberg.metadata.conversions import to_bytes
 from nightkeep.formats.iceberg.metadata.leaf_columns import IcebergLeaf, StatsModes, leaves_of
 from nightkeep.formats.iceberg.metadata.types import FIELD_ID
+from nightkeep.kernels.arrow_buffers import is_bytes
 from nightkeep.kernels.stats import Bound, Detail, StatsMode, column_stats, cut, raised
 from nightkeep.model.arrow_types import Array, ArrowField, ChunkedArray, Datum, Scalar
 
@@ -90,6 +91,8 @@ class _Seen:
     nans: int | None = None
     low: Bound = None
     high: Bound = None
+    unreadable: bool = False
+    """Whether a chunk had texts without bounds, as one of its extremes is no UTF-8."""
 
     @property
     def number(self) -> int:
@@ -100,6 +103,8 @@ class _Seen:
         if pa.types.is_floating(column.type):
             column = self._without_nan(column)
         stats = column_stats(column, _FULL)
+        texts = is_bytes(column.type) and column.null_count < len(column)
+        self.unreadable = self.unreadable or (texts and stats.min is None)
         self.low = _farther(self.low, stats.min, pc.min)
         self.high = _farther(self.high, stats.max, pc.max)
 
@@ -117,7 +122,7 @@ class _Seen:
         kind = self.leaf.field.field_type
         # No bounds for uuids: Java compares them as signed numbers, Parquet and the spec do not. With bounds, Java
         # would skip rows and deletes.
-        if mode.detail is Detail.COUNTS or isinstance(kind, UUIDType):
+        if mode.detail is Detail.COUNTS or self.unreadable or isinstance(kind, UUIDType):
             return None, None
         top = None if self.nans else self.high
         # Only strings and binary values are truncated: a fixed value has the length of its type.

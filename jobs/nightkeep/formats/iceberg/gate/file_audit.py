@@ -132,7 +132,8 @@ class _Claims:
 
 def _end(file: ContentFile, name: str, number: int, *, kind: IcebergType) -> Any:
     data = file.bound(name, number)
-    return None if data is None else from_bytes(kind, data, subject=f"{file.path}: {name} of field {number}")
+    value = None if data is None else from_bytes(kind, data, subject=f"{file.path}: {name} of field {number}")
+    return value.encode() if isinstance(value, str) else value
 
 
 def _claim_faults(seen: ColumnRange, claims: _Claims, rows: int, *, exact: bool) -> Iterator[str]:
@@ -159,10 +160,13 @@ def _is_beyond(end: Any, told: Any, beyond: Callable[[Any, Any], bool]) -> bool:
 
 
 def _stored(value: Scalar | None) -> Any:
-    """The value in the form of bounds: dates, times and timestamps as numbers."""
+    """The value in the form of bounds: dates, times and timestamps as numbers, texts as their bytes, which need not be
+    UTF-8."""
     if value is None or not value.is_valid:
         return None
     kind = value.type
+    if isinstance(value, pa.BinaryScalar):
+        return value.as_buffer().to_pybytes()
     if pa.types.is_date32(kind):
         return value.cast(pa.int32()).as_py()
     return value.cast(pa.int64()).as_py() if pa.types.is_temporal(kind) else value.as_py()

@@ -52,13 +52,10 @@ def encode_row(values: Sequence[Value | Scalar], types: Sequence[PaimonType]) ->
     return _ARITY.pack(len(types)) + bytes(null_bits) + b"".join(slots) + bytes(tail)
 
 
-def decode_row(data: bytes, types: Sequence[PaimonType]) -> tuple[Value, ...]:
-    """The values of one serialised row, in field order; the row kind byte is checked and dropped.
-
-    Raises ValueError saying what was expected and found, whatever the bytes are.
-    """
-    row = _row(data, len(types))
-    start = _null_area(len(types))
+def decode_row(data: bytes, types: Sequence[PaimonType], *, optional: bool = False) -> tuple[Value, ...]:
+    """The values of one serialised row, in field order; the row kind byte is checked and dropped. Raises ValueError
+    saying what was expected and found, whatever the bytes are. `optional`: a field that is no value is null."""
+    row, start = _row(data, len(types)), _null_area(len(types))
     decoded: list[Value] = []
     for position, kind in enumerate(types):
         bit = position + _KIND_BITS
@@ -69,7 +66,9 @@ def decode_row(data: bytes, types: Sequence[PaimonType]) -> tuple[Value, ...]:
         try:
             decoded.append(_decode_field(slot, kind, row))
         except ValueError as error:
-            raise ValueError(f"BinaryRow field {position} ({kind}): {error}") from error
+            if not optional:
+                raise ValueError(f"BinaryRow field {position} ({kind}): {error}") from error
+            decoded.append(None)
     return tuple(decoded)
 
 

@@ -5,12 +5,12 @@ Bounds were written under the file's own schema, and are matched by field id. Wh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
 from nightkeep.encodings.avro_container import Record
-from nightkeep.errors import CorruptMetadata, reason_of
+from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon.metadata.binary_row import decode_row
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
@@ -41,7 +41,7 @@ def partition_spans(bucket: Bucket, paths: Collection[Path]) -> Mapping[Path, Co
 
 
 def file_spans(bucket: Bucket, paths: Collection[Path]) -> Mapping[Path, ColumnSpans]:
-    """Bounds of columns in each file of the bucket. Raises CorruptMetadata for statistics that do not decode."""
+    """Bounds of columns in each file of the bucket. Statistics that do not decode are unknown: they are optional."""
     schema, rows = bucket.schemas.current, [file.rows for file in bucket.files]
     wanted = [field for field in schema.fields if (field.name,) in paths and field.type.is_primitive]
     found = [_by_name(bucket, file, wanted) for file in bucket.files]
@@ -67,11 +67,8 @@ def _by_name(bucket: Bucket, file: PaimonDataFile, wanted: Sequence[PaimonField]
     if written is None:
         raise CorruptMetadata(subject, f"a schema among {sorted(bucket.schemas.by_id)}", f"schema {file.schema_id}")
     held = {field.id: field for field in written.fields}
-    try:
-        # Statistics of values are of more columns, those of keys of longer texts.
-        by_id = dict(_of_keys(file, written)) | dict(_of_values(file, written))
-    except (ValueError, LookupError, TypeError) as failure:
-        raise CorruptMetadata(subject, "bounds of columns of its schema", reason_of(failure)) from failure
+    # Statistics of values are of more columns, those of keys of longer texts.
+    by_id = _understood(_of_keys, file, written) | _understood(_of_values, file, written)
     bounds: dict[str, _Bounds] = {}
     for field in wanted:
         if field.id not in held:
@@ -79,6 +76,17 @@ def _by_name(bucket: Bucket, file: PaimonDataFile, wanted: Sequence[PaimonField]
         elif field.id in by_id and _alike(held[field.id].type, field.type):
             bounds[field.name] = by_id[field.id]
     return bounds
+
+
+def _understood(
+    read: Callable[[PaimonDataFile, PaimonSchema], Iterator[tuple[int, _Bounds]]],
+    file: PaimonDataFile,
+    written: PaimonSchema,
+) -> dict[int, _Bounds]:
+    try:
+        return dict(read(file, written))
+    except (ValueError, LookupError, TypeError):
+        return {}
 
 
 def _alike(written: PaimonType, now: PaimonType) -> bool:
@@ -111,7 +119,7 @@ def _decoded(stats: Record, fields: Sequence[PaimonField]) -> Iterator[tuple[int
     # An empty row stands for no statistics at all (SimpleStats.EMPTY_STATS).
     if not fields or _is_empty(stats["_MIN_VALUES"]):
         return
-    lows, highs = (decode_row(stats[side], types) for side in ("_MIN_VALUES", "_MAX_VALUES"))
+    lows, highs = (decode_row(stats[side], types, optional=True) for side in ("_MIN_VALUES", "_MAX_VALUES"))
     for field, low, high, null in zip(fields, lows, highs, nulls, strict=True):
         known = type(null) is int and null >= 0
         yield field.id, (low, high, null if known else None)

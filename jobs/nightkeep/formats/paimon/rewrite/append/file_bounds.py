@@ -23,7 +23,7 @@ def file_bounds(
     schemas: Schemas, files: Sequence[PaimonDataFile], columns: Iterable[PaimonField]
 ) -> Mapping[tuple[str, ...], FileBounds]:
     """Bounds by column path. A file whose statistics lack the column, or have it in a type that is not known to keep
-    its order, has unknown bounds; a missing null count is taken as 0."""
+    its order, or has no value of its type there, has unknown bounds; a missing null count is taken as 0."""
     stated = [_Stated(schemas, file) for file in files]
     rows = np.array([file.rows for file in files], np.int64)
     return {(column.name,): _bounds(stated, rows, column) for column in columns}
@@ -42,10 +42,16 @@ class _Stated:
         types = [field.type for field in fields]
         if any(kind.root is TypeRoot.OTHER for kind in types):
             return
-        lows, highs = (decode_row(stats[side], types) for side in ("_MIN_VALUES", "_MAX_VALUES"))
+        try:
+            lows, highs = (decode_row(stats[side], types, optional=True) for side in ("_MIN_VALUES", "_MAX_VALUES"))
+        except ValueError:
+            return
         nulls = stats["_NULL_COUNTS"] or [None] * len(fields)
+        if len(nulls) != len(fields):
+            return
         for field, low, high, none in zip(fields, lows, highs, nulls, strict=True):
-            self.by_id[field.id] = (field, low, high, none or 0)
+            known = type(none) is int and 0 <= none <= file.rows
+            self.by_id[field.id] = (field, low, high, none if known else 0)
 
     def of(self, column: PaimonField) -> tuple[Value, Value, int]:
         found = self.by_id.get(column.id)
