@@ -91,6 +91,7 @@ SHARED_WITH_THE_REWRITE = {
     "most flat columns of Parquet: the gate has a decoder of its own, which no rewrite imports.",
     "formats.*.metadata.*": "The candidate's metadata is decoded from its staged bytes, as a reader would.",
     "formats.*.data.columns": "Columns are found by one code; Spark's own Parquet reader is the second opinion.",
+    "formats.iceberg.data.partition_values": "Refuses files; the scan and the check read the others.",
     "formats.paimon.data.nested_columns": "As `columns`: fields of nested columns.",
     "formats.paimon.data.stored_rows": "As `columns`: the bytes of each file format.",
     "formats.*.data.conform": "As `columns`: types widened and nested fields found for both sides.",
@@ -100,6 +101,7 @@ SHARED_WITH_THE_REWRITE = {
     "kernels.bitmap": "Roaring bitmaps from positions and back.",
     "kernels.int96": "One Parquet encoding of times.",
     "kernels.parquet_footer": "Footers that Arrow would refuse, made readable.",
+    "kernels.spans": "Bounds of a footer as arrays; by them files are refused, and nothing is accepted.",
     "kernels.row_hash": "Iceberg's rewrite finds candidates of equality deletes by it, and values decide; a hash that "
     "made rows equal would show in the check, which hashes by Spark's xxhash64.",
     "sql_text.literals": "Text of literals -> values.",

@@ -13,6 +13,7 @@ from typing import Final
 from pyroaring import BitMap64
 
 from nightkeep.errors import naming
+from nightkeep.formats.iceberg.data.partition_values import require_partition_values
 from nightkeep.formats.iceberg.gate.delete_audit import delete_faults, new_delete_faults
 from nightkeep.formats.iceberg.gate.file_audit import file_faults
 from nightkeep.formats.iceberg.gate.lineage_audit import row_id_faults
@@ -117,6 +118,7 @@ def unit_faults(
 ) -> tuple[str, ...]:
     """Faults of the new files of one touched partition, whose rows at `positions` are shown. Data files of the base are
     read for these alone."""
+    require_partition_values(storage, base.schema, base.files)
     before = {file.identity for file in (*base.files, *base.positional)}
     fresh = [file for file in candidate.files if file.identity not in before]
     deletes = [file for file in candidate.positional if file.identity not in before]

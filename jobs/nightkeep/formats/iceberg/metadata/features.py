@@ -53,7 +53,7 @@ def refuse_features(
     """
     for name, use in _refused(table, raw, schema_id, any_version=any_version):
         if not (reads_only and FEATURES[name].of_writers):
-            raise _refusal(table, name, use)
+            raise refusal(table, name, use)
 
 
 def unread_feature(
@@ -65,10 +65,10 @@ def unread_feature(
     """
     unread: RefusedTable | None = None
     for name, use in _refused(table, raw, schema_id, any_version=any_version):
-        refusal = _refusal(table, name, use)
+        found = refusal(table, name, use)
         if not FEATURES[name].without:
-            raise refusal
-        unread = unread or refusal
+            raise found
+        unread = unread or found
     return unread
 
 
@@ -77,17 +77,17 @@ def unchanged_feature(table: str, raw: Raw) -> RefusedTable | None:
 
     Raises RefusedTable for a feature with which its files cannot be listed, CorruptMetadata.
     """
-    refusals = [(name, _refusal(table, name, use)) for name, use in _structure(table, raw)]
-    for name, refusal in refusals:
+    refusals = [(name, refusal(table, name, use)) for name, use in _structure(table, raw)]
+    for name, found in refusals:
         if not FEATURES[name].without:
-            raise refusal
+            raise found
     return refusals[0][1] if refusals else None
 
 
 def refuse_structure(table: str, raw: Raw) -> None:
     """Raises RefusedTable for the first feature in the table's metadata with which we never change a table."""
     for name, use in _structure(table, raw):
-        raise _refusal(table, name, use)
+        raise refusal(table, name, use)
 
 
 def unread_file(table: str, files: Iterable[ContentFile]) -> RefusedTable | None:
@@ -95,32 +95,32 @@ def unread_file(table: str, files: Iterable[ContentFile]) -> RefusedTable | None
     for file in files:
         name = _FORMATS.get(file.format, "files of other formats")
         if name:
-            return _refusal(table, name, f"{file.path} is in {file.format}")
+            return refusal(table, name, f"{file.path} is in {file.format}")
         if file.raw.get("key_metadata") is not None:
-            return _refusal(table, "encryption", f"{file.path} is encrypted")
+            return refusal(table, "encryption", f"{file.path} is encrypted")
     return None
 
 
 def refuse_files(table: str, files: Iterable[ContentFile]) -> None:
     """Raises RefusedTable for a live file that we cannot read."""
-    refusal = unread_file(table, files)
-    if refusal is not None:
-        raise refusal
+    found = unread_file(table, files)
+    if found is not None:
+        raise found
 
 
 def refuse_manifests(table: str, manifests: Iterable[Manifest]) -> None:
     """Raises RefusedTable for a manifest that we cannot read."""
     for manifest in manifests:
         if manifest.key_metadata is not None:
-            raise _refusal(table, "encryption", f"{manifest.path} is encrypted")
+            raise refusal(table, "encryption", f"{manifest.path} is encrypted")
 
 
 def manifest_list_of(table: str, snapshot: Raw) -> str:
     """The location of a snapshot's manifest list. Raises RefusedTable if it is encrypted or there is none."""
     if snapshot.get("key-id") is not None:
-        raise _refusal(table, "encryption", f"snapshot {snapshot.get('snapshot-id')} is encrypted")
+        raise refusal(table, "encryption", f"snapshot {snapshot.get('snapshot-id')} is encrypted")
     if "manifest-list" not in snapshot and "manifests" in snapshot:
-        raise _refusal(table, "snapshots without a manifest list", f"snapshot {snapshot.get('snapshot-id')}")
+        raise refusal(table, "snapshots without a manifest list", f"snapshot {snapshot.get('snapshot-id')}")
     return text(snapshot, "manifest-list", subject=f"{table}: snapshot {snapshot.get('snapshot-id')}")
 
 
@@ -132,10 +132,10 @@ def refuse_keys(schema: IcebergSchema, deletes: Iterable[ContentFile]) -> None:
             field = schema.field(field_id)
         except CorruptMetadata as failure:
             found = f"{path} deletes by field {field_id}"
-            raise _refusal(schema.table, "equality deletes by columns that no schema has", found) from failure
+            raise refusal(schema.table, "equality deletes by columns that no schema has", found) from failure
         if isinstance(field.field_type, FloatType | DoubleType):
             found = f"{path} deletes by {field.name}, a {field.field_type}"
-            raise _refusal(schema.table, "equality deletes by float or double columns", found)
+            raise refusal(schema.table, "equality deletes by float or double columns", found)
 
 
 def document() -> str:
@@ -149,7 +149,8 @@ def _verdict(known: IcebergFeature) -> str:
     return f"{known.handled or refused}."
 
 
-def _refusal(table: str, name: str, use: str) -> RefusedTable:
+def refusal(table: str, name: str, use: str) -> RefusedTable:
+    """The refusal of a feature of FEATURES, with where the table uses it."""
     return RefusedTable(table, f"{name}: {use}", FEATURES[name].refused)
 
 
@@ -213,6 +214,7 @@ _NESTED_KEYS: Final = (
 )
 _BUCKETS: Final = "tests/object_store/test_runs.py::test_pyiceberg_reads_on_s3_what_java_read_before"
 _OF_ANOTHER: Final = "tests/engines/iceberg/test_written_by_paimon.py::test_nothing_is_rewritten_expired_or_written"
+_TWO_VALUES: Final = "tests/engines/iceberg/test_two_values.py::test_a_partition_with_two_values_is_refused_by_name"
 _ENGINE: Final = "use the engine's own maintenance for this table"
 _ROWLESS: Final = "Planned, swept and expired, for which no row is read"
 _REWRITE: Final = (
@@ -255,6 +257,12 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
     "unknown transforms": IcebergFeature(refused=_ENGINE),
     "partition values of type fixed": IcebergFeature(
         refused="partition by another column; other partitions are cared for", without="Swept and expired"
+    ),
+    "identity partition values unlike the rows'": IcebergFeature(
+        refused="write the rows of that partition again with the engine that shows what you mean: Iceberg's Java shows "
+        "the partition's value, other readers the rows'; other partitions are cared for",
+        without="Swept and expired",
+        test=_TWO_VALUES,
     ),
     "type timestamp_ns": IcebergFeature(handled="Read and written"),
     "type timestamptz_ns": IcebergFeature(handled="Read and written"),

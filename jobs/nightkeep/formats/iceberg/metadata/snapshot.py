@@ -15,7 +15,6 @@ from nightkeep.formats.iceberg.metadata.features import (
     refuse_features,
     refuse_manifests,
     unread_feature,
-    unread_file,
 )
 from nightkeep.formats.iceberg.metadata.first_version import completed
 from nightkeep.formats.iceberg.metadata.manifest_list import embedded_manifests, read_manifest_list
@@ -35,7 +34,7 @@ from nightkeep.formats.iceberg.metadata.table_metadata import (
     parent_id,
     summary_of,
 )
-from nightkeep.formats.iceberg.metadata.units import PartitionFiles, gather
+from nightkeep.formats.iceberg.metadata.units import PartitionFiles, gather, unread_unit
 from nightkeep.model import Address, FileSizes, UnitKey, VersionIdentity, digest_of
 from nightkeep.storage import Storage, spelled
 
@@ -290,7 +289,7 @@ def _unit(schema: IcebergSchema, place: PartitionFiles, everywhere: tuple[Conten
         equality=tuple(sorted((*place.equality, *everywhere), key=_by_path)) if place.equality else everywhere,
         schema=schema,
     )
-    unread = unread_file(schema.table, (*unit.files, *unit.positional, *unit.equality))
+    unread = unread_unit(schema, place, unit.equality)
     left_out = unwritten_type(schema, place.spec_id) or unread or far_value(schema, place.spec_id, place.values)
     return unit if left_out is None else replace(unit, left_out=left_out, unread=unread)
 

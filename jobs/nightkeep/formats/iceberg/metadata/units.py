@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, Entry, FileContent, Status
 from nightkeep.formats.iceberg.metadata.delete_index import require_targets, vectors_by_target
+from nightkeep.formats.iceberg.metadata.features import unread_file
+from nightkeep.formats.iceberg.metadata.identity_values import identity_values, two_values
 from nightkeep.formats.iceberg.metadata.partition import Values, identity
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 
@@ -61,6 +63,12 @@ def gather(schema: IcebergSchema, entries: Iterable[Entry], *, snapshot_id: int)
     _require_sound(live.values())
     # Deleted global deletes count as a partition only if the table has no other.
     return Gathered(tuple((places or emptied).values()), tuple(everywhere))
+
+
+def unread_unit(schema: IcebergSchema, place: PartitionFiles, equality: Sequence[ContentFile]) -> RefusedTable | None:
+    """Why no reader of ours reads a partition, whose equality deletes are `equality`; None if it is read."""
+    unread = unread_file(schema.table, (*place.files, *place.positional, *equality))
+    return unread or two_values(schema.table, identity_values(schema, place.spec_id, place.values), place.files)
 
 
 def _list_of(place: PartitionFiles, file: ContentFile) -> list[ContentFile]:

@@ -17,6 +17,7 @@ from nightkeep.encodings.parquet_statistics import group_spans
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg.data.columns import IcebergFileReader
 from nightkeep.formats.iceberg.data.conform import constant
+from nightkeep.formats.iceberg.data.partition_values import require_partition_values
 from nightkeep.formats.iceberg.gate.scan import survivors
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.conversions import from_bytes
@@ -134,6 +135,8 @@ def _constants(unit: IcebergUnit, paths: Collection[Path], parts: int) -> Mappin
 def hidden(storage: Storage, unit: IcebergUnit) -> Mapping[str, BitMap64]:
     if not unit.positional and not unit.equality:
         return {}
+    if unit.equality:
+        require_partition_values(storage, unit.schema, unit.files)
     live = survivors(storage, unit)
     return {file.name: BitMap64(range(file.rows)) - live[file.name] for file in unit.files}
 
@@ -141,6 +144,7 @@ def hidden(storage: Storage, unit: IcebergUnit) -> Mapping[str, BitMap64]:
 def open_file(storage: Storage, unit: IcebergUnit, name: str) -> RowFile:
     """Raises CorruptMetadata if a footer and the manifest differ on the row count."""
     (file,) = (file for file in unit.files if file.name == name)
+    require_partition_values(storage, unit.schema, [file])
     reader = IcebergFileReader(storage, unit.schema, file)
     if file.rows != reader.rows:
         raise CorruptMetadata(file.path, f"{file.rows} rows as its manifest says", f"{reader.rows} in its footer")

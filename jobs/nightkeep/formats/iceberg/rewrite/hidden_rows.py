@@ -16,6 +16,7 @@ from pyroaring import BitMap64
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.data.columns import IcebergFileReader
+from nightkeep.formats.iceberg.data.partition_values import require_partition_values
 from nightkeep.formats.iceberg.deletes.position_deletes import read_positions
 from nightkeep.formats.iceberg.deletes.vectors import read_vectors
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
@@ -126,6 +127,7 @@ def _indexes(
 def _matches(
     storage: Storage, schema: IcebergSchema, file: ContentFile, field_ids: Sequence[int], *, index: EqualityIndex
 ) -> npt.NDArray[np.int64]:
+    require_partition_values(storage, schema, [file])
     start, matches = 0, [np.empty(0, np.int64)]
     for keys in IcebergFileReader(storage, schema, file).keys(field_ids):
         matches.append(start + index.hidden(keys, file.sequence_number))

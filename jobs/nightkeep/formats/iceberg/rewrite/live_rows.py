@@ -11,6 +11,7 @@ from nightkeep.clustering.live_rows import live_batches, sample_share
 from nightkeep.clustering.sizing import is_gone
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.data.columns import IcebergFileReader
+from nightkeep.formats.iceberg.data.partition_values import require_partition_values
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.formats.iceberg.rewrite.hidden_rows import hidden
 from nightkeep.formats.iceberg.rewrite.placed_files import PlacedFile
@@ -54,6 +55,7 @@ class IcebergLiveRows:
         return self._rows
 
     def _live(self, placed: PlacedFile, columns: Sequence[str], rows: BitMap64 | None) -> Iterator[pa.Table]:
+        require_partition_values(self._storage, self._unit.schema, [placed.file])
         reader = IcebergFileReader(self._storage, self._unit.schema, placed.file)
         if reader.rows != placed.rows:
             raise CorruptMetadata(placed.file.path, f"{placed.rows} rows, as its manifest counts", str(reader.rows))
