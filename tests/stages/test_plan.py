@@ -12,7 +12,7 @@ from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats.memory.format import table_of
 from nightkeep.formats.memory.metadata.snapshot import MemoryFile, MemorySnapshot, MemoryUnit
 from nightkeep.formats.memory.rewrite.optimize import MergeTask, worn_files
-from nightkeep.model import Address, Estimate, Operation, Plan, PlannedUnit, Request, UnitKey
+from nightkeep.model import Address, CommitScope, Estimate, Operation, Plan, PlannedUnit, Request, UnitKey
 from nightkeep.protocol import OperationRules, Work
 from nightkeep.stages.plan import batches, plan
 
@@ -162,6 +162,12 @@ def test_batches_hold_every_unit_once_in_order_and_no_more_than_they_may(inputs:
     assert all(total <= most or len(batch.units) == 1 for total, batch in zip(sums, found, strict=True))
     # None could have taken the next one's first unit too.
     assert all(total + after.units[0].input_bytes > most for total, after in zip(sums, found[1:], strict=False))
+
+
+def test_a_change_of_rows_is_one_batch() -> None:
+    whole = replace(sized(5, 4, 3), rows="id > 1")
+    assert whole.commit_scope is CommitScope.WHOLE_PLAN and sized(1).commit_scope is CommitScope.EACH_UNIT
+    assert list(batches(whole, 1)) == [whole]
 
 
 def days(found: Plan) -> list[str]:

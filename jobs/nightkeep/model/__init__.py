@@ -26,6 +26,7 @@ from nightkeep.model.request import (
 )
 from nightkeep.model.stages import (
     Candidate,
+    CommitScope,
     Committed,
     Conflicted,
     Estimate,
@@ -43,6 +44,7 @@ __all__ = [
     "Address",
     "Candidate",
     "Clustering",
+    "CommitScope",
     "Committed",
     "Conflicted",
     "Curve",

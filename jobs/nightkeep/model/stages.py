@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Generic, TypeVar
 
 from nightkeep.model.counted import counted
@@ -57,6 +58,16 @@ class PlannedUnit(Generic[T_co]):
         )
 
 
+class CommitScope(Enum):
+    """What a unit that loses a race takes with it from the same plan."""
+
+    EACH_UNIT = "each unit"
+    """Nothing: a unit is right with or without the others. So are rewrites that keep the rows."""
+    WHOLE_PLAN = "whole plan"
+    """Everything: the units are one change of rows, published in one commit or not at all. A part of it could not be
+    completed later: another run would change the same rows twice."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan(Generic[T_co]):
     """The work on one version, `base`, of one table. Printing it is the dry run.
@@ -78,6 +89,10 @@ class Plan(Generic[T_co]):
     @property
     def version(self) -> int:
         return self.base.version
+
+    @property
+    def commit_scope(self) -> CommitScope:
+        return CommitScope.EACH_UNIT if self.rows is None else CommitScope.WHOLE_PLAN
 
     def __str__(self) -> str:
         head = f"{self.table.name}: {self.operation} of version {self.version}, {counted(len(self.units), 'unit')}"
@@ -169,7 +184,8 @@ class Verified(Generic[T_co, E_co]):
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Our version, visible to readers. `conflicted` units were left out of it, each with the reason.
+    """Our version, visible to readers. `conflicted` units were left out of it, each with the reason; there are none if
+    the plan's scope is the whole plan.
 
     `parent` is None if it is no longer known. `undermined` is set if the table was rolled back or created anew during
     the commit: the version then does not show the table's content.

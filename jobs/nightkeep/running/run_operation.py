@@ -208,8 +208,7 @@ def _work(
     ended: list[Batch] = []
     log.facts["units"] = unfinished(planned, ())
     secure(log.document(Outcome.FAILED, UNFINISHED), log.order.reports)
-    # A change of rows is one commit: readers never see a part of it.
-    for batch in batches(planned, log.policy.settings.commit_size) if planned.rows is None else (planned,):
+    for batch in batches(planned, log.policy.settings.commit_size):
         # File names derive from the attempt, and the files of the batch before are published under theirs.
         named = replace(run, attempt=new_attempt())
         done = _batch(log, table, base, batch, run=named, workers=workers, earlier=versions_of(ended))
@@ -231,7 +230,7 @@ def _work(
     if not ended:
         why_not = "everything is as it should be" if planned.rows is None else "the condition selects no row"
         return log.document(Outcome.UNCHANGED, why_not, units=())
-    return run_outcomes.end_run(log, table, base, ended, run)
+    return run_outcomes.end_run(log, table, base, ended, run, scope=planned.commit_scope)
 
 
 def _batch(

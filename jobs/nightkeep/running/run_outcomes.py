@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Final
 
 from nightkeep.errors import CorruptMetadata, MissingFile
-from nightkeep.model import Committed, Conflicted, Mismatch, Operation, Outcome, Run, VersionIdentity
+from nightkeep.model import CommitScope, Committed, Conflicted, Mismatch, Outcome, Run, VersionIdentity
 from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.reports import (
     CheckStatus,
@@ -54,11 +55,13 @@ def undermined_document(
     return document
 
 
-def end_run(log: RunLog, table: OpenTable, base: Snapshot, ended: Sequence[Batch], run: Run) -> RunDocument:
+def end_run(
+    log: RunLog, table: OpenTable, base: Snapshot, ended: Sequence[Batch], run: Run, *, scope: CommitScope
+) -> RunDocument:
     units = tuple(unit for batch in ended for unit in unit_results(batch))
     lost, done = [unit for unit in units if unit.outcome is Outcome.CONFLICTED], published(ended)
     if not done:
-        return log.document(Outcome.CONFLICTED, _why_lost(ended), units=units)
+        return log.document(Outcome.CONFLICTED, _why_lost(ended, scope), units=units)
     # Units may be lost to another attempt of this run. Its commits must be checked too.
     extra = commits(_with_rivals(done, table.commits.committed(run)) if lost else done)
     outcome = Outcome.worst(unit.outcome for unit in units)
@@ -68,7 +71,7 @@ def end_run(log: RunLog, table: OpenTable, base: Snapshot, ended: Sequence[Batch
     except MissingFile:
         gone = f"published version {done[-1].version} is gone already: expired or rolled back"
         return log.document(outcome, "; ".join(filter(None, [reason, gone])), units=units, **extra)
-    if log.order.operation in (Operation.DELETE, Operation.UPDATE):
+    if scope is CommitScope.WHOLE_PLAN:
         extra["go_back"] = table.commits.rollback(done[0].parent_version)
     touched = [key for commit in done for key in commit.units]
     metrics = sizes(after.sizes, after, log.facts["metrics"])
@@ -85,10 +88,19 @@ def _with_rivals(done: Sequence[Committed], every: Sequence[Committed]) -> Seque
     ]
 
 
-def _why_lost(ended: Sequence[Batch]) -> str:
+def _why_lost(ended: Sequence[Batch], scope: CommitScope) -> str:
     early = [batch.published for batch in ended if batch.checked is None]
     reasons = {reason for lost in early if isinstance(lost, Conflicted) for _, reason in lost.units}
-    return "; ".join([*sorted(reasons), "lost a race for every unit; the next run plans again"])
+    return "; ".join([*sorted(reasons), _NEXT[scope]])
+
+
+_NEXT: Final = {
+    CommitScope.EACH_UNIT: "lost a race for every unit; the next run plans again",
+    CommitScope.WHOLE_PLAN: (
+        "lost a race, and no row was changed: a change of rows is one commit or none; the same run, started again, "
+        "does all of it"
+    ),
+}
 
 
 def published_document(log: RunLog, table: OpenTable, earlier: Sequence[Committed]) -> RunDocument:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from nightkeep.errors import RefusedTable
-from nightkeep.model import Plan, PlannedUnit, Request
+from nightkeep.model import CommitScope, Plan, PlannedUnit, Request
 from nightkeep.protocol import E, OpenWide, OperationRules, S, T, Table, U
 from nightkeep.sql_text.partition_filter import partition_filter
 
@@ -73,8 +73,12 @@ def refusals(table: Table[S, U, T, E], snapshot: S, request: Request) -> tuple[s
 def batches(planned: Plan[T], commit_bytes: int) -> Iterator[Plan[T]]:
     """The plan in parts, each for its own commit: units in order, up to `commit_bytes` of input per part.
 
-    A unit is never divided, nor are units with the same `together`. A larger one is a part of its own.
+    A unit is never divided, nor are units with the same `together`. A larger one is a part of its own. A plan that is
+    published as a whole is one part of any size.
     """
+    if planned.commit_scope is CommitScope.WHOLE_PLAN:
+        yield planned
+        return
     blocks: dict[object, list[PlannedUnit[T]]] = {}
     for unit in planned.units:
         blocks.setdefault(unit.key if unit.together is None else unit.together, []).append(unit)

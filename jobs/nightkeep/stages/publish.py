@@ -1,4 +1,9 @@
-"""Verified -> Committed | Conflicted. Every step validates against the newest version. In doubt no file is removed."""
+"""Verified -> Committed | Conflicted. Every step validates against the newest version. In doubt no file is removed.
+
+What a unit that lost its race takes with it is the plan's to state (`Plan.commit_scope`). Rewrites that keep the rows
+are committed without it. A change of rows is then given up as a whole: readers see all of it or nothing, and its run
+can be repeated.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,7 @@ from typing import Generic
 from nightkeep.errors import EvidenceError, MissingFile, UnknownOutcome
 from nightkeep.model import (
     Candidate,
+    CommitScope,
     Committed,
     Conflicted,
     Rewrite,
@@ -24,6 +30,9 @@ from nightkeep.stages.base_version import another, replaced
 MAX_ATTEMPTS = 20
 """How many races in a row may be lost. Each one means that another writer committed in between."""
 
+WHOLE = "; a change of rows is one commit or none"
+"""Why a unit was not published that lost no race of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Change:
@@ -35,13 +44,14 @@ class _Change:
 
 @dataclass
 class _Attempt(Generic[E]):
-    """The candidate to commit now, its rewrites, and the units that were dropped before.
+    """The candidate to commit now, its rewrites, what a lost unit takes with it, and the units that were dropped before.
 
     If `may_be_public`, the candidate may be visible, and none of its files may be removed.
     """
 
     candidate: Candidate
     rewrites: tuple[Rewrite[E], ...]
+    scope: CommitScope
     dropped: tuple[tuple[UnitKey, str], ...] = ()
     may_be_public: bool = False
 
@@ -56,11 +66,11 @@ def publish(
 ) -> Committed | Conflicted:
     """Commit the candidate. If others have committed meanwhile, it is first staged anew on their version.
 
-    A unit whose inputs have changed is dropped, and its staged files are removed. If the table no longer has the
-    planned version, all units are dropped. `earlier` are versions that this attempt has already committed. Raises
+    A unit whose inputs have changed is dropped, with all others if the plan's scope is the whole plan, and its staged
+    files are removed. If the table no longer has the planned version, all units are dropped. `earlier` are versions that this attempt has already committed. Raises
     UnknownOutcome if a write failed and our commit may or may not exist.
     """
-    attempt = _Attempt[E](verified.candidate, verified.rewrites)
+    attempt = _Attempt[E](verified.candidate, verified.rewrites, verified.plan.commit_scope)
     try:
         return _publish(table, verified, attempt, run=run, earlier=earlier)
     except EvidenceError as failure:
@@ -88,7 +98,7 @@ def _publish(
         gone = replaced(table, base)
         if gone is not None:
             return attempt.given_up(table, gone)
-        lost = _lost(table, planned, head, attempt.rewrites, run=run, earlier=earlier)
+        lost = _taken(attempt, _lost(table, planned, head, attempt.rewrites, run=run, earlier=earlier))
         if lost or is_stale or head.identity != attempt.candidate.parent:
             rebased = _rebased(table, head, attempt, lost, run=run, proven=proven)
             if isinstance(rebased, Conflicted):
@@ -116,9 +126,13 @@ def _rebased(
     _discard(table, attempt.candidate, attempt.rewrites)
     if not attempt.rewrites:
         return Conflicted(attempt.dropped)
+    before = attempt.candidate.units
     attempt.candidate = table.commits.stage(head, attempt.rewrites, run)
     if not attempt.candidate.units:
         return Conflicted(attempt.dropped + _all(attempt.rewrites, "others did it meanwhile"))
+    left_out = [key for key in before if key not in attempt.candidate.units]
+    if left_out and attempt.scope is CommitScope.WHOLE_PLAN:
+        return attempt.given_up(table, f"others did meanwhile what was to be done in {left_out[0]}{WHOLE}")
     try:
         return _require(table, head, attempt.candidate, proven=proven)
     except EvidenceError:
@@ -152,6 +166,15 @@ def _lost(
     if rivals:
         return _all(rewrites, f"another attempt of this run committed version {', '.join(rivals)}")
     return table.commits.conflicts(planned, head, rewrites)
+
+
+def _taken(attempt: _Attempt[E], lost: Sequence[tuple[UnitKey, str]]) -> tuple[tuple[UnitKey, str], ...]:
+    """The units that are lost, with those that they take with them."""
+    if not lost or attempt.scope is CommitScope.EACH_UNIT:
+        return tuple(lost)
+    first, reason = lost[0]
+    own = dict(lost)
+    return tuple((key, own.get(key, f"{reason}, in {first}{WHOLE}")) for key, _ in _all(attempt.rewrites, reason))
 
 
 def _all(rewrites: Sequence[Rewrite[E]], reason: str) -> tuple[tuple[UnitKey, str], ...]:

@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from tests.formats.delta.runs import optimize
+from tests.formats.delta.runs import delete_where, optimize
 from tests.support.breaking import Ours, die, pause, paused
 from tests.support.breaking import breaking as breaking_of
 from tests.support.faulty_store import Fuse
@@ -28,3 +28,14 @@ def waiting(
     table: Path, *, before: str = "publish", run_id: str = "ours", **settings: object
 ) -> AbstractContextManager[Ours]:
     return paused(optimize_and_pause, table, run_id, before, settings)
+
+
+def delete_and_pause(pipe: Connection, table: Path, run_id: str, stage: str, settings: dict[str, object]) -> None:
+    rows = str(settings["rows"])
+    pause(pipe, lambda: delete_where(table, rows, run_id=run_id), delta_format, stage)
+
+
+def deleting(
+    table: Path, rows: str, *, before: str = "publish", run_id: str = "ours"
+) -> AbstractContextManager[Ours]:
+    return paused(delete_and_pause, table, run_id, before, {"rows": rows})

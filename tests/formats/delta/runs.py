@@ -31,6 +31,13 @@ def optimize(
     return run_operation(policy(table, **settings), order, mapper=lambda: inline)
 
 
+def delete_where(table: Path, rows: str, *, run_id: str | None = None, **settings: object) -> RunDocument:
+    """Our own delete, of the rows that a condition is true for."""
+    reports = str(table.parent / f"{table.name}-reports")
+    order = RunOrder(Operation.DELETE, run_id or f"test-{uuid.uuid4().hex}", reports, rows=rows)
+    return run_operation(policy(table, **settings), order, mapper=lambda: inline)
+
+
 def opened(table: Path) -> DeltaTable:
     return open_table(Address("delta", str(table), table.name))
 
