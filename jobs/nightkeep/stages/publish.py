@@ -44,7 +44,7 @@ class _Change:
 
 @dataclass
 class _Attempt(Generic[E]):
-    """The candidate to commit now, its rewrites, what a lost unit takes with it, and the units that were dropped before.
+    """The candidate to commit now, its rewrites, what a lost unit takes with it, and the units dropped before.
 
     If `may_be_public`, the candidate may be visible, and none of its files may be removed.
     """
@@ -67,8 +67,9 @@ def publish(
     """Commit the candidate. If others have committed meanwhile, it is first staged anew on their version.
 
     A unit whose inputs have changed is dropped, with all others if the plan's scope is the whole plan, and its staged
-    files are removed. If the table no longer has the planned version, all units are dropped. `earlier` are versions that this attempt has already committed. Raises
-    UnknownOutcome if a write failed and our commit may or may not exist.
+    files are removed. If the table no longer has the planned version, all units are dropped. `earlier` are versions
+    that this attempt has already committed. Raises UnknownOutcome if a write failed and our commit may or may not
+    exist.
     """
     attempt = _Attempt[E](verified.candidate, verified.rewrites, verified.plan.commit_scope)
     try:

@@ -35,7 +35,5 @@ def delete_and_pause(pipe: Connection, table: Path, run_id: str, stage: str, set
     pause(pipe, lambda: delete_where(table, rows, run_id=run_id), delta_format, stage)
 
 
-def deleting(
-    table: Path, rows: str, *, before: str = "publish", run_id: str = "ours"
-) -> AbstractContextManager[Ours]:
+def deleting(table: Path, rows: str, *, before: str = "publish", run_id: str = "ours") -> AbstractContextManager[Ours]:
     return paused(delete_and_pause, table, run_id, before, {"rows": rows})
