@@ -120,19 +120,40 @@ def test_equal_values_are_proven_without_statistics(
             assert iceberg_java.read(table) == before
 
 
-@pytest.mark.extended
-def test_spark_writes_such_a_file_of_text_that_is_no_utf_8(iceberg_spark: IcebergSpark, iceberg: Warehouse) -> None:
+@pytest.mark.parametrize("metrics", ["truncate(16)", "full", "none"])
+def test_spark_writes_such_a_file_of_text_that_is_no_utf_8(
+    iceberg_spark: IcebergSpark, iceberg: Warehouse, metrics: str
+) -> None:
+    """Java writes the partition's value and the bounds with replacement characters, the file with the bytes."""
     with configured(iceberg):
         table = iceberg.table()
         iceberg_spark.attach(iceberg)
         iceberg_spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {iceberg.name}.db")
-        iceberg_spark.sql(f"CREATE TABLE {table.sql} (id BIGINT, p STRING) USING iceberg PARTITIONED BY (p)")
+        properties = f"TBLPROPERTIES ('write.metadata.metrics.default' = '{metrics}')"
+        columns = "(id BIGINT, p STRING)"
+        iceberg_spark.sql(f"CREATE TABLE {table.sql} {columns} USING iceberg PARTITIONED BY (p) {properties}")
         for number in range(3):
             values = f"({number}, cast(X'C328FF41' AS STRING)), ({number + 10}, 'b')"
             iceberg_spark.sql(f"INSERT INTO {table.sql} VALUES {values}")
         before = iceberg_spark.read(table, columns=["id", "hex(p)"])
         done = care_for(table, operation=Operation.OPTIMIZE)
-        notes = [] if done.plan is None else [note for note in done.plan.notes if NAMED in note]
-        assert (done.outcome is Outcome.REFUSED and NAMED in str(done.reason)) or notes, done
-        assert [unit.partition for unit in done.units] in ([], ["p=b"])
+        assert done.outcome is Outcome.REFUSED, done
+        assert NAMED in str(done.reason)
+        assert done.committed_version is None
         assert iceberg_spark.read(table, columns=["id", "hex(p)"]) == before
+        with pytest.raises(RefusedTable, match=NAMED):
+            nightkeep.read(str(address(table))).read_all()
+
+
+def test_a_replacement_character_that_is_stored_is_a_value_like_any_other(
+    iceberg_java: IcebergJava, iceberg: Warehouse
+) -> None:
+    with configured(iceberg):
+        table = iceberg.table()
+        iceberg_java.create(table, [("id", "long"), ("p", "string")], Layout(partition=(("p", "identity"),)))
+        for number in range(3):
+            iceberg_java.append(table, [[number, "a\ufffdb"]])
+        before = iceberg_java.read(table)
+        done = care_for(table, operation=Operation.OPTIMIZE)
+        assert done.outcome is Outcome.VERIFIED, done
+        assert iceberg_java.read(table) == before

@@ -82,11 +82,15 @@ def agreement(file: ContentFile, known: IdentityValue) -> Agreement:
             return Agreement.DIFFERENT
         return Agreement.EQUAL if nulls == file.rows else Agreement.UNKNOWN
     kind = known.field.field_type
-    # A bound leaves NaN out, so bounds of floats never prove that all rows are equal.
-    exact = low is not None and low == high == known.packed and not isinstance(kind, FloatType | DoubleType)
-    if exact:
+    if low is not None and low == high == known.packed and _is_exact(kind, known.value):
         return Agreement.EQUAL if nulls == 0 else Agreement.UNKNOWN
     return _compared(kind, known.value, _read(kind, low), _read(kind, high))
+
+
+def _is_exact(kind: IcebergType, value: object) -> bool:
+    """Whether equal bounds prove that all rows are equal. Bounds of floats leave NaN out. Java writes bytes that are no
+    UTF-8 as replacement characters, in the bounds as in the partition's value."""
+    return not isinstance(kind, FloatType | DoubleType) and not (isinstance(value, str) and "\ufffd" in value)
 
 
 def _compared(kind: IcebergType, value: object, low: Value | None, high: Value | None) -> Agreement:
