@@ -301,8 +301,10 @@ def _with_properties(after: NextSnapshot, properties: dict[str, str]) -> Any:
 
 
 def test_an_unknown_codec_is_asked_for_by_name() -> None:
-    with pytest.raises(RefusedTable, match=r"write\.avro\.compression-codec is 'lzo'; set it to one of "):
-        avro.codec_of({"write.avro.compression-codec": "lzo"})
+    with pytest.raises(RefusedTable, match=r"write\.manifest\.compression-codec is 'lzo'; set it to one of "):
+        avro.codec_of({"write.manifest.compression-codec": "lzo"})
+    for ignored in ("lzo", ""):
+        assert avro.codec_of({"write.avro.compression-codec": ignored}) is avro_codecs.CODECS["deflate"]
 
 
 def test_equality_ids_are_ints_and_the_header_says_what_java_asks_for(make: Callable[[str], Table]) -> None:

@@ -104,17 +104,16 @@ def write_records(records: Iterable[Record], layout: AvroLayout) -> bytes:
 def codec_of(properties: Mapping[str, str]) -> Codec:
     """The codec of new manifests by the table's properties; the default is gzip, which Avro calls deflate.
 
-    Java reads the first of these properties, pyiceberg the second. Raises RefusedTable for a codec that Iceberg does
-    not name: Java then reads, and fails to write.
+    Java reads the first of these properties alone. pyiceberg reads the second, which is for data files in Java: a value
+    that is no codec is ignored there, as Java ignores it. Raises RefusedTable for a codec of the first property that
+    Iceberg does not name: Java then reads, and fails to write.
     """
-    for key in ("write.manifest.compression-codec", "write.avro.compression-codec"):
-        value = properties.get(key)
-        if value is not None:
-            name = _OF_PROPERTY.get(value.lower())
-            if name is None:
-                raise RefusedTable("manifests", f"{key} is {value!r}", f"set it to one of {', '.join(_OF_PROPERTY)}")
-            return CODECS[name]
-    return CODECS["deflate"]
+    own, others = (properties.get(key) for key in _CODEC_PROPERTIES)
+    if own is not None and own.lower() not in _OF_PROPERTY:
+        feature = f"{_CODEC_PROPERTIES[0]} is {own!r}"
+        raise RefusedTable("manifests", feature, f"set it to one of {', '.join(_OF_PROPERTY)}")
+    name = others if own is None else own
+    return CODECS[_OF_PROPERTY.get((name or "gzip").lower(), "deflate")]
 
 
 def renamed(schema: Schema, names: Names) -> Schema:
@@ -188,6 +187,7 @@ def _fixed_names(kind: AvroType | None) -> Iterator[str]:
 
 _PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 
+_CODEC_PROPERTIES: Final = ("write.manifest.compression-codec", "write.avro.compression-codec")
 _OF_PROPERTY: Final = {"uncompressed": "null", "gzip": "deflate", "snappy": "snappy", "zstd": "zstandard"}
 
 
