@@ -131,7 +131,7 @@ WRITES = re.compile(r"nightkeep\.(clustering(\.\w+)?|formats\.\w+\.(rewrite|comm
 BASES = {
     "AirflowPlugin", "BaseModel", "BaseOperatorLink", "Enum", "Exception", "Generic", "IntEnum", "NamedTuple",
     "Protocol", "Sequence", "SparkSubmitOperator", "StrEnum", "TypedDict", "datasource.DataSource",
-    "datasource.DataSourceReader", "datasource.InputPartition", "RestCatalog",
+    "datasource.DataSourceReader", "datasource.InputPartition", "RestCatalog", "int",
 }  # fmt: skip
 TREES = {"errors.py", "operators.py", "settings.py"}
 """Modules whose classes may inherit from each other."""

@@ -11,6 +11,8 @@ from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
 
+from nightkeep.model.far_time import FarTime
+
 Literal: TypeAlias = str | Decimal | bool | bytes | date | datetime | time | None
 """The Python value of a literal. Every number is a Decimal."""
 
@@ -35,6 +37,8 @@ def alike(value: object, literal: Literal) -> tuple[object, object]:
     if (type(value), type(literal)) == (date, datetime):
         # The wider type decides, as in SQL: a date means its midnight.
         value = datetime.combine(value, time())  # type: ignore[arg-type]
+    if isinstance(value, FarTime) and isinstance(literal, date):
+        return value, literal
     convert = _CONVERT.get((type(value), type(literal)))
     if convert is None and type(value) is not type(literal):
         raise ValueError(f"expected a {type(value).__name__}, found a {type(literal).__name__}")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import struct
-from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, timedelta
-from decimal import Context, Decimal, InvalidOperation
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Final
 from urllib.parse import quote
 
-import pyarrow as pa
-
 from nightkeep.errors import CorruptMetadata
+from nightkeep.formats.delta.metadata.partition_texts import read_text
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema
 
 Stored = Mapping[str, str | None]
@@ -20,7 +16,7 @@ DEFAULT: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
 def stored(schema: DeltaSchema, values: Stored, *, subject: str) -> Stored:
-    """The value of every partition column, in the table's order. Missing and empty values are None.
+    """The text of every partition column, in the table's order, as it stands in the log. Missing ones are None.
 
     Raises CorruptMetadata, which names `subject`, for a value of a column that is not a partition column.
     """
@@ -28,21 +24,22 @@ def stored(schema: DeltaSchema, values: Stored, *, subject: str) -> Stored:
     if not values.keys() <= set(names):
         others = ", ".join(sorted(values.keys() - set(names)))
         raise CorruptMetadata(subject, f"values of the partition columns {', '.join(names) or '(none)'}", others)
-    return {name: values.get(name) or None for name in names}
+    return {name: values.get(name) for name in names}
 
 
 def typed(schema: DeltaSchema, values: Stored) -> Mapping[str, object]:
-    """Values by logical name (PROTOCOL.md, "Partition Value Serialization").
+    """Values by logical name, as delta-spark reads their texts (partition_texts).
 
-    They are str, int, bool, Decimal, float, bytes, date, datetime or None. A datetime is in UTC if its text names a
-    zone. It is naive for timestamp_ntz, and for a timestamp whose text names no zone: each reader applies its own zone
-    there, so such a text may mean another instant than the same text with a zone. Raises CorruptMetadata.
+    They are str, int, bool, Decimal, float, bytes, date, datetime, FarTime or None. A datetime is in UTC if its text
+    names a zone. It is naive for timestamp_ntz, and for a timestamp whose text names no zone: each reader applies its
+    own zone there, so such a text may mean another instant than the same text with a zone. Raises CorruptMetadata, and
+    RefusedTable for a text whose value depends on the day.
     """
     typed_values: dict[str, object] = {}
     for name in schema.partition_columns:
         field = schema.field(name)
         text = values.get(field.physical)
-        typed_values[name] = _value(field, text) if text else None
+        typed_values[name] = None if text is None else _value(field, text)
     return typed_values
 
 
@@ -71,95 +68,11 @@ def folder_names(column: str) -> tuple[str, ...]:
 
 
 def _value(field: DeltaField, text: str) -> object:
-    parse = _parser(field.type)
+    subject = f"partition column {field.name}"
     try:
-        value = parse(text)
-    except (ValueError, InvalidOperation, OverflowError) as failure:
-        raise CorruptMetadata(
-            f"partition column {field.name}", f"a value of type {field.type}", repr(text)
-        ) from failure
-    return value
-
-
-def _parser(kind: pa.DataType) -> Callable[[str], object]:
-    if pa.types.is_integer(kind):
-        return lambda text: _integer(text, kind.bit_width)
-    if pa.types.is_decimal(kind):
-        return lambda text: _decimal(text, kind.precision, kind.scale)
-    if pa.types.is_timestamp(kind):
-        return _instant if kind.tz else _local
-    return _PARSERS[kind]
-
-
-def _integer(text: str, bits: int) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]{1,20}", text) or not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
-        raise ValueError(text)
-    return int(text)
-
-
-def _decimal(text: str, precision: int, scale: int) -> Decimal:
-    value = Decimal(text)
-    if not value.is_finite() or abs(value.adjusted()) > 2 * precision:
-        raise ValueError(text)
-    sized = value.quantize(Decimal(1).scaleb(-scale), context=_WIDE)
-    if sized != value or len(sized.as_tuple().digits) > precision:
-        raise ValueError(text)
-    return sized
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError(text)
-    return text.lower() == "true"
-
-
-def _float(text: str) -> float:
-    # Java's spellings. Python's own, such as inf, are not accepted.
-    if not re.fullmatch(
-        r"NaN|[+-]?(?:Infinity|[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?)", text
-    ):
-        raise ValueError(text)
-    return float(text)
-
-
-def _single(text: str) -> float:
-    """The value rounded to 32 bits."""
-    (value,) = struct.unpack("<f", struct.pack("<f", _float(text)))
-    return float(value)
-
-
-def _nothing(text: str) -> object:
-    raise ValueError(text)
-
-
-def _date(text: str) -> date:
-    if not re.fullmatch(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}", text):
-        raise ValueError(text)
-    year, month, day = map(int, text.split("-"))
-    return date(year, month, day)
-
-
-def _local(text: str) -> datetime:
-    match = _TIMESTAMP.fullmatch(text)
-    if match is None or match[8]:
-        raise ValueError(text)
-    return _moment(match)
-
-
-def _instant(text: str) -> datetime:
-    match = _TIMESTAMP.fullmatch(text)
-    if match is None:
-        raise ValueError(text)
-    zone = match[8]
-    if zone is None:
-        return _moment(match)
-    sign, hours, minutes = (1, 0, 0) if zone == "Z" else (1 if zone[0] == "+" else -1, int(zone[1:3]), int(zone[4:6]))
-    return (_moment(match) - sign * timedelta(hours=hours, minutes=minutes)).replace(tzinfo=UTC)
-
-
-def _moment(match: re.Match[str]) -> datetime:
-    year, month, day, hour, minute, second = (int(match[i] or 0) for i in range(1, 7))
-    return datetime(year, month, day, hour, minute, second, int((match[7] or "").ljust(6, "0")))
+        return read_text(field.type, text)
+    except ValueError as failure:
+        raise CorruptMetadata(subject, f"a value of type {field.type}", repr(text)) from failure
 
 
 def _key_value(value: object) -> str:
@@ -186,18 +99,4 @@ def _hive(text: str) -> str:
     return "".join(f"%{ord(char):02X}" if char in _HIVE_ESCAPES else char for char in text)
 
 
-_WIDE: Final = Context(prec=80)
-_TIMESTAMP: Final = re.compile(
-    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})0*)?)?)?(Z|[+-]\d{2}:\d{2})?",
-    re.ASCII,
-)
-_HIVE_ESCAPES: Final = frozenset("\"#%'*/:=?\\{[]^\x7f") | frozenset(map(chr, range(1, 32)))
-_PARSERS: Final[Mapping[pa.DataType, Callable[[str], object]]] = {
-    pa.string(): str,
-    pa.binary(): lambda text: text.encode(),
-    pa.bool_(): _boolean,
-    pa.float32(): _single,
-    pa.float64(): _float,
-    pa.date32(): _date,
-    pa.null(): _nothing,
-}
+_HIVE_ESCAPES: Final = frozenset("\"#%'*/:=?\\{[]^\x7f") | frozenset(map(chr, range(32)))

@@ -150,7 +150,7 @@ def _units(schema: DeltaSchema, state: LogState, root: str) -> tuple[DeltaUnit, 
     vacated = [_place(schema, values, "remove") for values in state.vacated]
     units: dict[UnitKey, DeltaUnit] = {}
     keys: dict[Place, UnitKey] = {}
-    for place in sorted({*vacated, *places}, key=lambda values: [value or "" for value in values]):
+    for place in sorted({*vacated, *places}, key=lambda values: [(value is not None, value or "") for value in values]):
         unit = _unit(schema, place)
         keys[place] = unit.key
         units.setdefault(unit.key, unit)
