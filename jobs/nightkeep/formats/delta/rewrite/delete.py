@@ -36,6 +36,7 @@ from nightkeep.sql_text.rows.parse import rows_where
 from nightkeep.storage import Storage
 
 BATCH_ROWS = 1 << 16
+_RESERVED = frozenset({"_metadata", "__delta_internal_is_row_deleted", "_tmp_metadata_row_index"})
 _JSON = json.JSONDecoder()
 
 
@@ -59,9 +60,20 @@ def refuse_deletes(snapshot: DeltaSnapshot, request: Request) -> None:
     if settings.get("delta.enablechangedatafeed") == "true":
         feature = "its change data feed (delta.enableChangeDataFeed) would lack the deleted rows"
         raise RefusedTable(name, feature, "delete with an engine that writes change files")
+    _refuse_reserved(snapshot)
     if request.rows is None:
         raise UsageError(f"{name}: expected a condition on the rows to delete, found none")
     rows_where(request.rows, arrow_schema(snapshot.schema))
+
+
+def _refuse_reserved(snapshot: DeltaSnapshot) -> None:
+    """delta-spark resolves names without their case, and cannot read files with vectors if a column has such a name."""
+    names = {
+        name for field in snapshot.schema.fields for name in (field.name, field.physical) if name.lower() in _RESERVED
+    }
+    if names:
+        feature = f"the column {min(names)} has a name that delta-spark reserves where rows are deleted by vectors"
+        raise RefusedTable(snapshot.table.name, feature, "rename the column first")
 
 
 def delete_rows(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) -> Work[DeleteTask] | None:
