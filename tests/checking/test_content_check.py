@@ -49,7 +49,7 @@ def test_a_sweep_leaves_the_rows_that_were_there(kind: str, tmp_path: Path, spar
         operation=Operation.SWEEP, run_id="r", reports=str(tmp_path / "reports"), mode=SweepMode.DELETE
     )
     found = run_retention(policy, order, Running(spark))
-    assert (found.outcome, found.reason) == (Outcome.VERIFIED, "1 orphans of 9 bytes deleted")
+    assert (found.outcome, found.reason) == (Outcome.VERIFIED, "1 orphan of 9 bytes deleted")
     assert {result.status for result in found.expectations.results} == {CheckStatus.PASSED}
     assert found.expectations.status is CheckStatus.PASSED
     views = [View.RAW, View.MERGED] if kind == "paimon" else [View.RAW]

@@ -202,6 +202,18 @@ def test_a_checksum_that_contradicts_ends_the_sweep(told: dict[str, object], tmp
         swept(table)
 
 
+def test_trino_creates_a_table_on_the_version_it_creates(tmp_path: Path) -> None:
+    table = golden_copy("partition_paths", tmp_path)
+    for path in table.glob("_delta_log/*.crc"):
+        path.unlink()
+    rewritten(table / COMMIT.format(0), readVersion=0, engineInfo="Trino 476")
+    done, _ = swept(table)
+    assert done.outcome in (Outcome.SKIPPED, Outcome.UNCHANGED), done.reason
+    rewritten(table / COMMIT.format(0), readVersion=0, engineInfo="another")
+    with pytest.raises(EvidenceError, match="a commit on a version before 0"):
+        swept(table)
+
+
 @pytest.mark.slow
 def test_no_damage_makes_a_live_file_an_orphan(tmp_path: Path) -> None:
     found = fuzz(delta_worlds(tmp_path), count=100)

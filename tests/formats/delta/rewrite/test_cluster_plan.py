@@ -87,7 +87,7 @@ def planned(files: list[DeltaDataFile], **asked: Any) -> PlannedUnit | None:
         (
             [*cube("a", 2), a_file("gone", 9, rows=1, deleted=1)],
             {},
-            "day=2026-11-01: 1 file without rows, only removed; 1 files, 9 bytes in; about 0 bytes out in 0 files; "
+            "day=2026-11-01: 1 file without rows, only removed; 1 file, 9 bytes in; about 0 bytes out in 0 files; "
             "files without rows go",
         ),
         (cube("a", 3), {}, "None"),

@@ -59,20 +59,20 @@ SMALL = [a_file("a", 300), a_file("b", 200), a_file("c", 400), a_file("d", 450),
             {},
             "b a c\n"
             "day=2026-11-01: 3 files below 500 bytes; 1 bin of up to 1,000 bytes; 3 files, 900 bytes in; "
-            "about 600 bytes out in 1 files; 2 files fewer",
+            "about 600 bytes out in 1 file; 2 files fewer",
         ),
         (
             [a_file("a", 900, deleted=10), a_file("b", 600, deleted=5)],
             {},
             "a\n"
-            "day=2026-11-01: 1 file with more than 5% of rows deleted; 1 bin of up to 1,000 bytes; 1 files, 900 bytes "
-            "in; about 850 bytes out in 1 files; 10 deleted rows and 1 deletion vector purged",
+            "day=2026-11-01: 1 file with more than 5% of rows deleted; 1 bin of up to 1,000 bytes; 1 file, 900 bytes "
+            "in; about 850 bytes out in 1 file; 10 deleted rows and 1 deletion vector purged",
         ),
         (
             [a_file("a", 900, rows=100, deleted=100), a_file("b", 600)],
             {},
             "a\n"
-            "day=2026-11-01: 1 file without rows, only removed; 1 files, 900 bytes in; about 0 bytes out in 0 files; "
+            "day=2026-11-01: 1 file without rows, only removed; 1 file, 900 bytes in; about 0 bytes out in 0 files; "
             "1 file fewer, 100 deleted rows and 1 deletion vector purged",
         ),
         (
@@ -88,7 +88,7 @@ SMALL = [a_file("a", 300), a_file("b", 200), a_file("c", 400), a_file("d", 450),
             {"full": True},
             "b a c\n"
             "day=2026-11-01: 3 files below 500 bytes; 1 bin of up to 1,000 bytes; 3 files, 900 bytes in; "
-            "about 600 bytes out in 1 files; 2 files fewer",
+            "about 600 bytes out in 1 file; 2 files fewer",
         ),
         (
             [a_file("a", 900, deleted=1), a_file("b", 2600)],

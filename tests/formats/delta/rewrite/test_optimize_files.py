@@ -1,5 +1,6 @@
 """Packed partitions: the same rows with the same ids, without vectors, in files of the size asked for."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -90,7 +91,9 @@ def test_many_files_that_shrink_when_merged_are_left_the_next_time(tmp_path: Pat
 def test_a_clustered_table_is_refused(tmp_path: Path) -> None:
     found = lake(tmp_path)
     log = found.folder / "_delta_log" / f"{0:020d}.json"
-    log.write_text(log.read_text().replace('"domainMetadata"', '"domainMetadata", "clustering"'))
+    domain = {"domain": "delta.clustering", "configuration": '{"clusteringColumns":[["id"]]}', "removed": False}
+    text = log.read_text().replace('"domainMetadata"', '"domainMetadata", "clustering"')
+    log.write_text(f"{text.rstrip()}\n{json.dumps({'domainMetadata': domain})}\n")
     with pytest.raises(RefusedTable, match=r"clustering is not handled; .* use the engine's own OPTIMIZE"):
         found.plan(request())
 

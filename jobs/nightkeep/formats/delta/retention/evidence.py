@@ -8,6 +8,8 @@ names for metrics.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -42,13 +44,14 @@ class Sum:
 class Commit:
     """A commit while it is read: the number of its adds, and its own commitInfo.
 
-    `older` are its removes of files that no commit since the checkpoint added. `strays` counts its removes of files
-    that are not in the version before.
+    `rows` are those that its adds state, NaN if one states none. `older` are its removes of files that no commit since
+    the checkpoint added. `strays` counts its removes of files that are not in the version before.
     """
 
     version: int
     name: str
     adds: int = 0
+    rows: float = 0
     older: set[FileKey] = field(default_factory=set)
     strays: int = 0
     info: Raw = field(default_factory=dict)
@@ -59,6 +62,7 @@ class Commit:
         for kind, body in actions:
             if kind == "add":
                 self.adds += 1
+                self.rows += _rows(body)
             elif kind == "commitInfo":
                 self.info = body
             elif kind == "metaData":
@@ -87,13 +91,15 @@ class Commit:
 
     def unproven(self) -> Unproven | None:
         """Why the commit may lack files. Raises CorruptMetadata if it does, or if it belongs to another version."""
-        read = self.info.get("readVersion")
-        if type(read) is int and read >= self.version:
+        read, engine = self.info.get("readVersion"), str(self.info.get("engineInfo"))
+        # Trino's CREATE TABLE AS states that it read the version it creates.
+        creates = self.version == 0 and read == 0 and engine.startswith("Trino")
+        if type(read) is int and read >= self.version and not creates:
             raise CorruptMetadata(self.name, f"a commit on a version before {self.version}", f"one on {read}")
         stated, operation = _stated_adds(self.info), self.info.get("operation")
         if stated is None and not (isinstance(operation, str) and operation in _WITHOUT_FILES):
             return Unproven(self.name, "it does not tell how many files it adds, and no later checksum does")
-        if stated is not None and self.adds < stated:
+        if stated is not None and self.adds < stated and not self.adds_every_row(stated):
             raise CorruptMetadata(self.name, f"{stated} added files, as it says itself", str(self.adds))
         if stated is not None and self.adds > stated:
             return Unproven(self.name, f"it adds {self.adds} files and tells of {stated}")
@@ -105,6 +111,14 @@ class Commit:
         if self.strays:
             return self.removes_strays(self.strays)
         return None
+
+    def adds_every_row(self, stated: int) -> bool:
+        """Whether the one file that is missing held no row: delta-spark counts the file of an empty task in its metrics
+        and adds none for it."""
+        figures = self.info.get("operationMetrics")
+        rows = _number(figures.get("numOutputRows")) if isinstance(figures, Mapping) else None
+        by_spark = _SPARK.match(str(self.info.get("engineInfo"))) is not None
+        return by_spark and self.adds == stated - 1 and rows is not None and rows == self.rows
 
     def removes_strays(self, count: int) -> Unproven:
         return Unproven(self.name, f"{count} of the files that it removes are not in the version before it")
@@ -233,12 +247,20 @@ def _stated_adds(info: Raw) -> int | None:
     return None
 
 
+def _rows(add: Raw) -> float:
+    """The rows of a file by its statistics; NaN if they do not state them."""
+    match = _RECORDS.search(str(add.get("stats")))
+    return math.nan if match is None else int(match[1])
+
+
 def _number(value: object) -> int | None:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
         return int(value)
     return value if type(value) is int and value >= 0 else None
 
 
+_RECORDS: Final = re.compile(r'"numRecords"\s*:\s*([0-9]{1,18})\b')
+_SPARK: Final = re.compile("Apache-Spark/.* Delta-Lake/")
 _BATCH: Final = 50_000
 _WRITES: Final = {"numFiles": (), "num_added_files": ()}
 _CHANGES: Final = {"numAddedFiles": ("numDeletionVectorsAdded",), "num_added_files": ()}
