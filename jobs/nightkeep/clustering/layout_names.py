@@ -15,10 +15,12 @@ from typing import Final
 from nightkeep.model import Curve
 from nightkeep.model.run_names import MARK
 
-_MARKED: Final = re.compile(rf"(?:^|-)(?:\d+|data)-{MARK}-([^-]+)-([^-]+)-.+-(p[0-9]+|c[0-9a-f]{{16}})\.parquet$")
-"""The run's token, its unit and the mark. An attempt and a number precede the mark.
-
-Layouts of Iceberg for object stores may put a hash before the name.
+_MARKED: Final = re.compile(
+    rf".*{MARK}-([0-9a-f]{{16}})-([0-9a-f]{{8}})-.+-(p[0-9]+|c[0-9a-f]{{16}})(?:\.[a-z0-9_]+){{1,2}}$"
+)
+"""The run's token, its unit and the mark. What precedes them is the format's: the table's prefix, an attempt, a number,
+or the hash that layouts of Iceberg for object stores put first. The name ends with the file's format, and the codec of
+some tables.
 """
 
 
@@ -51,5 +53,5 @@ def cube_of(path: str, mark: str) -> str | None:
 
 
 def _tag(path: str, mark: str) -> re.Match[str] | None:
-    match = _MARKED.search(path.rpartition("/")[2])
+    match = _MARKED.match(path.rpartition("/")[2])
     return match if match is not None and match[3] == mark else None
