@@ -6,7 +6,7 @@ NightkeepError
 |   `-- PolicyError        tables.yaml cannot be understood
 |-- Surprise               report it, with the traceback of --debug (exit status 1)
 |-- RefusedTable           skip this table: it uses a feature we do not handle (exit status 3)
-|   `-- RefusedRows          rows that cannot be changed as asked, found when they were read
+|   `-- RefusedRows          rows that cannot be rewritten or changed as asked, found when they were read
 `-- EvidenceError          stop and keep every file: something is not as the format promises (exit status 1)
     |-- CorruptMetadata    bytes that do not parse as what they claim to be
     |-- MissingFile        a file that metadata names is not there
@@ -115,7 +115,16 @@ class RefusedTable(NightkeepError):
 
 
 class RefusedRows(RefusedTable):
-    """Rows that cannot be changed as asked. It is found when they are read, so other tasks may have written files."""
+    """Rows that cannot be rewritten, or changed as asked. It is found when they are read, so other tasks may have
+    written files."""
+
+
+def unfit_values(subject: str, expected: str, found: str) -> RefusedRows:
+    """The refusal of values that do not fit the table's schema, such as nanoseconds in a column of microseconds, or no
+    value where one is required. They are the same tomorrow, and engines differ in what they read there."""
+    plain = found.removeprefix("ValueError: ").removeprefix("ArrowInvalid: ")
+    advice = "rewrite these rows with the engine of the table"
+    return RefusedRows(subject, f"expected {expected}, found {plain}", advice)
 
 
 class EvidenceError(NightkeepError):

@@ -16,7 +16,7 @@ from nightkeep.model import Curve
 from nightkeep.model.run_names import MARK
 
 _MARKED: Final = re.compile(
-    rf".*{MARK}-([0-9a-f]{{16}})-([0-9a-f]{{8}})-.+-(p[0-9]+|c[0-9a-f]{{16}})(?:\.[a-z0-9_]+){{1,2}}$"
+    rf".*{MARK}-([0-9a-f]{{16}})-([0-9a-f]{{8}})-.+-(p[0-9]+|c[0-9a-f]{{16}})(?:\.[a-z0-9_]+)?\.(?:parquet|orc|avro)$"
 )
 """The run's token, its unit and the mark. What precedes them is the format's: the table's prefix, an attempt, a number,
 or the hash that layouts of Iceberg for object stores put first. The name ends with the file's format, and the codec of

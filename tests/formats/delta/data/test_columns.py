@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 from tests.drivers.lake_rows import Rows, rows_of
 
-from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+from nightkeep.errors import CorruptMetadata, MissingFile, RefusedRows, RefusedTable
 from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID, DeltaFileReader, every_column
 from nightkeep.formats.delta.data.conform import by_place, conform
 from nightkeep.formats.delta.gate.scan import rows, survivors
@@ -161,7 +161,7 @@ def test_a_name_that_differs_by_case_alone_is_neither_read_nor_null(tmp_path: Pa
     for number, (table, wanted, told) in enumerate(cases):
         folder = tmp_path / str(number)
         folder.mkdir()
-        with pytest.raises(CorruptMetadata, match=told):
+        with pytest.raises(RefusedRows, match=told):
             Written(folder, table, wanted).read()
     both = pa.table([[1], [2]], names=["ID", "Id"])
     assert Written(tmp_path, both, field("Id", pa.int64())).read() == {"Id": [2]}
@@ -244,7 +244,7 @@ def test_values_widen_at_the_top_and_within(
 )  # fmt: skip
 def test_nothing_is_narrowed_or_guessed(tmp_path: Path, held: pa.DataType, wanted: pa.DataType, value: object) -> None:
     table = pa.table({"n": pa.array([value], held)})
-    with pytest.raises(CorruptMetadata, match=r"f\.parquet column n"):
+    with pytest.raises(RefusedRows, match=r"f\.parquet column n"):
         Written(tmp_path, table, field("n", wanted)).read()
 
 
@@ -252,7 +252,7 @@ def test_a_shredded_variant_is_not_read_as_half_of_it(tmp_path: Path) -> None:
     kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
     held = pa.struct([*kind, ("typed_value", pa.int64())])
     table = pa.table({"v": pa.array([{"metadata": b"m", "value": None, "typed_value": 1}], held)})
-    with pytest.raises(CorruptMetadata, match="a shredded variant"):
+    with pytest.raises(RefusedRows, match="a shredded variant"):
         Written(tmp_path, table, field("v", kind)).read()
 
 

@@ -20,7 +20,7 @@ from tests.drivers.lake_rows import rows_of
 from tests.drivers.lakes_oracle import Lakes
 from tests.support.examples import examples
 
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import CorruptMetadata, RefusedRows, RefusedTable
 from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID, DeltaFileReader
 from nightkeep.formats.delta.data.file_statistics import DeltaFileStats
 from nightkeep.formats.delta.data.write import DeltaFileWriter, WrittenDeltaFile
@@ -227,7 +227,7 @@ def test_row_ids_are_kept_in_the_columns_that_the_table_names(tmp_path: Path) ->
 
 def test_a_null_where_none_may_be_is_told(tmp_path: Path) -> None:
     writing = Writing(tmp_path, schema(field("n", pa.int64(), nullable=False)))
-    with pytest.raises(CorruptMetadata, match="column n: expected no nulls, found 1 of 2"):
+    with pytest.raises(RefusedRows, match="column n: expected no nulls, found 1 of 2"):
         writing.write(pa.table({"n": [1, None]}))
 
 

@@ -38,7 +38,7 @@ from tests.drivers.iceberg_tables import Table, Warehouse, array, mapping, struc
 from tests.formats.iceberg.shown import STORAGE, canonical_rows, only_unit, shown
 from tests.support.examples import examples
 
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import RefusedRows, RefusedTable
 from nightkeep.formats.iceberg.data.columns import LAST_UPDATED, ROW_ID, IcebergFileReader
 from nightkeep.formats.iceberg.data.write import IcebergFileWriter, Lineage, WrittenIcebergFile
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
@@ -296,7 +296,7 @@ def test_rows_that_the_schema_does_not_allow_are_not_written(
 ) -> None:
     schema = table_of(tmp_path, NestedField(1, "c", kind, required=True))
 
-    with pytest.raises(CorruptMetadata, match=found):
+    with pytest.raises(RefusedRows, match=found):
         written(schema, pa.table({"c": values}), rows_per_file=10)
 
 

@@ -17,7 +17,7 @@ from pyroaring import BitMap64
 
 from nightkeep.encodings.legacy_calendar import legacy_calendar
 from nightkeep.encodings.parquet_rows import BATCH_ROWS, GroupDecoder, ParquetRows, leaf_bounds, only, sample
-from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of, unfit_values
 from nightkeep.formats.delta.data.conform import Find, by_name, chunked, conform, field_id, finder
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema
@@ -56,7 +56,7 @@ class _Column:
 class DeltaFileReader:
     """One open data file of a unit. Columns are requested by logical name, all by default.
 
-    Raises CorruptMetadata naming the file and column where the file contradicts the schema, MissingFile, and
+    Raises RefusedRows naming the file and column whose values do not fit the schema, CorruptMetadata, MissingFile, and
     RefusedTable for a file without field ids where columns are matched by id. What `decoder` decodes has texts and
     bytes as Arrow's views.
     """
@@ -129,7 +129,7 @@ class DeltaFileReader:
             array = conform(chunked([held[column.held]], None), column.type, column.stored, self._find, self._calendar)
         except ValueError as failure:
             subject = f"{self.subject} column {column.name}"
-            raise CorruptMetadata(subject, f"values of {column.type}", reason_of(failure)) from failure
+            raise unfit_values(subject, f"values of {column.type}", reason_of(failure)) from failure
         if not column.tracked or not array.null_count:
             return array
         return chunked([pc.coalesce(one_array(array), self._filled(column, ordinals))], column.type)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nightkeep.encodings.parquet_settings import CODECS, SETTINGS, WriterOptions
-from nightkeep.errors import CorruptMetadata, RefusedTable
+from nightkeep.errors import RefusedTable, unfit_values
 from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID
 from nightkeep.formats.delta.data.conform import by_place, conform, without_void
 from nightkeep.formats.delta.data.file_statistics import DeltaFileStats
@@ -111,7 +111,7 @@ class DeltaFileWriter:
         arrays = [conform(chunk.column(c.name), c.stored.type, c.stored.type, by_place) for c in self._columns]
         for column, array in zip(self._columns, arrays, strict=True):
             if array.null_count and not column.stored.nullable:
-                raise CorruptMetadata(f"column {column.name}", "no nulls", f"{array.null_count} of {chunk.num_rows}")
+                raise unfit_values(f"column {column.name}", "no nulls", f"{array.null_count} of {chunk.num_rows}")
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
     def _settings(self, first: pa.Table) -> WriterOptions:

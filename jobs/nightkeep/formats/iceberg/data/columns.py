@@ -17,7 +17,7 @@ from pyiceberg.types import LongType, NestedField
 from pyroaring import BitMap64
 
 from nightkeep.encodings.parquet_rows import BATCH_ROWS, GroupDecoder, ParquetRows, leaf_bounds, only, sample
-from nightkeep.errors import CorruptMetadata, reason_of
+from nightkeep.errors import CorruptMetadata, reason_of, unfit_values
 from nightkeep.formats.iceberg.data.conform import conform, constant, places
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.name_mapping import with_ids
@@ -69,7 +69,7 @@ class _Column:
 class IcebergFileReader:
     """One open Parquet data or delete file. Callers name columns by their current names; the default is all columns.
 
-    Raises CorruptMetadata naming file and column for data that contradicts the schema, MissingFile, and RefusedTable
+    Raises RefusedRows naming file and column for values that do not fit the schema, MissingFile, and RefusedTable
     for a file without field ids in a table without a name mapping. `rows` is the footer's row count. What `decoder`
     decodes has texts and bytes as Arrow's views.
     """
@@ -163,7 +163,7 @@ class IcebergFileReader:
             return conform(array, column.held, column.field.field_type, self._filled)
         except ValueError as failure:
             subject = f"{self.subject} column {column.field.name} (id {column.field.field_id})"
-            raise CorruptMetadata(subject, f"values of {column.field.field_type}", reason_of(failure)) from failure
+            raise unfit_values(subject, f"values of {column.field.field_type}", reason_of(failure)) from failure
 
     def _lineage(self, column: _Column, tops: Mapping[int, Array], ordinals: range) -> Array:
         """Row lineage values: the stored ones, else inherited; null in a file without ids (spec, "Row Lineage")."""

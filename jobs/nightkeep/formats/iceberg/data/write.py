@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pyiceberg.types import BooleanType, NestedField, UnknownType
 
 from nightkeep.encodings.parquet_settings import CODECS, SETTINGS, WriterOptions
-from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
+from nightkeep.errors import RefusedTable, reason_of, unfit_values
 from nightkeep.formats.iceberg.data.columns import LINEAGE
 from nightkeep.formats.iceberg.data.conform import stored
 from nightkeep.formats.iceberg.data.file_statistics import IcebergFileStats, footer_facts
@@ -85,7 +85,7 @@ class IcebergFileWriter:
         """Write all rows in their order; no file for no rows. Pass exactly one of the limits.
 
         Each file but the last has `rows_per_file` rows, or about `target_bytes` bytes. One row group is in memory at a
-        time. Raises CorruptMetadata for a null in a required column.
+        time. Raises RefusedRows for a null in a required column.
         """
         limit, source = FileLimit(target_bytes, rows_per_file, self._group_bytes), ChunkSource(chunks)
         files: list[WrittenIcebergFile] = []
@@ -149,11 +149,11 @@ class IcebergFileWriter:
 def _as_stored(chunk: pa.Table, place: ArrowField) -> ChunkedArray:
     column = chunk.column(place.name)
     if column.null_count and not place.nullable:
-        raise CorruptMetadata(f"column {place.name}", "no nulls", f"{column.null_count} of {chunk.num_rows}")
+        raise unfit_values(f"column {place.name}", "no nulls", f"{column.null_count} of {chunk.num_rows}")
     try:
         pieces: list[Array] = [stored(piece, place.type, place.name) for piece in column.chunks]
     except ValueError as failure:
-        raise CorruptMetadata(f"column {place.name}", f"values of {place.type}", reason_of(failure)) from failure
+        raise unfit_values(f"column {place.name}", f"values of {place.type}", reason_of(failure)) from failure
     return pa.chunked_array(pieces, place.type)
 
 

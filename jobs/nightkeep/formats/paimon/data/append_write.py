@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.encodings.parquet_settings import SETTINGS, WriterOptions
-from nightkeep.errors import CorruptMetadata
+from nightkeep.errors import unfit_values
 from nightkeep.formats.paimon.data.columns import value_columns
 from nightkeep.formats.paimon.data.file_output import open_output
 from nightkeep.formats.paimon.data.file_statistics import PaimonFileStats, level_stats_mode
@@ -119,11 +119,11 @@ class AppendFileWriter:
         return source.take(rows)
 
     def _stored(self, chunk: pa.Table) -> pa.Table:
-        """The chunk with the types of data files. Raises CorruptMetadata for a null that its column forbids."""
+        """The chunk with the types of data files. Raises RefusedRows for a null that its column forbids."""
         for column in self._schema:
             if not column.nullable and chunk.column(column.name).null_count:
                 nulls = chunk.column(column.name).null_count
-                raise CorruptMetadata(f"column {column.name}", "no nulls", f"{nulls} of {chunk.num_rows}")
+                raise unfit_values(f"column {column.name}", "no nulls", f"{nulls} of {chunk.num_rows}")
         return chunk.select(self.columns).cast(self._schema)
 
     def _settings(self, first: pa.Table) -> WriterOptions:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nightkeep.encodings.parquet_rows import GroupDecoder
-from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
+from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of, unfit_values
 from nightkeep.formats.paimon.data.nested_columns import absent, conformed
 from nightkeep.formats.paimon.data.stored_rows import Edges, ParquetStoredRows, beyond_nanoseconds, open_stored
 from nightkeep.formats.paimon.metadata.file_formats import format_of, refuse_mixed_times
@@ -154,14 +154,14 @@ class PaimonFileReader:
             if pa.types.is_timestamp(column.logical):
                 raise beyond_nanoseconds(f"{self.subject} column {column.name}") from failure
             subject = f"{self.subject} column {column.name}"
-            raise CorruptMetadata(subject, f"values of {column.logical}", reason_of(failure)) from failure
+            raise unfit_values(subject, f"values of {column.logical}", reason_of(failure)) from failure
 
     def _nested(self, name: str, array: ChunkedArray, written: PaimonType, wanted: PaimonType) -> ChunkedArray:
         try:
             return conformed(array, written, wanted, pads_chars=self._stored.pads_chars)
         except (KeyError, pa.ArrowInvalid, pa.ArrowTypeError) as failure:
             subject = f"{self.subject} column {name}"
-            raise CorruptMetadata(subject, f"values of {written}", reason_of(failure)) from failure
+            raise unfit_values(subject, f"values of {written}", reason_of(failure)) from failure
 
     def _column(self, name: str) -> FileColumn:
         if name in _SYSTEM:
