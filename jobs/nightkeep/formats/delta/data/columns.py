@@ -175,9 +175,8 @@ class DeltaFileReader:
         try:
             return find(self._parquet.fields, named, 0)
         except ValueError as failure:
-            raise CorruptMetadata(
-                f"{self.subject} column {name}", f"one field {named.name}", reason_of(failure)
-            ) from failure
+            expected = f"one field {named.name}"
+            raise unfit_values(f"{self.subject} column {name}", expected, reason_of(failure)) from failure
 
 
 def _arrow_schema(columns: Sequence[_Column]) -> pa.Schema:
