@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nightkeep.encodings.rebase import is_told, may_differ, rebase_zone, rebased_days, rebased_micros
+from nightkeep.encodings.rebase import CUTOVER_DAY, is_told, may_differ, rebase_zone, rebased_days, rebased_micros
 from nightkeep.errors import RefusedTable
-from nightkeep.model.arrow_types import Array
+from nightkeep.model.arrow_types import Array, ChunkedArray
 
 _VERSION: Final = b"org.apache.spark.version"
 _ZONE: Final = b"org.apache.spark.timeZone"
@@ -53,6 +55,26 @@ class LegacyCalendar:
             feature = f"times before year 1 in the Julian calendar and the time zone {self.zone}"
             raise RefusedTable(self.subject, feature, _ADVICE)
         return rebased_micros(column, zone)
+
+
+def require_one_calendar(calendar: LegacyCalendar | None, array: Array | ChunkedArray, column: str) -> None:
+    """For formats whose engines do not heed the marks, while Spark's reader does: they show different days and times.
+
+    Raises RefusedTable for a column with values that the old calendar moves, and for nested columns with any."""
+    if calendar is None:
+        return
+    kind = array.type
+    if pa.types.is_date32(kind):
+        old = pc.min(array.cast(pa.int32())).as_py()
+        moves = calendar.datetime and old is not None and old < CUTOVER_DAY
+    elif pa.types.is_timestamp(kind):
+        least = pc.min(array.cast(pa.timestamp("us", kind.tz), safe=False))
+        moves = may_differ(pa.array([least.cast(pa.int64()).as_py()], pa.int64()))
+    else:
+        moves = "date32" in str(kind) or "timestamp" in str(kind)
+    if moves:
+        feature = f"column {column}: days or times of the Julian calendar, which only Spark moves when it reads them"
+        raise RefusedTable(calendar.subject, feature, _ADVICE)
 
 
 _ADVICE: Final = "rewrite such files with the engine that wrote them, which knows what their times mean"

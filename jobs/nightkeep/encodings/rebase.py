@@ -11,7 +11,7 @@ from __future__ import annotations
 import pkgutil
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
@@ -24,7 +24,7 @@ from nightkeep.model.arrow_types import Array
 
 Integers = npt.NDArray[np.int64]
 
-_CUTOVER_DAY: Final = -141_427
+CUTOVER_DAY: Final = -141_427
 """1582-10-15, the first day of the Gregorian calendar."""
 _SECOND: Final = 1_000_000
 _DAY: Final = 86_400 * _SECOND
@@ -33,6 +33,8 @@ _YEAR_ONE: Final = -719_164 * _DAY
 _LAST_CHANGE: Final = -2_208_988_800 * _SECOND
 """1900-01-01 in UTC: later times are the same in both calendars, in every zone (RebaseDateTime requires it)."""
 _CUSTOM: Final = re.compile(r"GMT([+-])(\d{1,2})(?::?(\d\d))?")
+_FIXED: Final = re.compile(r"UTC|UCT|Zulu|Universal|GMT0?|Greenwich|Etc/.*")
+"""Names that mean one offset at all times. Others may have a local mean time, by the release of Java: CET, PST8PDT."""
 _OFFSET: Final = re.compile(r"Z|(UTC|UT|GMT)?[+-][\d:]+")
 _SHORT: Final = {
     "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
@@ -49,31 +51,32 @@ _SHORT: Final = {
 @dataclass(frozen=True, slots=True)
 class RebaseZone:
     """A zone's `offset` from UTC before its first change, and the `shift` of its times. All in microseconds; `changes`
-    are ascending instants, each with the shift of the times from there on."""
+    are ascending instants, each with the shift of the times from there on. `is_fixed`: its name means one offset."""
 
     offset: int
     shift: int
     changes: tuple[tuple[int, int], ...] = ()
+    is_fixed: bool = False
 
 
 def rebase_zone(name: str) -> RebaseZone | None:
     """The zone of this name as Java's TimeZone.getTimeZone finds it; None for one that Spark's table does not have."""
     known = _zones().get(_SHORT.get(name, name))
     if known is not None:
-        return known
+        return replace(known, is_fixed=_FIXED.fullmatch(name) is not None)
     if custom := _CUSTOM.fullmatch(name):
         sign, hours, minutes = custom[1], int(custom[2]), int(custom[3] or 0)
         in_range = hours < 24 and minutes < 60
         seconds = (hours * 60 + minutes) * 60 if in_range else 0
-        return RebaseZone(_SECOND * (-seconds if sign == "-" else seconds), 0)
+        return RebaseZone(_SECOND * (-seconds if sign == "-" else seconds), 0, is_fixed=True)
     # To that function any other offset is unknown, which to it means GMT.
-    return RebaseZone(0, 0) if _OFFSET.fullmatch(name) else None
+    return RebaseZone(0, 0, is_fixed=True) if _OFFSET.fullmatch(name) else None
 
 
 def rebased_days(column: Array) -> Array:
     """Dates (date32), each as the date that its calendar names."""
     least = pc.min(column.cast(pa.int32())).as_py()
-    if least is None or least >= _CUTOVER_DAY:
+    if least is None or least >= CUTOVER_DAY:
         return column
     nulls, days = _numbers(column.cast(pa.int32()).cast(pa.int64()))
     return pa.array(_gregorian(days).astype(np.int32), pa.int32(), mask=nulls).cast(pa.date32())
@@ -89,8 +92,7 @@ def is_told(column: Array, zone: RebaseZone) -> bool:
     """Whether Spark's table has all of these times. Before year 1 Spark asks Java, whose releases differ in the first
     local mean time of some zones; a zone of one offset has none."""
     least = pc.min(column.cast(pa.int64())).as_py()
-    is_fixed = not zone.shift and not zone.changes
-    return is_fixed or least is None or least >= _YEAR_ONE - zone.offset
+    return zone.is_fixed or least is None or least >= _YEAR_ONE - zone.offset
 
 
 def rebased_micros(column: Array, zone: RebaseZone) -> Array:
@@ -108,7 +110,7 @@ def rebased_micros(column: Array, zone: RebaseZone) -> Array:
 def _gregorian(days: Integers) -> Integers:
     """Days since 1970 of the hybrid calendar -> of the same date in the Gregorian one. A 29th of February that this
     has not is the day after the 28th."""
-    old = days < _CUTOVER_DAY
+    old = days < CUTOVER_DAY
     return np.where(old, _days_of(*_julian_date(days)), days)
 
 

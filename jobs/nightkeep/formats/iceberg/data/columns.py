@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyiceberg.types import LongType, NestedField
 from pyroaring import BitMap64
 
+from nightkeep.encodings.legacy_calendar import legacy_calendar, require_one_calendar
 from nightkeep.encodings.parquet_rows import BATCH_ROWS, GroupDecoder, ParquetRows, leaf_bounds, only, sample
 from nightkeep.errors import CorruptMetadata, reason_of, unfit_values
 from nightkeep.formats.iceberg.data.conform import conform, constant, places
@@ -86,6 +87,7 @@ class IcebergFileReader:
         self._columns_held = self._columns_of_file()
         self._constants = _identities(schema, file)
         self.rows, self.footer = self._parquet.rows, self._parquet.footer
+        self._calendar = legacy_calendar(self.footer, subject=file.path)
 
     def read(self, names: Sequence[str] | None = None) -> pa.Table:
         """The columns of all rows, in file order."""
@@ -158,6 +160,7 @@ class IcebergFileReader:
         top, *below = column.places or ()
         try:
             array = _below(tops[top], self._fields[top].type, below)
+            require_one_calendar(self._calendar, array, column.field.name)
             if self._shows_views and is_view_of(array.type, arrow_type(column.field.field_type)):
                 return array
             return conform(array, column.held, column.field.field_type, self._filled)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from nightkeep.encodings.legacy_calendar import require_one_calendar
 from nightkeep.encodings.parquet_rows import GroupDecoder
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of, unfit_values
 from nightkeep.formats.paimon.data.nested_columns import absent, conformed
@@ -139,7 +140,7 @@ class PaimonFileReader:
             return absent(table.num_rows, column.logical)
         if column.name == SEQUENCE and self._sequence is not None:
             return pa.chunked_array([pa.array(np.full(table.num_rows, self._sequence, np.int64))])
-        array = table.column(column.stored)
+        array = self._as_held(column.stored, table)
         if column.written is not None and column.wanted is not None and column.wanted.is_nested:
             return self._nested(column.name, array, column.written, column.wanted)
         if self._stored.pads_chars and column.written is not None and column.written.root is TypeRoot.CHAR:
@@ -155,6 +156,12 @@ class PaimonFileReader:
                 raise beyond_nanoseconds(f"{self.subject} column {column.name}") from failure
             subject = f"{self.subject} column {column.name}"
             raise unfit_values(subject, f"values of {column.logical}", reason_of(failure)) from failure
+
+    def _as_held(self, name: str, table: pa.Table) -> ChunkedArray:
+        array = table.column(name)
+        if isinstance(self._stored, ParquetStoredRows):
+            require_one_calendar(self._stored.calendar, array, name)
+        return array
 
     def _nested(self, name: str, array: ChunkedArray, written: PaimonType, wanted: PaimonType) -> ChunkedArray:
         try:

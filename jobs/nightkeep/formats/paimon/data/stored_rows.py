@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from nightkeep.encodings.arrow_limits import LIMITS, beyond_arrow
 from nightkeep.encodings.avro_rows import AvroRows
+from nightkeep.encodings.legacy_calendar import legacy_calendar
 from nightkeep.encodings.orc_rows import OrcRows
 from nightkeep.encodings.parquet_rows import GroupDecoder, ParquetGroup, group_batches, leaf_bounds
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
@@ -90,6 +91,7 @@ class ParquetStoredRows:
         sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
         self.starts: npt.NDArray[np.int64] = np.cumsum([0, *sizes], dtype=np.int64)
         self.names: Sequence[str] = self.parquet.schema_arrow.names
+        self.calendar = legacy_calendar(footer, subject=subject)
 
     def read(self, names: Sequence[str], parts: Sequence[int]) -> pa.Table:
         with self._decoding():
