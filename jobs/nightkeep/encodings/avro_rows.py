@@ -7,7 +7,6 @@ Java writes TIMESTAMP as `timestamp-*` and TIMESTAMP WITH LOCAL TIME ZONE as `lo
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -16,10 +15,12 @@ import pyarrow as pa
 
 from nightkeep.encodings.avro_codecs import CODECS
 from nightkeep.encodings.avro_container import open_container, well_formed
-from nightkeep.encodings.avro_schemas import AvroType, Schema
+from nightkeep.encodings.avro_schemas import AvroType, root_of
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.model.arrow_types import ChunkedArray
 
+_BRANCH: Final = "nightkeep.branch"
+"""The name of the field that holds the branch of a root union."""
 _TIMES: Final[Mapping[str, pa.DataType]] = {
     "date": pa.date32(),
     "time-millis": pa.time32("ms"),
@@ -38,21 +39,25 @@ class AvroRows:
         self._subject = subject
         with well_formed(subject):
             container = open_container(data, CODECS, subject=subject)
-            schema: Schema = json.loads(container.schema)
+            root = root_of(container.schema)
+            schema, self._branch = root.record, root.branch
             self._times = {field["name"]: kind for field in schema["fields"] if (kind := _time_of(field["type"]))}
             # Polars knows fewer kinds of times than Avro has.
             bare = [
                 {**field, "type": _bare(field["type"]) if field["name"] in self._times else field["type"]}
                 for field in schema["fields"]
             ]
-            self._block, self.rows = container.as_one_block({**schema, "fields": bare})
+            # A union's value begins with the number of its branch. Polars reads records, so that is their first field.
+            leading = [] if self._branch is None else [{"name": _BRANCH, "type": "int"}]
+            self._block, self.rows = container.as_one_block({**schema, "fields": [*leading, *bare]})
         self.names = tuple(str(field["name"]) for field in schema["fields"])
 
     def read(self, names: Sequence[str]) -> pa.Table:
         """All rows of these columns, in the order of `names`, which are distinct and among the file's."""
         try:
             # Without a column Polars would not count rows.
-            frame = pl.read_avro(io.BytesIO(self._block), columns=list(names or self.names[:1]))
+            branches = [] if self._branch is None else [_BRANCH]
+            frame = pl.read_avro(io.BytesIO(self._block), columns=[*branches, *(names or self.names[:1])])
         except pl.exceptions.PanicException as failure:
             raise RefusedTable(
                 self._subject, f"an Avro file beyond what Polars reads: {reason_of(failure)}", "use Parquet files"
@@ -61,6 +66,8 @@ class AvroRows:
             raise CorruptMetadata(self._subject, "blocks of an Avro file", reason_of(failure)) from failure
         if len(frame) != self.rows:
             raise CorruptMetadata(self._subject, f"{self.rows} rows, as its blocks say", str(len(frame)))
+        if self._branch is not None and not (frame[_BRANCH] == self._branch).all():
+            raise CorruptMetadata(self._subject, "rows in each branch of its union", "null for a row")
         table = frame.to_arrow().select(list(names))
         for place, name in enumerate(names):
             column = _plain(table.column(name))

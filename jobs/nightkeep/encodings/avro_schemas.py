@@ -45,15 +45,41 @@ class SchemaShape:
 # The manifests of a table share one or two schemas.
 @lru_cache(maxsize=64)
 def shape_of(text: bytes) -> SchemaShape | None:
-    """The shape of a schema; None if it is no record.
+    """The shape of a schema; None if it is no record, and no union of null and a record.
 
     Raises ValueError for a schema that cannot be decoded with, RecursionError for one that is too deep to parse.
     """
     if len(text) > MAX_TEXT:
         raise ValueError(f"an Avro schema of {len(text)} bytes, expected at most {MAX_TEXT}")
     schema = json.loads(text)
-    is_record = isinstance(schema, dict) and schema.get("type") == "record"
-    return _Schema().shape(schema, 0) if is_record else None
+    return None if _record_of(schema) is None else _Schema().shape(schema, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class RootSchema:
+    """The schema of a file: the whole `kind`, its `record`, and the record's `branch` if the kind is a union."""
+
+    kind: AvroType
+    record: Schema
+    branch: int | None
+
+
+def root_of(text: bytes) -> RootSchema:
+    """The schema of a file that has a shape: a record, or a union of null and a record, as Paimon to 0.8 writes it.
+
+    Raises ValueError for another one.
+    """
+    kind = json.loads(text)
+    record = _record_of(kind)
+    if record is None:
+        raise ValueError(f"a record schema, found {kind_of(text)}")
+    return RootSchema(kind, record, kind.index(record) if isinstance(kind, list) else None)
+
+
+def _record_of(kind: JsonValue) -> Schema | None:
+    if isinstance(kind, list) and len(kind) == 2 and "null" in kind:
+        kind = kind[1 - kind.index("null")]
+    return kind if isinstance(kind, dict) and kind.get("type") == "record" else None
 
 
 class _Schema:

@@ -20,6 +20,8 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon.metadata.avro import Container, read_container, write_container
 from nightkeep.formats.paimon.metadata.binary_row import decode_row
 from nightkeep.formats.paimon.metadata.manifest_schemas import INDEX_MANIFEST, MANIFEST_ENTRY, MANIFEST_LIST
+from nightkeep.formats.paimon.metadata.manifest_types import RecordKind
+from nightkeep.formats.paimon.metadata.record_values import values_of
 from nightkeep.formats.paimon.metadata.types import parse_type
 
 FILES = {
@@ -83,7 +85,7 @@ def test_rows_inside_java_manifests_decode() -> None:
     assert decode_row(stats["_MIN_VALUES"], types) == decode_row(stats["_MAX_VALUES"], types) == row
 
 
-@pytest.mark.parametrize("codec", ["zstandard", "zstd", "ZSTD", "deflate", "null", "none"])
+@pytest.mark.parametrize("codec", ["zstandard", "zstd", "ZSTD", "deflate", "snappy", "null", "none"])
 @pytest.mark.parametrize("name", FILES)
 def test_round_trip_keeps_everything(name: str, codec: str) -> None:
     container = _read(name)
@@ -107,6 +109,51 @@ def test_another_reader_sees_logical_types() -> None:
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     assert [(record["_FILE"]["_CREATION_TIME"] - epoch) // timedelta(milliseconds=1) for record in seen] == [
         record["_FILE"]["_CREATION_TIME"] for record in container.records
+    ]
+
+
+def test_a_union_with_null_as_root_is_read_as_its_record() -> None:
+    """Paimon to 0.8 writes it."""
+    container = _read("manifest.avro")
+    schema: Any = ["null", container.schema]
+    out = io.BytesIO()
+    fastavro.writer(out, fastavro.parse_schema(schema), _as_logical(container), codec="deflate")
+    again = read_container(out.getvalue(), subject="old", kind=RecordKind.MANIFEST)
+    assert again.records == container.records
+    assert again.schema["type"] == "record" and len(again.schema["fields"]) == len(container.schema["fields"])
+    out = io.BytesIO()
+    fastavro.writer(out, fastavro.parse_schema(schema), [None])
+    with pytest.raises(CorruptMetadata, match="expected records, found null for a record"):
+        read_container(out.getvalue(), subject="old", kind=RecordKind.MANIFEST)
+
+
+def test_fields_that_a_release_did_not_know_are_null() -> None:
+    container = _read("index-manifest.avro")
+    schema = json.loads(json.dumps(container.schema))
+    schema["fields"] = [f for f in schema["fields"] if f["name"] not in ("_EXTERNAL_PATH", "_GLOBAL_INDEX")]
+    (ranges,) = (field["type"][1]["items"][1] for field in schema["fields"] if "RANGES" in field["name"])
+    ranges["fields"] = [field for field in ranges["fields"] if field["name"] != "_CARDINALITY"]
+    out = io.BytesIO()
+    fastavro.writer(out, fastavro.parse_schema(json.loads(json.dumps(schema))), container.records)
+    again = read_container(out.getvalue(), subject="old", kind=RecordKind.INDEX)
+    for record, old in zip(container.records, again.records, strict=True):
+        bare = [{**item, "_CARDINALITY": None} for item in record["_DELETIONS_VECTORS_RANGES"]]
+        assert old == {**record, "_DELETIONS_VECTORS_RANGES": bare}
+    assert [*map(values_of, again.records)] == [*map(values_of, _renulled(again.records))]
+    assert values_of(again.records[0]) != values_of(container.records[0])
+
+
+def _renulled(records: tuple[Record, ...]) -> list[Record]:
+    """The same values in another order, with a field more."""
+    return [{"_LATER": None, **dict(reversed(record.items()))} for record in records]
+
+
+def _as_logical(container: Container) -> list[Record]:
+    """With times of creation as fastavro wants them."""
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    return [
+        {**r, "_FILE": {**r["_FILE"], "_CREATION_TIME": epoch + timedelta(milliseconds=r["_FILE"]["_CREATION_TIME"])}}
+        for r in container.records
     ]
 
 
@@ -186,8 +233,8 @@ def test_records_that_would_lose_data_are_refused() -> None:
         write_container([{**record, "_MORE": 1}], MANIFEST_ENTRY)
     with pytest.raises(ValueError, match="_BUCKET is specified in the schema but missing"):
         write_container([{name: value for name, value in record.items() if name != "_BUCKET"}], MANIFEST_ENTRY)
-    with pytest.raises(ValueError, match="expected one of null, deflate, zstandard, found snappy"):
-        write_container([record], MANIFEST_ENTRY, "snappy")
+    with pytest.raises(ValueError, match="expected one of null, deflate, snappy, zstandard, found xz"):
+        write_container([record], MANIFEST_ENTRY, "xz")
 
 
 @pytest.mark.parametrize(

@@ -280,7 +280,7 @@ REFUSED: dict[str, tuple[str, str | None]] = {
     "file.format": ("lance", "parquet"),
     "file.format.per.level": ("0:csv", "0:parquet,3:orc"),
     "manifest.format": ("orc", "avro"),
-    "manifest.compression": ("snappy", "zstd"),
+    "manifest.compression": ("xz", "snappy"),
     "bucket": ("-2", None),
     "num-levels": ("1000000000", "6"),
     "pk-clustering-override": ("true", "false"),

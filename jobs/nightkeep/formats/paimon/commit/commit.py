@@ -24,6 +24,7 @@ from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.own_commits import EXPIRY_CLOCK, MERGED_PARENT, merged_parent
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.row_changes import stated_changes
+from nightkeep.formats.paimon.metadata.row_totals import total_rows
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import digest, newest_first, parse_snapshot, snapshot_ids
@@ -252,16 +253,13 @@ def _snapshot_json(
     said: Mapping[str, str],
 ) -> dict[str, object]:
     """`said`: properties of our own."""
-    counts = {ADD: 0, DELETE: 0}
-    for entry in entries:
-        counts[entry["_KIND"]] += entry["_FILE"]["_ROW_COUNT"]
-    delta = counts[ADD] - counts[DELETE]
+    delta = sum(entry["_FILE"]["_ROW_COUNT"] * (1 if entry["_KIND"] == ADD else -1) for entry in entries)
     raw = {key: value for key, value in parent.raw.items() if key not in _PER_COMMIT}
     raw |= {
         "version": 3, "uuid": str(uuid.uuid4()), "id": parent.version + 1, "schemaId": parent.schema.id,
         "commitUser": commit_user(run.token), "commitIdentifier": BATCH_COMMIT_IDENTIFIER, "commitKind": "COMPACT",
         "timeMillis": max(run.now_ms, int(str(parent.raw["timeMillis"]))),
-        "totalRecordCount": int(str(parent.raw["totalRecordCount"])) + delta, "deltaRecordCount": delta,
+        "totalRecordCount": total_rows(parent) + delta, "deltaRecordCount": delta,
     }  # fmt: skip
     raw |= _carried_statistics(storage, parent) | _sequence_property(parent, entries)
     stated = stated_changes([edit.intent for edit in edits])

@@ -14,6 +14,7 @@ from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.metadata.binary_row import decode_row, sort_key
 from nightkeep.formats.paimon.metadata.entries import ADD, read_list, read_manifest
 from nightkeep.formats.paimon.metadata.own_commits import EXPIRY_CLOCK, MERGED_PARENT
+from nightkeep.formats.paimon.metadata.record_values import values_of
 from nightkeep.formats.paimon.metadata.row_changes import DELETED_ROWS, SET, UPDATED_ROWS
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
@@ -47,7 +48,7 @@ def manifest_faults(storage: Storage, parent: PaimonSnapshot, candidate: PaimonS
             held = (e for e in entries if (e["_PARTITION"], e["_BUCKET"], e["_FILE"]["_FILE_NAME"]) in live)
             faults = chain(_line_faults(storage, meta, entries, candidate.schema), _entry_faults(held, totals))
             yield from (f"manifest {name}: {fault}" for fault in faults)
-        elif _stated(before[name]) != _stated(meta):
+        elif values_of(before[name]) != values_of(meta):
             yield f"manifest {name}: its line in the list changed, though its bytes did not"
 
 
@@ -137,8 +138,3 @@ def _entry_faults(entries: Iterable[Record], totals: Mapping[tuple[bytes, int | 
         if expected is not None and entry["_TOTAL_BUCKETS"] != expected:
             yield f"an entry of {entry['_TOTAL_BUCKETS']} buckets, the table has {expected}"
             return
-
-
-def _stated(meta: Record) -> Record:
-    """Without nulls: a field that an older writer did not write is null in our list."""
-    return {name: value for name, value in meta.items() if value is not None}

@@ -7,7 +7,6 @@ int that Paimon wrote (milliseconds of the writer's wall clock, as if it were UT
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -25,8 +24,9 @@ from nightkeep.encodings.avro_container import (
     open_container,
     well_formed,
 )
-from nightkeep.encodings.avro_schemas import AvroType, Schema
-from nightkeep.errors import kind_of
+from nightkeep.encodings.avro_schemas import AvroType, Schema, root_of
+from nightkeep.errors import CorruptMetadata, kind_of
+from nightkeep.formats.paimon.metadata.manifest_fields import Missing, missing_fields
 from nightkeep.formats.paimon.metadata.manifest_types import RecordKind, require_types
 from nightkeep.model import digest_of
 
@@ -36,8 +36,9 @@ FILE_NAME: Final = "nightkeep.file"
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """One object container file: the writer's schema as the header has it, and every record in order.
+    """One object container file: the writer's schema of a record as the header has it, and every record in order.
 
+    A record has the fields of its schema and, as nulls, those that later releases added (manifest_fields).
     `metadata` is the rest of the header, without schema and codec. `digest` is of the file's bytes.
     """
 
@@ -49,15 +50,19 @@ class Container:
 
 
 def read_container(data: bytes, *, subject: str, kind: RecordKind | None = None) -> Container:
-    """Decode a whole container file of records of a `kind`. Blocks are null, deflate or zstandard.
+    """Decode a whole container file of records of a `kind`. Blocks are null, deflate, snappy or zstandard.
 
     Raises CorruptMetadata naming `subject` for anything else. A file cut exactly between two blocks looks like a
     shorter valid file: compare its size with the metadata.
     """
     with well_formed(subject):
         container = open_container(data, _CODECS, subject=subject)
-        schema, items = _parsed(container.schema, kind)
+        schema, items, missing = _parsed(container.schema, kind)
         records = tuple(container.records(items))
+        if None in records:
+            raise CorruptMetadata(subject, "records", "null for a record")
+        if missing is not None:
+            missing.fill(records)
     return Container(schema, container.codec.name, records, container.metadata, digest_of(data))
 
 
@@ -78,12 +83,12 @@ def read_blocks(data: bytes, *, subject: str) -> Blocks:
 
 # A table's manifests share one or two schemas, and parsing a schema takes longer than reading a small manifest.
 @lru_cache(maxsize=64)
-def _parsed(text: bytes, kind: RecordKind | None) -> tuple[Schema, Schema]:
-    """The schema as written, and the one to decode records with. Raises ValueError."""
-    schema: Schema = json.loads(text)
+def _parsed(text: bytes, kind: RecordKind | None) -> tuple[Schema, Schema, Missing | None]:
+    """The record's schema as written, the one to decode records with, and what they lack. Raises ValueError."""
+    root = root_of(text)
     if kind is not None:
-        require_types(schema, kind)
-    return schema, _items(schema)
+        require_types(root.record, kind)
+    return root.record, _items(root.kind), None if kind is None else missing_fields(root.record, kind)
 
 
 def write_container(
@@ -110,13 +115,14 @@ def _zstd(content: bytes) -> bytes:
 _CODECS: Final[Mapping[str, Codec]] = {
     "null": CODECS["null"],
     "deflate": CODECS["deflate"],
+    "snappy": CODECS["snappy"],
     "zstandard": replace(CODECS["zstandard"], pack=_zstd),
 }
 # Values of Paimon's manifest.compression option.
 _CODEC_NAMES: Final[Mapping[str, str]] = {"zstd": "zstandard", "none": "null"}
 
 
-def _items(schema: Schema) -> Schema:
+def _items(schema: AvroType) -> Schema:
     try:
         return array_of(_without_logical_types(schema))
     except (SchemaParseException, UnknownType) as error:

@@ -110,7 +110,7 @@ EXAMPLES: Final = (
     Example({"type": "format-table"}),
     Example({"branch": "other"}),
     Example({"manifest.format": "orc"}),
-    Example({"manifest.compression": "snappy"}),
+    Example({"manifest.compression": "xz"}),
     Example({"pk-clustering-override": "true"}),
     Example({"row-tracking.enabled": "true"}),
     Example({"data-evolution.enabled": "true"}),

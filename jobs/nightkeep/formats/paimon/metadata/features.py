@@ -29,7 +29,8 @@ _VALUES: dict[str, tuple[frozenset[str], str, str]] = {
     "type": (frozenset({"table"}), "table", "only tables with snapshots can be cared for"),
     "manifest.format": (frozenset({"avro"}), "avro", "only Avro manifests are read"),
     "manifest.compression": (
-        frozenset({"zstd", "deflate", "null"}), "zstd", "manifests are read uncompressed, deflated or in zstd",
+        frozenset({"zstd", "deflate", "snappy", "null"}), "zstd",
+        "manifests are read uncompressed, deflated, in snappy or in zstd",
     ),
 }  # fmt: skip
 _FLAGS = {

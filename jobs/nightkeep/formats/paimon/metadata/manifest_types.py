@@ -22,7 +22,7 @@ class RecordKind(Enum):
     INDEX = "index manifest"
 
 
-_KNOWN: Final[Mapping[RecordKind, Schema]] = {
+KNOWN: Final[Mapping[RecordKind, Schema]] = {
     RecordKind.LIST: MANIFEST_LIST,
     RecordKind.MANIFEST: MANIFEST_ENTRY,
     RecordKind.INDEX: INDEX_MANIFEST,
@@ -37,7 +37,7 @@ _WRITTEN_OUT: Final = frozenset(
 
 def require_types(schema: Schema, kind: RecordKind) -> None:
     """Raise ValueError naming a field whose type differs from Paimon's."""
-    for path, expected, found in _faults(schema, _KNOWN[kind], ""):
+    for path, expected, found in _faults(schema, KNOWN[kind], ""):
         raise ValueError(f"{kind.value}: expected {path} of type {expected}, found {found}")
 
 

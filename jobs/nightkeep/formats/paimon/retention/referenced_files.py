@@ -20,6 +20,7 @@ import polars as pl
 import pyarrow as pa
 
 from nightkeep.encodings.avro_container import Record
+from nightkeep.encodings.avro_schemas import Schema
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon.metadata.entries import ADD, decoding, entry_identity, read_list, read_manifest
 from nightkeep.formats.paimon.metadata.locations import BranchFolders, inside, refused_outside
@@ -247,14 +248,15 @@ def _require_changelogs(names: Iterable[str], source: Added) -> None:
 
 def _entries(storage: Storage, stated: Told, folder: Callable[[bytes, int], str]) -> pl.DataFrame:
     """All entries of a list. Their rows must add up to the stated count."""
-    parts = [pl.DataFrame(schema=_COLUMNS)]
+    parts, schemas = [pl.DataFrame(schema=_COLUMNS)], list[Schema]()
     for meta in read_list(storage, stated.name).records:
-        records = read_manifest(storage, meta).records
+        manifest = read_manifest(storage, meta)
+        schemas.append(manifest.schema)
         with decoding(f"manifest/{meta['_FILE_NAME']}", "entries of data files"):
-            parts.append(_frame(records, folder))
+            parts.append(_frame(manifest.records, folder))
     entries = pl.concat(parts)
     rows = int(entries.select((pl.col("rows") * pl.col("adds")).sum()).item())
-    require_rows(stated.rows, rows, subject=f"manifest/{stated.name}")
+    require_rows(stated.rows, rows, schemas, subject=f"manifest/{stated.name}")
     return entries
 
 

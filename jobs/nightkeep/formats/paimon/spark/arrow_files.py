@@ -8,7 +8,6 @@ columns are chosen, merged and compared in Spark.
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from nightkeep.encodings.avro_codecs import CODECS
 from nightkeep.encodings.avro_container import array_of, open_container, well_formed
+from nightkeep.encodings.avro_schemas import root_of
 from nightkeep.encodings.orc_rows import OrcRows
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon.metadata.file_formats import format_of
@@ -98,9 +98,9 @@ def _avro_rows(reading: _Reading, path: str) -> Iterator[pa.RecordBatch]:
     """Decoded by fastavro; the rewrite and the gate decode with Polars."""
     with well_formed(path):
         container = open_container(reading.storage.read(path), CODECS, subject=path)
-        schema = json.loads(container.schema)
-        names = _held(path, reading, [field["name"] for field in schema["fields"]])
-        records = container.records(array_of(schema))
+        root = root_of(container.schema)
+        names = _held(path, reading, [field["name"] for field in root.record["fields"]])
+        records = container.records(array_of(root.kind))
         while rows := list(islice(records, _BATCH_ROWS)):
             yield pa.record_batch({
                 name: pa.array([row[name] for row in rows], kind.arrow)

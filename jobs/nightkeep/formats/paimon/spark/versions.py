@@ -10,6 +10,7 @@ from pyspark.sql import types as T
 from nightkeep.errors import MissingFile
 from nightkeep.formats.paimon.metadata.branch import as_branch, location_and_branch
 from nightkeep.formats.paimon.metadata.own_commits import expiry_clock
+from nightkeep.formats.paimon.metadata.record_values import values_of
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema
 from nightkeep.formats.paimon.metadata.snapshot import (
     Bucket,
@@ -87,7 +88,7 @@ class PaimonVersions:
 
 def lasting_facts(file: PaimonDataFile) -> Mapping[str, object]:
     """The metadata of a file that stays the same when it is lifted: all but its level."""
-    return {key: value for key, value in file.record.items() if key != "_LEVEL"}
+    return {key: value for key, value in values_of(file.record).items() if key != "_LEVEL"}
 
 
 def published_rows(unit: Bucket) -> int | None:
