@@ -34,6 +34,9 @@ def _chain(failure: BaseException) -> Iterator[BaseException]:
     while id(each) not in seen:
         seen.add(id(each))
         yield each
+        # An OSError without a number is a sentence of ours about what a client raised, with what to do.
+        if isinstance(each, OSError) and each.errno is None and type(each).__module__ == "builtins":
+            return
         # A traceback from another process is kept as a cause, and repeats what the failure states.
         if isinstance(each.__cause__, BaseException) and _TRACEBACK not in str(each.__cause__)[:100]:
             each = each.__cause__

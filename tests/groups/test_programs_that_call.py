@@ -174,6 +174,7 @@ def test_a_python_without_this_package_is_named(
     assert str(raised.value).startswith(f"{python}: expected Nightkeep ") and str(raised.value).endswith(found)
 
 
+@pytest.mark.slow
 def test_a_python_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NIGHTKEEP_PYTHON", str(tmp_path / "none"))
     with ChildProcess() as apart, pytest.raises(UsageError, match=r"^NIGHTKEEP_PYTHON: expected a Python at .*none"):

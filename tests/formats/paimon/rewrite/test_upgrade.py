@@ -17,6 +17,7 @@ from nightkeep.formats.paimon.rewrite.upgrade import (
     refuse_without_vectors,
 )
 from nightkeep.model import Operation, Request
+from nightkeep.model.counted import counted
 
 UPGRADE = Request(Operation.UPGRADE, 1_767_268_800_000)
 
@@ -53,7 +54,8 @@ def test_every_level0_file_of_a_bucket_is_work(sample: str) -> None:
         assert estimate.more_files == 1 - len(merged) and estimate.files_after == 1
         assert estimate.read_bytes == work.input_bytes + sum(f.bytes for f in deeper)
         rows = sum(named[name].rows for name in level0)
-        assert estimate.benefit == f"{rows:,} rows of {len(level0)} level-0 files become visible to batch readers"
+        found = f"{counted(rows, 'row')} of {counted(len(level0), 'level-0 file')}"
+        assert estimate.benefit == f"{found} become visible to batch readers"
         assert "key-only lookup" in work.reason
     assert lifted
 
