@@ -20,6 +20,9 @@ OLD = LegacyCalendar("f.parquet", datetime=True, int96=True, zone="UTC")
         pa.array([datetime(1880, 1, 1)], pa.timestamp("us")),
         pa.array([datetime(1880, 1, 1)], pa.timestamp("ms", "UTC")),
         pa.array([[date(2024, 1, 1)]], pa.list_(pa.date32())),
+        pa.array(
+            [[("a", {"at": datetime(2024, 1, 1)})]], pa.map_(pa.string(), pa.struct([("at", pa.timestamp("us"))]))
+        ),
     ],
 )
 def test_what_spark_would_move_is_refused(column: pa.Array) -> None:
@@ -37,6 +40,7 @@ def test_what_spark_would_move_is_refused(column: pa.Array) -> None:
         pa.array([], pa.timestamp("us")),
         pa.array([1, 2]),
         pa.array([["a"]]),
+        pa.array([{"timestamp": 1}], pa.struct([("timestamp", pa.int64())])),
     ],
 )
 def test_other_values_are_read(column: pa.Array) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from nightkeep.encodings.rebase import RebaseZone, is_told, may_differ, rebase_zone, rebased_days, rebased_micros
+from nightkeep.encodings.rebase import RebaseZone, is_in_table, may_differ, rebase_zone, rebased_days, rebased_micros
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
@@ -60,7 +60,7 @@ def test_times_of_every_zone_are_what_spark_makes_of_them(java: Any, table: Sequ
     for number, entry in enumerate(table):
         zone = rebase_zone(entry["tz"])
         assert zone is not None, entry["tz"]
-        values = [value for value in instants(entry["switches"], number) if is_told(micros([value]), zone)]
+        values = [value for value in instants(entry["switches"], number) if is_in_table(micros([value]), zone)]
         assert len(values) > 30
         expected = [java.rebaseJulianToGregorianMicros(entry["tz"], value) for value in values]
         wrong = [v for v, found, told in zip(values, rebased(values, zone), expected, strict=True) if found != told]
@@ -75,7 +75,7 @@ def test_zones_beside_its_table_too(java: Any, name: str) -> None:
     zone = rebase_zone(name)
     assert zone is not None
     drawn = [*instants([change // SECOND for change, _ in zone.changes], 1), *instants((CUTOVER, YEAR_ONE), 2)]
-    values = [value for value in (*drawn, -(10**17)) if is_told(micros([value]), zone)]
+    values = [value for value in (*drawn, -(10**17)) if is_in_table(micros([value]), zone)]
     assert rebased(values, zone) == [java.rebaseJulianToGregorianMicros(name, value) for value in values]
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nightkeep.encodings.rebase import CUTOVER_DAY, is_told, may_differ, rebase_zone, rebased_days, rebased_micros
+from nightkeep.encodings.rebase import CUTOVER_DAY, is_in_table, may_differ, rebase_zone, rebased_days, rebased_micros
 from nightkeep.errors import RefusedTable
 from nightkeep.model.arrow_types import Array, ChunkedArray
 
@@ -51,7 +51,7 @@ class LegacyCalendar:
             found = "names no time zone" if self.zone is None else f"names the unknown time zone {self.zone}"
             feature = f"times before 1900 in the Julian calendar, in a file that {found}"
             raise RefusedTable(self.subject, feature, _ADVICE)
-        if not is_told(column, zone):
+        if not is_in_table(column, zone):
             feature = f"times before year 1 in the Julian calendar and the time zone {self.zone}"
             raise RefusedTable(self.subject, feature, _ADVICE)
         return rebased_micros(column, zone)
@@ -68,13 +68,19 @@ def require_one_calendar(calendar: LegacyCalendar | None, array: Array | Chunked
         old = pc.min(array.cast(pa.int32())).as_py()
         moves = calendar.datetime and old is not None and old < CUTOVER_DAY
     elif pa.types.is_timestamp(kind):
-        least = pc.min(array.cast(pa.timestamp("us", kind.tz), safe=False))
-        moves = may_differ(pa.array([least.cast(pa.int64()).as_py()], pa.int64()))
+        moves = may_differ(array.cast(pa.timestamp("us", kind.tz), safe=False))
     else:
-        moves = "date32" in str(kind) or "timestamp" in str(kind)
+        moves = _has_times(kind)
     if moves:
         feature = f"column {column}: days or times of the Julian calendar, which only Spark moves when it reads them"
         raise RefusedTable(calendar.subject, feature, _ADVICE)
+
+
+def _has_times(kind: pa.DataType) -> bool:
+    """Whether a value of the type has a date or a timestamp in it."""
+    if pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
+        return True
+    return any(_has_times(kind.field(place).type) for place in range(kind.num_fields))
 
 
 _ADVICE: Final = "rewrite such files with the engine that wrote them, which knows what their times mean"
@@ -82,13 +88,13 @@ _ADVICE: Final = "rewrite such files with the engine that wrote them, which know
 
 def legacy_calendar(footer: pq.FileMetaData, *, subject: str) -> LegacyCalendar | None:
     """None for a file whose dates and times are all of the Gregorian calendar."""
-    told: Mapping[bytes, bytes] = footer.metadata or {}
-    version = told.get(_VERSION)
+    marks: Mapping[bytes, bytes] = footer.metadata or {}
+    version = marks.get(_VERSION)
     if version is None:
         return None
     # Spark compares versions as texts.
-    datetime, int96 = version < _FIRST or _LEGACY_DATETIME in told, version < _FIRST_OF_INT96 or _LEGACY_INT96 in told
+    datetime, int96 = version < _FIRST or _LEGACY_DATETIME in marks, version < _FIRST_OF_INT96 or _LEGACY_INT96 in marks
     if not datetime and not int96:
         return None
-    zone = told.get(_ZONE)
+    zone = marks.get(_ZONE)
     return LegacyCalendar(subject, datetime, int96, None if zone is None else zone.decode("utf-8", "replace"))

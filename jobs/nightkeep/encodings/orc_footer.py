@@ -79,9 +79,9 @@ def orc_footer(file: orc.ORCFile) -> OrcFooter:
     )
 
 
-def _stripe(told: Message) -> OrcStripe:
-    start, index, data = (_number(told, field) for field in (_OFFSET, _INDEX, _DATA))
-    return OrcStripe(start, _number(told, _ROWS), start + index + data, _number(told, _STRIPE_FOOTER))
+def _stripe(fields: Message) -> OrcStripe:
+    start, index, data = (_number(fields, number) for number in (_OFFSET, _INDEX, _DATA))
+    return OrcStripe(start, _number(fields, _ROWS), start + index + data, _number(fields, _STRIPE_FOOTER))
 
 
 # Field numbers: of FileTail, PostScript, Footer, Type and StripeInformation in orc_proto.proto.

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.model.arrow_types import Array
+from nightkeep.model.arrow_types import Array, ChunkedArray
 
 Integers = npt.NDArray[np.int64]
 
@@ -36,7 +36,7 @@ _CUSTOM: Final = re.compile(r"GMT([+-])(\d{1,2})(?::?(\d\d))?")
 _FIXED: Final = re.compile(r"UTC|UCT|Zulu|Universal|GMT0?|Greenwich|Etc/.*")
 """Names that mean one offset at all times. Others may have a local mean time, by the release of Java: CET, PST8PDT."""
 _OFFSET: Final = re.compile(r"Z|(UTC|UT|GMT)?[+-][\d:]+")
-_SHORT: Final = {
+SHORT_ZONES: Final[Mapping[str, str]] = {
     "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
     "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka",
     "CAT": "Africa/Harare", "CNT": "America/St_Johns", "CST": "America/Chicago", "CTT": "Asia/Shanghai",
@@ -45,7 +45,7 @@ _SHORT: Final = {
     "PLT": "Asia/Karachi", "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico", "PST": "America/Los_Angeles",
     "SST": "Pacific/Guadalcanal", "VST": "Asia/Ho_Chi_Minh",
 }  # fmt: skip
-"""Short names of zones that Spark accepts (java.time.ZoneId.SHORT_IDS)."""
+"""Short names of zones that Java accepts (ZoneId.SHORT_IDS), but for EST, MST and HST, which are offsets there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class RebaseZone:
 
 def rebase_zone(name: str) -> RebaseZone | None:
     """The zone of this name as Java's TimeZone.getTimeZone finds it; None for one that Spark's table does not have."""
-    known = _zones().get(_SHORT.get(name, name))
+    known = _zones().get(SHORT_ZONES.get(name, name))
     if known is not None:
         return replace(known, is_fixed=_FIXED.fullmatch(name) is not None)
     if custom := _CUSTOM.fullmatch(name):
@@ -82,13 +82,13 @@ def rebased_days(column: Array) -> Array:
     return pa.array(_gregorian(days).astype(np.int32), pa.int32(), mask=nulls).cast(pa.date32())
 
 
-def may_differ(column: Array) -> bool:
+def may_differ(column: Array | ChunkedArray) -> bool:
     """Whether any of these times (timestamps in microseconds) is before all zones use one calendar and one offset."""
     least = pc.min(column.cast(pa.int64())).as_py()
     return least is not None and least < _LAST_CHANGE
 
 
-def is_told(column: Array, zone: RebaseZone) -> bool:
+def is_in_table(column: Array, zone: RebaseZone) -> bool:
     """Whether Spark's table has all of these times. Before year 1 Spark asks Java, whose releases differ in the first
     local mean time of some zones; a zone of one offset has none."""
     least = pc.min(column.cast(pa.int64())).as_py()

@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 import pyarrow as pa
 
+from nightkeep.encodings.rebase import SHORT_ZONES
 from nightkeep.errors import RefusedTable
 from nightkeep.model.far_time import FarTime
 
@@ -210,16 +211,7 @@ _NUMBERS: Final[Mapping[str, float]] = {
     **dict.fromkeys(("-inf", "-infinity"), -math.inf),
     "nan": math.nan,
 }
-_SHORT: Final[Mapping[str, str]] = {
-    "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
-    "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka",
-    "CAT": "Africa/Harare", "CNT": "America/St_Johns", "CST": "America/Chicago", "CTT": "Asia/Shanghai",
-    "EAT": "Africa/Addis_Ababa", "ECT": "Europe/Paris", "IET": "America/Indiana/Indianapolis", "IST": "Asia/Kolkata",
-    "JST": "Asia/Tokyo", "MIT": "Pacific/Apia", "NET": "Asia/Yerevan", "NST": "Pacific/Auckland",
-    "PLT": "Asia/Karachi", "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico", "PST": "America/Los_Angeles",
-    "SST": "Pacific/Guadalcanal", "VST": "Asia/Ho_Chi_Minh", "EST": "-05:00", "MST": "-07:00", "HST": "-10:00",
-}  # fmt: skip
-"""ZoneId.SHORT_IDS."""
+_SHORT: Final[Mapping[str, str]] = {**SHORT_ZONES, "EST": "-05:00", "MST": "-07:00", "HST": "-10:00"}
 _PARSERS: Final[Mapping[pa.DataType, Callable[[str], object]]] = {
     pa.bool_(): _boolean,
     pa.float32(): _single,
