@@ -248,8 +248,8 @@ def _stated_adds(info: Raw) -> int | None:
 
 
 def _rows(add: Raw) -> float:
-    """The rows of a file by its statistics; NaN if they do not state them."""
-    match = _RECORDS.search(str(add.get("stats")))
+    """The rows of a file by its statistics as delta-spark writes them, the count first; NaN for any other."""
+    match = _RECORDS.match(str(add.get("stats")))
     return math.nan if match is None else int(match[1])
 
 
@@ -259,7 +259,7 @@ def _number(value: object) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
-_RECORDS: Final = re.compile(r'"numRecords"\s*:\s*([0-9]{1,18})\b')
+_RECORDS: Final = re.compile(r'\{"numRecords":([0-9]{1,18})[,}]')
 _SPARK: Final = re.compile("Apache-Spark/.* Delta-Lake/")
 _BATCH: Final = 50_000
 _WRITES: Final = {"numFiles": (), "num_added_files": ()}
