@@ -47,8 +47,10 @@ class Place:
         try:
             return knowing(self.policy, (table,)).effective(table)
         except AddressError as failure:
-            meant = None if is_address(table) else suggested_for_path(table)
-            if is_address(table) or (self.has_file and meant is None):
+            if is_address(table):
+                raise
+            meant = suggested_for_path(table)
+            if self.has_file and meant is None:
                 raise
             raise self._no_address(table, meant) from failure
 

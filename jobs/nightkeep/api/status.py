@@ -54,7 +54,7 @@ def status(
 ) -> Statuses:
     """How a table is, or every table of the policy. Reads metadata only, and starts no Spark.
 
-    A table that cannot be told is listed with the reason. Raises UsageError for an unknown table, and, without a table,
+    A table that cannot be read is listed with the reason. Raises UsageError for an unknown table, and, without a table,
     where no policy file is.
     """
     if table is None:

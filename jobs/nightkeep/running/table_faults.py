@@ -74,7 +74,7 @@ class _Case:
 def _faults(policy: EffectivePolicy, plain: _Case) -> Iterator[str]:
     settings = policy.settings
     for key, setting in (("where", settings.where), ("clustering", settings.clustering)):
-        case = _with(plain, key, setting)
+        case = replace(plain, policy=_changed(plain.policy, {key: setting}))
         operation = Operation.OPTIMIZE if key == "clustering" else plain.operation
         if setting is not None and operation in plain.operations:
             yield from _named(policy, key, _failure(replace(case, operation=operation).plan, policy))
@@ -89,16 +89,12 @@ def _faults(policy: EffectivePolicy, plain: _Case) -> Iterator[str]:
     yield from _named(policy, "when", _never(policy, plain))
 
 
-def _with(case: _Case, key: str, setting: object) -> _Case:
-    return replace(case, policy=_changed(case.policy, {key: setting}))
-
-
 def _changed(policy: EffectivePolicy, values: dict[str, object]) -> EffectivePolicy:
     return replace(policy, settings=policy.settings.model_copy(update=values))
 
 
 def _without_settings(settings: Settings) -> Settings:
-    """The settings without what only the table can tell to be wrong."""
+    """The settings without those that only the table can contradict."""
     return settings.model_copy(
         update={"where": None, "clustering": None, "expectations": (), "when": None, "check": _DEFAULT.check}
     )

@@ -260,7 +260,7 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
     ),
     "identity partition values unlike the rows'": IcebergFeature(
         refused="write the rows of that partition again with the engine that shows what you mean: Iceberg's Java shows "
-        "the partition's value, other readers the rows'; other partitions are cared for",
+        "the partition's value, other readers the rows'",
         without="Swept and expired",
         test=_TWO_VALUES,
     ),

@@ -69,7 +69,7 @@ def far_value(schema: IcebergSchema, spec_id: int, values: Values) -> RefusedTab
     for name, value in _own(schema, spec_id, values).items():
         if isinstance(value, FarDay):
             feature = f"partition field {name} with a value that is no date of the years 1 to 9999, {value.text}"
-            return RefusedTable(schema.table, feature, "correct the rows of that partition; others are cared for")
+            return RefusedTable(schema.table, feature, "correct the rows of that partition; others are maintained")
     return None
 
 
