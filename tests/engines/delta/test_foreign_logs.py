@@ -116,6 +116,10 @@ def test_two_known_actions_in_one_line_are_no_log(tmp_path: Path) -> None:
 def test_an_unknown_table_feature_stays_refused(tmp_path: Path) -> None:
     log = HandLog(tmp_path / "t", features=("deletionVectors", "somethingNew"))
     log.commit(0, *log.head)
+    document = optimize(log.folder)
+    assert document.outcome is Outcome.REFUSED
+    assert "table feature somethingNew is unknown" in (document.reason or "")
+    log.commit(1, log.protocol | {"protocol": {**log.protocol["protocol"], "readerFeatures": ["somethingNew"]}})
     with pytest.raises(RefusedTable, match="table feature somethingNew is unknown"):
         log.load()
 

@@ -31,7 +31,6 @@ from nightkeep.spark.view import Side, TableView, column, open_view
 
 Made = Callable[[str], Table]
 REFUSED = {
-    "first_version": "format version 1",
     "avro_data_v2": "Avro files",
     "orc_data_v3": "ORC files",
     "nanoseconds": "type unknown",

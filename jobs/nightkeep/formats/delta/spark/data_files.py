@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from nightkeep.formats.delta.metadata.actions import text_map
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.spark.schema import DeltaColumns, is_nested, quoted
-from nightkeep.spark.query_settings import changed_settings
+from nightkeep.spark.session import session_beside
 from nightkeep.spark.stored_files import ROW_BITS, StoredFile, listed_paths, packed, with_file_facts, without_true
 from nightkeep.spark.view import column, location
 from nightkeep.storage import Storage
@@ -127,9 +127,11 @@ def _described(
         **{alias: pa.array([_text(file.file, name) for file in files], pa.string()) for name, alias in names.items()},
     })  # fmt: skip
     typed = {names[columns.physical(f)]: F.col(names[columns.physical(f)]).cast(f.dataType) for f in fields}
-    # delta-spark casts without ANSI mode, in which a text that is no value is null.
-    with changed_settings(spark, {"spark.sql.ansi.enabled": "false"}):
-        return spark.createDataFrame(table).withColumns(typed), names
+    # delta-spark casts without ANSI mode, in which a text that is no value is null. The mode is that of a session, and
+    # other threads plan queries in this one.
+    lenient = session_beside(spark)
+    lenient.conf.set("spark.sql.ansi.enabled", "false")
+    return lenient.createDataFrame(table).withColumns(typed), names
 
 
 def _text(file: DeltaDataFile, physical: str) -> str | None:
