@@ -28,6 +28,7 @@ from nightkeep.formats.iceberg.rewrite.persist_plan import (
     left_out_note,
     persist_deletes,
     refuse_persisting,
+    refuse_reserved_position,
     streaming_note,
 )
 from nightkeep.formats.iceberg.rewrite.rewrite import IcebergTask, rewrite
@@ -46,7 +47,7 @@ _OPTIMIZE: IcebergRules = OperationRules(
     left_out_note,
 )
 _PERSIST_DELETES: IcebergRules = OperationRules(
-    (refuse_persisting,), (persist_deletes,), (streaming_note, filter_note), left_out_note
+    (refuse_persisting, refuse_reserved_position), (persist_deletes,), (streaming_note, filter_note), left_out_note
 )
 
 
