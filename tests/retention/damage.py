@@ -47,7 +47,7 @@ class World:
         self.live = frozenset(_needed(self.opened(), Retention(self.now_ms, self.older_than_ms)))
         found = self.look()
         self.orphans = found.named
-        assert found.refusal is None and self.orphans and not self.orphans & self.live, self.name
+        assert found.refusal is None and self.orphans and not self.orphans & self.live, (self.name, found.refusal)
 
     def look(self) -> "Found":
         """What a sweep that would delete says; it is stopped before the first file goes."""

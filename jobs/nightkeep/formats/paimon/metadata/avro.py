@@ -7,7 +7,7 @@ int that Paimon wrote (milliseconds of the writer's wall clock, as if it were UT
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
@@ -32,6 +32,8 @@ from nightkeep.model import digest_of
 
 FILE_NAME: Final = "nightkeep.file"
 """The entry of a header that has the file's name. Readers ignore it."""
+RECORDS: Final = "nightkeep.records"
+"""The entry that has the number of the file's records, as evidence that none was cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +94,10 @@ def _parsed(text: bytes, kind: RecordKind | None) -> tuple[Schema, Schema, Missi
 
 
 def write_container(
-    records: Iterable[Record], schema: Schema, codec: str = "zstandard", *, name: str | None = None
+    records: Sequence[Record], schema: Schema, codec: str = "zstandard", *, name: str | None = None
 ) -> bytes:
-    """Encode `records` under `schema`, which the header carries unchanged, beside the file's `name` if it is given.
+    """Encode `records` under `schema`, which the header carries unchanged. With the file's `name` the header has
+    that as well, and the number of records.
 
     `codec` is an Avro codec name or a value of Paimon's `manifest.compression` (zstd, none). Equal arguments give equal
     bytes. A field that a record lacks takes the schema's default. Raises ValueError for an unknown codec, a missing
@@ -103,7 +106,7 @@ def write_container(
     packing = _CODEC_NAMES.get(codec.lower(), codec.lower())
     if packing not in _CODECS:
         raise ValueError(f"Avro codec: expected one of {', '.join(_CODECS)}, found {codec}")
-    metadata = {} if name is None else {FILE_NAME: name.encode()}
+    metadata = {} if name is None else {FILE_NAME: name.encode(), RECORDS: str(len(records)).encode()}
     return container_bytes(records, _items(schema), _CODECS[packing], AvroHeader(schema, metadata))
 
 

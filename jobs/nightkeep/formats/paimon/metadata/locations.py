@@ -57,6 +57,11 @@ class BranchFolders:
         """Whether the name is of a data file, not a changelog file, by its prefix."""
         return name.startswith(self.data_prefix) and not name.startswith((self.changelog_prefix, CHANGELOG_PREFIX))
 
+    def is_changelog(self, name: str) -> bool:
+        """Whether the name is of a changelog file, and of no data file, by its prefix."""
+        prefixes = tuple(filter(None, (self.changelog_prefix, CHANGELOG_PREFIX)))
+        return name.startswith(prefixes) and not name.startswith((self.data_prefix, DATA_PREFIX))
+
     def folder(self, partition: bytes, bucket: int) -> str:
         """The folder of one bucket. Raises RefusedTable for partition values whose text depends on the writing JVM."""
         values = decode_row(partition, [field.type for field in self.partition])

@@ -16,7 +16,7 @@ from typing import Final
 from nightkeep.encodings.avro_container import Record
 from nightkeep.encodings.avro_schemas import Schema
 from nightkeep.errors import CorruptMetadata, RefusedTable
-from nightkeep.formats.paimon.metadata.avro import Blocks, Container, read_blocks
+from nightkeep.formats.paimon.metadata.avro import FILE_NAME, RECORDS, Blocks, Container, read_blocks
 from nightkeep.formats.paimon.metadata.entries import decoding, parse_index, parse_list
 from nightkeep.formats.paimon.metadata.row_totals import counts_removed_rows
 from nightkeep.protocol.table_files import Unproven
@@ -89,6 +89,7 @@ def read_named_list(storage: Storage, raw: Mapping[str, object], key: str) -> Re
     if stated is not None and len(data) != stated:
         raise CorruptMetadata(name, f"{stated} bytes, as its snapshot says", f"{len(data)} bytes")
     container = parse_list(data, name)
+    require_own_name(container, name)
     if not container.records and (rows := stated_rows(raw, key)):
         raise CorruptMetadata(name, f"manifests of {rows} rows, as its snapshot says", "none")
     why = None if stated is not None else _why_unproven(raw, key, container, data, name)
@@ -102,9 +103,26 @@ def read_index_manifest(storage: Storage, raw: Mapping[str, object], *, may_be_e
     name = f"manifest/{raw[INDEX]}"
     data = storage.read(name)
     container = parse_index(data, name)
-    whole = _is_whole(read_blocks(data, subject=name)) or (may_be_empty and not container.records)
+    require_own_name(container, name)
+    whole = _is_counted(container, name) or _is_whole(read_blocks(data, subject=name))
+    whole = whole or (may_be_empty and not container.records)
     unproven = None if whole else Unproven(name, "a file cut at the end of a block looks like it", _INDEX_KINDS)
     return Read(name, container, _digest(data), unproven)
+
+
+def require_own_name(container: Container, name: str) -> None:
+    """Raises CorruptMetadata for a file of Nightkeep's, whose header has its name, under the name of another one."""
+    own = container.metadata.get(FILE_NAME)
+    if own is not None and own != name.rpartition("/")[2].encode():
+        raise CorruptMetadata(name, "a file of that name", f"the file {own.decode(errors='replace')}")
+
+
+def _is_counted(container: Container, name: str) -> bool:
+    """Whether the header of a file of Nightkeep's counts its records. Raises CorruptMetadata for another number."""
+    stated = container.metadata.get(RECORDS)
+    if stated is not None and stated != str(len(container.records)).encode():
+        raise CorruptMetadata(name, f"{stated.decode(errors='replace')} entries", str(len(container.records)))
+    return stated is not None
 
 
 def require_once(metas: Iterable[Record], *, subject: str) -> None:

@@ -11,18 +11,15 @@ versions have removed. C/table/ExpireSnapshotsImpl would delete them with the ve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 import polars as pl
 import pyarrow as pa
 
-from nightkeep.encodings.avro_container import Record
-from nightkeep.encodings.avro_schemas import Schema
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.paimon.metadata.entries import ADD, decoding, entry_identity, read_list, read_manifest
+from nightkeep.formats.paimon.metadata.entries import decoding
 from nightkeep.formats.paimon.metadata.locations import BranchFolders, inside, refused_outside
 from nightkeep.formats.paimon.retention.evidence import (
     BASE,
@@ -36,9 +33,10 @@ from nightkeep.formats.paimon.retention.evidence import (
     require_changelog,
     require_known,
     require_once,
-    require_rows,
     require_successor,
 )
+from nightkeep.formats.paimon.retention.manifest_evidence import require_own_bytes, require_vectors
+from nightkeep.formats.paimon.retention.merged_entries import merged_entries
 from nightkeep.formats.paimon.retention.roots import Kept, RootMetadata
 from nightkeep.protocol.table_files import FILES, Reach, Root, Unproven, files_table
 from nightkeep.storage import Storage
@@ -77,7 +75,14 @@ class Added:
     appended: bool = False
 
 
-Source = Merged | RemovedFiles | Added
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """Lists whose manifests are compared with each other. They keep no further file alive."""
+
+    lists: tuple[str, ...]
+
+
+Source = Merged | RemovedFiles | Added | Manifests
 
 
 def reach(storage: Storage, root: Root[RootMetadata]) -> Reach[Source]:
@@ -105,6 +110,8 @@ def reach(storage: Storage, root: Root[RootMetadata]) -> Reach[Source]:
     sources: list[Source] = [Merged(version.newest, where), *(RemovedFiles(delta, where) for delta in version.later)]
     if changelog:
         sources.append(Added(Told.of(version.raw, CHANGELOG), where))
+    if version.lists:
+        sources.append(Manifests(version.lists))
     return files.reach(*sources)
 
 
@@ -116,19 +123,19 @@ def live(storage: Storage, source: Source) -> Iterator[pa.RecordBatch]:
     """
     match source:
         case Merged():
-            merged = _merged(storage, source.lists, source.layout)
+            merged = merged_entries(storage, source.lists, source.layout)
             wrong = merged.filter(~pl.col("adds").is_in([0, 1]))
             if len(wrong):
                 name, adds = wrong.select("name", "adds").row(0)
                 raise CorruptMetadata(f"entries of {name}", "one that adds it, before one that removes it", f"{adds:+}")
             yield from _files(merged.filter(pl.col("adds") == 1))
         case RemovedFiles():
-            yield from _files(_merged(storage, (source.delta,), source.layout).filter(pl.col("adds") < 0))
+            yield from _files(merged_entries(storage, (source.delta,), source.layout).filter(pl.col("adds") < 0))
         case Added():
-            merged = _merged(storage, (source.list,), source.layout, appended=source.appended)
-            if not source.appended:
-                _require_changelogs(merged["name"], source)
+            merged = merged_entries(storage, (source.list,), source.layout, changelog=True, appended=source.appended)
             yield from _files(merged.filter(pl.col("adds") > 0))
+        case Manifests():
+            require_own_bytes(storage, source.lists)
 
 
 class _Found:
@@ -177,6 +184,8 @@ def _of_index(storage: Storage, version: RootMetadata, files: _Found) -> None:
     with decoding(read.name, "entries of index files"):
         for record in read.records:
             files.add(f"{version.layout.index_folder(record)}/{inside(record)}", record["_FILE_SIZE"])
+        own = [str(version.raw[key]) for key in (BASE, DELTA)]
+        require_vectors(storage, version.index_before, read.records, own, read.name)
 
 
 def _has_changelog(storage: Storage, version: RootMetadata) -> bool:
@@ -210,70 +219,6 @@ def _changelog(storage: Storage, version: RootMetadata) -> Reach[Source]:
         return files.reach()
     _of_list(storage, version, DELTA, files)
     return files.reach(Added(delta, where, appended=True))
-
-
-_APPEND: Final = 0
-"""Values of _FILE_SOURCE on disk (C/manifest/FileSource.java). A file without one counts as appended."""
-_COLUMNS: Final = pl.Schema(
-    {
-        "name": pl.String(),
-        "level": pl.Int32(),
-        "identity": pl.String(),
-        "adds": pl.Int8(),
-        "bytes": pl.Int64(),
-        "rows": pl.Int64(),
-        "source": pl.Int32(),
-        "extra": pl.List(pl.String()),
-        "outside": pl.Boolean(),
-    }
-)
-
-
-def _merged(storage: Storage, lists: Sequence[Told], where: BranchFolders, *, appended: bool = False) -> pl.DataFrame:
-    """One row per file in the lists' manifests. `adds` is the number of ADDs less DELETEs."""
-    folder = cache(where.folder)
-    entries = pl.concat([_entries(storage, stated, folder) for stated in lists])
-    if appended:
-        entries = entries.filter(pl.col("source").is_null() | (pl.col("source") == _APPEND))
-    keys = ("name", "level", "identity")
-    return entries.group_by(keys).agg(pl.col("adds").cast(pl.Int64).sum(), pl.col("bytes", "extra", "outside").first())
-
-
-def _require_changelogs(names: Iterable[str], source: Added) -> None:
-    """Raises CorruptMetadata for data files in a changelog list: a delta list may have replaced it."""
-    for name in names:
-        if source.layout.is_data(name.rpartition("/")[2]):
-            raise CorruptMetadata(f"manifest/{source.list.name}", "files of a changelog", f"data file {name}")
-
-
-def _entries(storage: Storage, stated: Told, folder: Callable[[bytes, int], str]) -> pl.DataFrame:
-    """All entries of a list. Their rows must add up to the stated count."""
-    parts, schemas = [pl.DataFrame(schema=_COLUMNS)], list[Schema]()
-    for meta in read_list(storage, stated.name).records:
-        manifest = read_manifest(storage, meta)
-        schemas.append(manifest.schema)
-        with decoding(f"manifest/{meta['_FILE_NAME']}", "entries of data files"):
-            parts.append(_frame(manifest.records, folder))
-    entries = pl.concat(parts)
-    rows = int(entries.select((pl.col("rows") * pl.col("adds")).sum()).item())
-    require_rows(stated.rows, rows, schemas, subject=f"manifest/{stated.name}")
-    return entries
-
-
-def _frame(records: Iterable[Record], folder: Callable[[bytes, int], str]) -> pl.DataFrame:
-    rows = [_row(record, folder(record["_PARTITION"], record["_BUCKET"])) for record in records]
-    return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
-
-
-def _row(record: Record, folder: str) -> tuple[object, ...]:
-    file = record["_FILE"]
-    rest = entry_identity(record)[4:]
-    identity = repr(rest) if any(rest) else ""
-    extra = [f"{folder}/{name}" for name in file.get("_EXTRA_FILES") or ()]
-    adds = 1 if record["_KIND"] == ADD else -1
-    size, rows, source = file["_FILE_SIZE"], file["_ROW_COUNT"], file.get("_FILE_SOURCE")
-    name, outside = f"{folder}/{file['_FILE_NAME']}", bool(file.get("_EXTERNAL_PATH"))
-    return name, file["_LEVEL"], identity, adds, size, rows, source, extra, outside
 
 
 def _files(merged: pl.DataFrame) -> Iterator[pa.RecordBatch]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.paimon.metadata.locations import MAIN, BranchFolders, branch_schemas, branches, layout
 from nightkeep.formats.paimon.metadata.snapshot_files import hinted, numbered, parse_snapshot
-from nightkeep.formats.paimon.retention.evidence import BASE, DELTA, INDEX, Told
+from nightkeep.formats.paimon.retention.evidence import BASE, CHANGELOG, DELTA, INDEX, Told
 from nightkeep.protocol.table_files import Root
 from nightkeep.storage import Storage
 
@@ -38,7 +38,7 @@ class RootMetadata:
     list. A tag or changelog is a chain of its own. `newest`: base and delta list of the chain's newest version.
     `later`: delta lists of the chain's later versions, oldest first. `following`: base list of the next snapshot in the
     chain. `no_vectors`: a version without rows has the same index manifest. `indexed`: name of the parent, if it has an
-    index manifest.
+    index manifest, which is `index_before`. `lists`: the lists of all roots, of main's newest snapshot only.
     """
 
     kind: Kept
@@ -51,6 +51,8 @@ class RootMetadata:
     following: str | None = None
     no_vectors: bool = False
     indexed: str | None = None
+    index_before: str | None = None
+    lists: tuple[str, ...] = ()
 
     @property
     def id(self) -> int:
@@ -84,13 +86,20 @@ def roots(storage: Storage) -> tuple[Root[RootMetadata], ...]:
     """
     for look in range(1, _LOOKS + 1):
         try:
-            return tuple(root for branch in branches(storage) for root in _branch(storage, branch))
+            return _with_lists([root for branch in branches(storage) for root in _branch(storage, branch)])
         except MissingFile:
             # A version that expired since the listing is no longer a root: look again. A file that a branch needs stays
             # missing.
             if look == _LOOKS:
                 raise
     raise AssertionError
+
+
+def _with_lists(found: Sequence[Root[RootMetadata]]) -> tuple[Root[RootMetadata], ...]:
+    raws = [root.task.raw for root in found]
+    lists = tuple(dict.fromkeys(str(raw[key]) for raw in raws for key in (BASE, DELTA, CHANGELOG) if raw.get(key)))
+    newest = max((root for root in found if root.version is not None), key=lambda root: root.task.id, default=None)
+    return tuple(replace(root, task=replace(root.task, lists=lists)) if root is newest else root for root in found)
 
 
 def _branch(storage: Storage, branch: str) -> Iterator[Root[RootMetadata]]:
@@ -111,10 +120,12 @@ def _snapshots(storage: Storage, branch: str, where: BranchFolders) -> Iterator[
         for place, (before, read) in enumerate(zip([None, *chain], chain, strict=False), start=1):
             later = deltas[place:]
             following = chain[place].lists[0].name if later else None
+            parent = before.raw.get(INDEX) if before is not None else None
             version = RootMetadata(
                 Kept.SNAPSHOT, branch, read.name, read.raw, where, chain[-1].lists, later, following,
                 no_vectors=read.raw.get(INDEX) in bare,
-                indexed=before.name if before is not None and before.raw.get(INDEX) is not None else None,
+                indexed=before.name if before is not None and parent is not None else None,
+                index_before=None if parent is None else str(parent),
             )  # fmt: skip
             yield _root(read, version, version.id if branch == MAIN else None)
 

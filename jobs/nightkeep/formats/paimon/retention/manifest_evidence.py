@@ -1,0 +1,118 @@
+"""Manifests and index manifests -> contradictions with their lists, with each other, and with the version before.
+
+A file that was copied over another is valid, and may have the counts and the rows that its list and its snapshot state.
+Each file has a random sync marker or its own name in its header, so no two files of a table have the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+
+from nightkeep.encodings.avro_container import Record
+from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.formats.paimon.metadata.binary_row import decode_row, sort_key
+from nightkeep.formats.paimon.metadata.entries import (
+    ADD,
+    decoding,
+    merge_entries,
+    read_index,
+    read_list,
+    read_manifest,
+)
+from nightkeep.formats.paimon.metadata.locations import BranchFolders
+from nightkeep.formats.paimon.metadata.types import TypeRoot
+from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
+from nightkeep.storage import Storage
+
+_FLOATS = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
+_VECTORS = "DELETION_VECTORS"
+
+
+def require_line(meta: Record, records: Sequence[Record], where: BranchFolders) -> None:
+    """Raises CorruptMetadata if a manifest has entries that readers would skip it for, by its line in the list.
+
+    Its counts were compared when it was read. The schema of the line is the committing writer's, and no bound.
+    """
+    name = f"manifest/{meta['_FILE_NAME']}"
+    for what, numbers in (
+        ("BUCKET", [record["_BUCKET"] for record in records]),
+        ("LEVEL", [record["_FILE"]["_LEVEL"] for record in records]),
+    ):
+        low, high = meta.get(f"_MIN_{what}"), meta.get(f"_MAX_{what}")
+        if numbers and ((low is not None and min(numbers) < low) or (high is not None and max(numbers) > high)):
+            expected = f"{what.lower()}s {low} to {high}, as its list states"
+            raise CorruptMetadata(name, expected, f"{min(numbers)} to {max(numbers)}")
+    _require_partitions(meta["_PARTITION_STATS"], {record["_PARTITION"] for record in records}, where, name)
+
+
+def _require_partitions(stats: Record, partitions: Iterable[bytes], where: BranchFolders, name: str) -> None:
+    types = [field.type for field in where.partition]
+    lows, highs = (decode_row(stats[side], types) for side in ("_MIN_VALUES", "_MAX_VALUES"))
+    rows = [decode_row(partition, types) for partition in partitions]
+    for place, field in enumerate(where.partition):
+        held = [sort_key((row[place],), (field.type,)) for row in rows if row[place] is not None]
+        low, high = lows[place], highs[place]
+        # Writers differ on NaN and on the zeros.
+        if not held or low is None or high is None or field.type.root in _FLOATS:
+            continue
+        if min(held) < sort_key((low,), (field.type,)) or max(held) > sort_key((high,), (field.type,)):
+            raise CorruptMetadata(name, f"{field.name} from {low!r} to {high!r}, as its list states", "another value")
+
+
+def require_kind(meta: Record, records: Iterable[Record], where: BranchFolders, *, changelog: bool) -> None:
+    """Raises CorruptMetadata for a data file in a manifest of changelog files, and for the reverse."""
+    wrong = where.is_data if changelog else where.is_changelog
+    for record in records:
+        file = str(record["_FILE"]["_FILE_NAME"])
+        if wrong(file):
+            expected, found = ("changelog", "data") if changelog else ("data", "changelog")
+            raise CorruptMetadata(f"manifest/{meta['_FILE_NAME']}", f"{expected} files", f"{found} file {file}")
+
+
+def require_own_bytes(storage: Storage, lists: Sequence[str]) -> None:
+    """Raises CorruptMetadata if two manifests of these lists have the same bytes: one was copied over the other.
+
+    A file has the size that its list states of it, so only manifests of one size are read. A list that is gone belongs
+    to a version that has just expired.
+    """
+    sizes: dict[int, dict[str, None]] = {}
+    for name in lists:
+        with suppress(MissingFile), decoding(f"manifest/{name}", "names and sizes of manifests"):
+            for meta in read_list(storage, name).records:
+                sizes.setdefault(int(meta["_FILE_SIZE"]), {})[str(meta["_FILE_NAME"])] = None
+    for names in sizes.values():
+        seen: dict[bytes, str] = {}
+        for name in names if len(names) > 1 else ():
+            with suppress(MissingFile):
+                other = seen.setdefault(hashlib.sha256(storage.read(f"manifest/{name}")).digest(), name)
+                if other != name:
+                    raise CorruptMetadata(f"manifest/{name}", "content of its own", f"that of {other}")
+
+
+def require_vectors(storage: Storage, before: object, index: Sequence[Record], lists: Sequence[str], name: str) -> None:
+    """Raises CorruptMetadata if the version before had a vector of a file that is still live, and this one has not.
+
+    `before`: the parent's index manifest. `lists`: this version's own lists, read only if a vector is gone.
+    """
+    with suppress(MissingFile):
+        parent = read_index(storage, before)
+        gone = set(_covered(parent.records if parent else ())) - set(_covered(index))
+        if gone:
+            with decoding(name, "entries of data files"):
+                live = {(e["_PARTITION"], e["_BUCKET"], e["_FILE"]["_FILE_NAME"]) for e in _live(storage, lists)}
+            lost = sorted(file for _, _, file in gone & live)
+            if lost:
+                raise CorruptMetadata(name, f"a deletion vector of {lost[0]}, as the version before has", "none")
+
+
+def _covered(index: Iterable[Record]) -> Iterator[tuple[bytes, int, str]]:
+    for record in index:
+        if record["_INDEX_TYPE"] == _VECTORS and record["_KIND"] == ADD:
+            yield from ((record["_PARTITION"], record["_BUCKET"], each.data_file) for each in vector_ranges(record))
+
+
+def _live(storage: Storage, lists: Sequence[str]) -> list[Record]:
+    metas = (meta for name in lists for meta in read_list(storage, name).records)
+    return merge_entries(record for meta in metas for record in read_manifest(storage, meta).records)

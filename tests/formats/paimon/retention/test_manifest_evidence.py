@@ -1,0 +1,96 @@
+"""Each metadata file of a table with history, copied over each other one: no file that Java needs is an orphan."""
+
+import itertools
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.drivers.paimon_java import PaimonJava
+from tests.drivers.paimon_values import Compaction, Layout, Writer
+from tests.formats.paimon.appended import DAYS, SMALL, VECTORS, Appended
+from tests.formats.paimon.contents import opened
+from tests.formats.paimon.damaged import leave
+from tests.formats.paimon.keeping import aged
+from tests.formats.paimon.upgrade import upgrade
+from tests.retention.damage import World
+
+from nightkeep.errors import NightkeepError
+from nightkeep.model import Outcome
+from nightkeep.protocol.table_files import DAY_MS
+
+PLAIN = {"manifest.compression": "null"}
+"""Manifests of as many entries have the same size then."""
+
+
+def _appended(java: PaimonJava, folder: Path) -> None:
+    columns = (("n", "INT"), ("v", "STRING"))
+    options = {**VECTORS, **SMALL, **PLAIN, "target-file-size": "1 mb", "compaction.min.file-num": "3"}
+    table = Appended.create(java, folder, options, columns=columns)
+    for _ in range(3):
+        table.append(10)
+    table.delete(0.3)
+    table.append(10, days=DAYS[:1])
+    java.create_tag(folder, "kept", snapshot=2)
+    table.delete(0.2)
+    for _ in range(3):
+        table.append(10)
+    assert table.optimize(full=True).outcome is Outcome.VERIFIED
+    table.append(10)
+    table.delete(0.3)
+
+
+def _keyed(java: PaimonJava, folder: Path) -> None:
+    columns = (("id", "INT"), ("day", "STRING"), ("v", "STRING"))
+    options = {"bucket": "2", "changelog-producer": "lookup", **VECTORS, **PLAIN}
+    java.create(folder, Layout(columns, ("id", "day"), ("day",), options))
+    for commit in range(4):
+        rows = [("+I", k, day, f"{commit}") for day in ("2026-11-01", "2026-11-02") for k in range(commit, commit + 6)]
+        java.write(folder, rows, Writer(user="writer", write_only=commit % 2 == 0))
+    java.create_tag(folder, "kept", snapshot=2)
+    assert upgrade(folder).outcome in (Outcome.VERIFIED, Outcome.UNCHANGED, Outcome.REFUSED)
+    java.write(folder, [("+I", 3, "2026-11-01", "new")], Writer(user="writer"))
+    java.compact(folder, Compaction(full=True, user="compactor"))
+
+
+def _needed(java: PaimonJava, folder: Path) -> Iterator[str]:
+    """Names of the files that a version needs, by Java."""
+    for snapshot in java.snapshots(folder):
+        number = int(snapshot["id"])
+        yield from (file.name for file in java.files(folder, snapshot=number))
+        yield from (file.name for file in java.changelog(folder, snapshot=number))
+        yield from (entry.index_file for entry in java.vectors(folder, snapshot=number, positions=False))
+
+
+@pytest.mark.parametrize("make", [_appended, _keyed])
+def test_no_copy_of_metadata_over_another_makes_a_needed_file_an_orphan(
+    paimon_java: PaimonJava, tmp_path: Path, make: Callable[[PaimonJava, Path], None]
+) -> None:
+    table = tmp_path / "t"
+    make(paimon_java, table)
+    needed = frozenset(_needed(paimon_java, table))
+    metadata = tuple(sorted((table / "manifest").iterdir()))
+    leave(table)
+    aged(table)
+    world = World("t", lambda: opened(table).retention, metadata, (), time.time_ns() // 1_000_000, 7 * DAY_MS)
+    endings: Counter[str] = Counter()
+    wrong: list[str] = []
+    for source, target in itertools.permutations(metadata, 2):
+        whole, copy = target.read_bytes(), source.read_bytes()
+        same = len(whole) == len(copy)
+        target.write_bytes(copy[: len(whole)].ljust(len(whole), b"\0"))
+        os.utime(target, (0, 0))
+        try:
+            look = world.look()
+        except NightkeepError as failure:
+            endings[f"{type(failure).__name__}, same size {same}"] += 1
+        else:
+            taken = sorted(name for name in look.named if name.rpartition("/")[2] in needed)
+            endings[f"{'refused' if look.refusal else 'no harm'}, same size {same}"] += 1
+            wrong += [f"{source.name} over {target.name}: {taken}"] if taken and look.refusal is None else []
+        target.write_bytes(whole)
+        os.utime(target, (0, 0))
+    assert not wrong, (endings, len(wrong), wrong[:5])
+    assert sum(count for ending, count in endings.items() if "True" in ending) > 20, endings
