@@ -4,8 +4,9 @@ import itertools
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from random import Random
 
 import pytest
 from tests.drivers.paimon_java import PaimonJava
@@ -23,6 +24,8 @@ from nightkeep.protocol.table_files import DAY_MS
 
 PLAIN = {"manifest.compression": "null"}
 """Manifests of as many entries have the same size then."""
+SOME = 10
+"""Copies that `make test` tries of each table."""
 
 
 def _appended(java: PaimonJava, folder: Path) -> None:
@@ -64,9 +67,19 @@ def _needed(java: PaimonJava, folder: Path) -> Iterator[str]:
         yield from (entry.index_file for entry in java.vectors(folder, snapshot=number, positions=False))
 
 
+def _pairs(metadata: Sequence[Path], *, some: bool) -> Sequence[tuple[Path, Path]]:
+    """Sources and targets of copies. `some` of them are of one size, where the size is no evidence."""
+    every = list(itertools.permutations(metadata, 2))
+    if not some:
+        return every
+    alike = [pair for pair in every if pair[0].stat().st_size == pair[1].stat().st_size]
+    return Random(1).sample(alike, min(SOME, len(alike)))
+
+
+@pytest.mark.parametrize("some", [True, pytest.param(False, marks=pytest.mark.extended)], ids=["some", "all"])
 @pytest.mark.parametrize("make", [_appended, _keyed])
 def test_no_copy_of_metadata_over_another_makes_a_needed_file_an_orphan(
-    paimon_java: PaimonJava, tmp_path: Path, make: Callable[[PaimonJava, Path], None]
+    paimon_java: PaimonJava, tmp_path: Path, make: Callable[[PaimonJava, Path], None], *, some: bool
 ) -> None:
     table = tmp_path / "t"
     make(paimon_java, table)
@@ -77,7 +90,7 @@ def test_no_copy_of_metadata_over_another_makes_a_needed_file_an_orphan(
     world = World("t", lambda: opened(table).retention, metadata, (), time.time_ns() // 1_000_000, 7 * DAY_MS)
     endings: Counter[str] = Counter()
     wrong: list[str] = []
-    for source, target in itertools.permutations(metadata, 2):
+    for source, target in _pairs(metadata, some=some):
         whole, copy = target.read_bytes(), source.read_bytes()
         same = len(whole) == len(copy)
         target.write_bytes(copy[: len(whole)].ljust(len(whole), b"\0"))
@@ -93,4 +106,4 @@ def test_no_copy_of_metadata_over_another_makes_a_needed_file_an_orphan(
         target.write_bytes(whole)
         os.utime(target, (0, 0))
     assert not wrong, (endings, len(wrong), wrong[:5])
-    assert sum(count for ending, count in endings.items() if "True" in ending) > 20, endings
+    assert sum(count for ending, count in endings.items() if "True" in ending) > (4 if some else 20), endings
