@@ -147,7 +147,8 @@ def test_roots_and_sources_pickle() -> None:
     assert pickle.loads(pickle.dumps(roots)) == roots
     sources = [source for root in roots for source in found.retention.reach(root).sources]
     assert pickle.loads(pickle.dumps(sources)) == sources
-    assert len(set(sources)) == len(roots)
+    # One keeps no file alive: manifests that are compared with each other.
+    assert len(set(sources)) == len(roots) + 1
 
 
 def test_a_number_that_is_used_again_is_another_root(paimon_java: PaimonJava, tmp_path: Path) -> None:

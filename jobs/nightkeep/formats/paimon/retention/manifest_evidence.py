@@ -94,25 +94,49 @@ def require_own_bytes(storage: Storage, lists: Sequence[str]) -> None:
 def require_vectors(storage: Storage, before: object, index: Sequence[Record], lists: Sequence[str], name: str) -> None:
     """Raises CorruptMetadata if the version before had a vector of a file that is still live, and this one has not.
 
-    `before`: the parent's index manifest. `lists`: this version's own lists, read only if a vector is gone.
+    `before`: the parent's index manifest. `lists`: this version's own base and delta list. Most vectors go with files
+    that the delta list removes, so the base list is read only for other ones.
     """
     with suppress(MissingFile):
         parent = read_index(storage, before)
         gone = set(_covered(parent.records if parent else ())) - set(_covered(index))
-        if gone:
+        if gone and (kept := gone - _removed(storage, lists[-1])):
             with decoding(name, "entries of data files"):
-                live = {(e["_PARTITION"], e["_BUCKET"], e["_FILE"]["_FILE_NAME"]) for e in _live(storage, lists)}
-            lost = sorted(file for _, _, file in gone & live)
+                live = set(map(_file, merge_entries(_entries(storage, lists))))
+            lost = sorted(file for _, _, file in kept & live)
             if lost:
                 raise CorruptMetadata(name, f"a deletion vector of {lost[0]}, as the version before has", "none")
 
 
-def _covered(index: Iterable[Record]) -> Iterator[tuple[bytes, int, str]]:
+def removes_every_vector(storage: Storage, index: Sequence[Record], delta: str) -> bool:
+    """Whether the commit of this delta list removes each file that has a vector in this index manifest, so that none
+    is left. Never of an index of another kind."""
+    vectors = all(record["_INDEX_TYPE"] == _VECTORS for record in index)
+    return vectors and set(_covered(index)) <= _removed(storage, delta)
+
+
+_File = tuple[bytes, int, str]
+"""A data file by its partition, bucket and name."""
+
+
+def _covered(index: Iterable[Record]) -> Iterator[_File]:
     for record in index:
         if record["_INDEX_TYPE"] == _VECTORS and record["_KIND"] == ADD:
             yield from ((record["_PARTITION"], record["_BUCKET"], each.data_file) for each in vector_ranges(record))
 
 
-def _live(storage: Storage, lists: Sequence[str]) -> list[Record]:
-    metas = (meta for name in lists for meta in read_list(storage, name).records)
-    return merge_entries(record for meta in metas for record in read_manifest(storage, meta).records)
+def _removed(storage: Storage, delta: str) -> set[_File]:
+    """The files that a delta list removes. One that only changes its level is added again, and not among them."""
+    with decoding(f"manifest/{delta}", "entries of data files"):
+        entries = list(_entries(storage, (delta,)))
+        added = {_file(entry) for entry in entries if entry["_KIND"] == ADD}
+        return {_file(entry) for entry in entries} - added
+
+
+def _file(entry: Record) -> _File:
+    return entry["_PARTITION"], entry["_BUCKET"], entry["_FILE"]["_FILE_NAME"]
+
+
+def _entries(storage: Storage, lists: Sequence[str]) -> Iterator[Record]:
+    for meta in (meta for name in lists for meta in read_list(storage, name).records):
+        yield from read_manifest(storage, meta).records

@@ -12,7 +12,7 @@ versions have removed. C/table/ExpireSnapshotsImpl would delete them with the ve
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import polars as pl
@@ -25,6 +25,7 @@ from nightkeep.formats.paimon.retention.evidence import (
     BASE,
     CHANGELOG,
     DELTA,
+    INDEX,
     Read,
     Told,
     lost_index,
@@ -35,7 +36,11 @@ from nightkeep.formats.paimon.retention.evidence import (
     require_once,
     require_successor,
 )
-from nightkeep.formats.paimon.retention.manifest_evidence import require_own_bytes, require_vectors
+from nightkeep.formats.paimon.retention.manifest_evidence import (
+    removes_every_vector,
+    require_own_bytes,
+    require_vectors,
+)
 from nightkeep.formats.paimon.retention.merged_entries import merged_entries
 from nightkeep.formats.paimon.retention.roots import Kept, RootMetadata
 from nightkeep.protocol.table_files import FILES, Reach, Root, Unproven, files_table
@@ -76,13 +81,13 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifests:
+class ComparedManifests:
     """Lists whose manifests are compared with each other. They keep no further file alive."""
 
     lists: tuple[str, ...]
 
 
-Source = Merged | RemovedFiles | Added | Manifests
+Source = Merged | RemovedFiles | Added | ComparedManifests
 
 
 def reach(storage: Storage, root: Root[RootMetadata]) -> Reach[Source]:
@@ -111,7 +116,7 @@ def reach(storage: Storage, root: Root[RootMetadata]) -> Reach[Source]:
     if changelog:
         sources.append(Added(Told.of(version.raw, CHANGELOG), where))
     if version.lists:
-        sources.append(Manifests(version.lists))
+        sources.append(ComparedManifests(version.lists))
     return files.reach(*sources)
 
 
@@ -134,7 +139,7 @@ def live(storage: Storage, source: Source) -> Iterator[pa.RecordBatch]:
         case Added():
             merged = merged_entries(storage, (source.list,), source.layout, changelog=True, appended=source.appended)
             yield from _files(merged.filter(pl.col("adds") > 0))
-        case Manifests():
+        case ComparedManifests():
             require_own_bytes(storage, source.lists)
 
 
@@ -179,13 +184,24 @@ def _of_index(storage: Storage, version: RootMetadata, files: _Found) -> None:
         if version.indexed is not None:
             files.unproven.append(lost_index(version.name, version.indexed))
         return
-    files.read.append(read)
+    files.read.append(replace(read, unproven=None) if _is_emptied(storage, version, read) else read)
     files.add(read.name)
     with decoding(read.name, "entries of index files"):
         for record in read.records:
             files.add(f"{version.layout.index_folder(record)}/{inside(record)}", record["_FILE_SIZE"])
         own = [str(version.raw[key]) for key in (BASE, DELTA)]
         require_vectors(storage, version.index_before, read.records, own, read.name)
+
+
+def _is_emptied(storage: Storage, version: RootMetadata, read: Read) -> bool:
+    """Whether an index manifest has no entries because a compaction removed every file with a vector."""
+    if read.records or version.compaction is None:
+        return False
+    before = read_index_manifest(storage, {INDEX: version.compaction.before}, may_be_empty=False)
+    if before is None or before.unproven is not None:
+        return False
+    with decoding(before.name, "entries of index files"):
+        return removes_every_vector(storage, before.records, version.compaction.delta)
 
 
 def _has_changelog(storage: Storage, version: RootMetadata) -> bool:

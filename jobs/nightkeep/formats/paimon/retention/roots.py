@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import pairwise
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata, MissingFile
@@ -31,6 +32,17 @@ class Kept(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class IndexCompaction:
+    """A compaction of a table without keys: the index manifest before it, and its delta list.
+
+    It removes the vectors of files that it rewrites. It adds none: only compactions of tables with keys do.
+    """
+
+    before: str
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
 class RootMetadata:
     """The JSON of one root, stored as `name`, and the folders of its branch.
 
@@ -38,7 +50,8 @@ class RootMetadata:
     list. A tag or changelog is a chain of its own. `newest`: base and delta list of the chain's newest version.
     `later`: delta lists of the chain's later versions, oldest first. `following`: base list of the next snapshot in the
     chain. `no_vectors`: a version without rows has the same index manifest. `indexed`: name of the parent, if it has an
-    index manifest, which is `index_before`. `lists`: the lists of all roots, of main's newest snapshot only.
+    index manifest, which is `index_before`. `compaction`: what wrote the index manifest, if it added no vectors.
+    `lists`: the lists of all roots, of main's newest snapshot only.
     """
 
     kind: Kept
@@ -52,6 +65,7 @@ class RootMetadata:
     no_vectors: bool = False
     indexed: str | None = None
     index_before: str | None = None
+    compaction: IndexCompaction | None = None
     lists: tuple[str, ...] = ()
 
     @property
@@ -103,17 +117,25 @@ def _with_lists(found: Sequence[Root[RootMetadata]]) -> tuple[Root[RootMetadata]
 
 
 def _branch(storage: Storage, branch: str) -> Iterator[Root[RootMetadata]]:
-    where = layout(branch_schemas(storage, branch)[-1], subject=f"{storage.root}/{branch}".rstrip("/"))
-    yield from _snapshots(storage, branch, where)
+    schemas = branch_schemas(storage, branch)
+    where = layout(schemas[-1], subject=f"{storage.root}/{branch}".rstrip("/"))
+    reads = [_read(storage, name) for name in _snapshot_names(storage, branch)]
+    keyed = any(schema.primary_keys for schema in schemas)
+    compactions = {} if keyed else dict(_compactions(reads))
+    yield from _snapshots(reads, branch, where, compactions)
     for kind in (Kept.TAG, Kept.CHANGELOG):
         for name in _names(storage, branch, kind):
             read = _read(storage, name)
-            bare = read.raw["totalRecordCount"] == 0
-            yield _root(read, RootMetadata(kind, branch, name, read.raw, where, read.lists, no_vectors=bare))
+            bare, compaction = read.raw["totalRecordCount"] == 0, compactions.get(read.raw.get(INDEX))
+            version = RootMetadata(
+                kind, branch, name, read.raw, where, read.lists, no_vectors=bare, compaction=compaction
+            )
+            yield _root(read, version)
 
 
-def _snapshots(storage: Storage, branch: str, where: BranchFolders) -> Iterator[Root[RootMetadata]]:
-    reads = [_read(storage, name) for name in _snapshot_names(storage, branch)]
+def _snapshots(
+    reads: Sequence[_Read], branch: str, where: BranchFolders, compactions: Mapping[object, IndexCompaction]
+) -> Iterator[Root[RootMetadata]]:
     bare = {read.raw.get(INDEX) for read in reads if read.raw["totalRecordCount"] == 0}
     for chain in _chains(reads):
         deltas = tuple(read.lists[1] for read in chain)
@@ -126,8 +148,18 @@ def _snapshots(storage: Storage, branch: str, where: BranchFolders) -> Iterator[
                 no_vectors=read.raw.get(INDEX) in bare,
                 indexed=before.name if before is not None and parent is not None else None,
                 index_before=None if parent is None else str(parent),
+                compaction=compactions.get(read.raw.get(INDEX)),
             )  # fmt: skip
             yield _root(read, version, version.id if branch == MAIN else None)
+
+
+def _compactions(reads: Sequence[_Read]) -> Iterator[tuple[object, IndexCompaction]]:
+    """Index manifests that compactions wrote, where the version before has another one."""
+    for before, read in pairwise(reads):
+        parent, written = before.raw.get(INDEX), read.raw.get(INDEX)
+        compacted = read.raw["commitKind"] == "COMPACT" and _follows(before, read)
+        if compacted and None not in (parent, written) and parent != written:
+            yield written, IndexCompaction(str(parent), read.lists[1].name)
 
 
 def _chains(reads: Sequence[_Read]) -> Iterator[list[_Read]]:
