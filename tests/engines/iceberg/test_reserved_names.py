@@ -1,4 +1,4 @@
-"""Columns with names of Iceberg's metadata columns: what would hide rows from Java is refused by name, all else done."""
+"""Columns with names of Iceberg's metadata columns: what hid rows from Java is refused by name, all else is done."""
 
 import pytest
 from tests.drivers.iceberg_java import IcebergJava, Layout
