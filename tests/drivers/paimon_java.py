@@ -185,6 +185,11 @@ class PaimonJava(Engine):
         found: list[dict[str, Any]] = self._lines.request("snapshots", _at(table, None))
         return found
 
+    def options(self) -> list[dict[str, Any]]:
+        """Every option of a table: {key, older: [keys], default, values: those of an enumeration or a flag}."""
+        found: list[dict[str, Any]] = self._lines.request("options", {})
+        return found
+
     def expire(
         self,
         table: Table,

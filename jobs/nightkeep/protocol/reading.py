@@ -133,6 +133,10 @@ def as_read(snapshot: object) -> pa.Schema:
     return pa.schema([])
 
 
+def shows_newest(snapshot: object) -> None:
+    """Of a format whose tables store nothing that changes what a read shows."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableReading(Generic[S, U]):
     """Functions of a format's room `reading`."""
@@ -155,6 +159,9 @@ class TableReading(Generic[S, U]):
     """The columns whose order and equality are not those of their bytes, so that no condition may name them."""
     changelog: ChangelogReads[S, U] | None = None
     """None of a format whose commits tell no changes that we read."""
+    require_newest: Callable[[S], None] = shows_newest
+    """Raises RefusedTable if the engine's own batch read, by what the table stores, does not show the rows of the
+    newest version in the default view."""
 
 
 OpenReading = TableReading[Snapshot, Unit]

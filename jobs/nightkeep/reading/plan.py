@@ -65,6 +65,8 @@ def plan_read(
     UsageError for what the table does not have, and RefusedTable.
     """
     snapshot = reading.snapshot(request.version, request.tag)
+    if request.version is None and request.tag is None and request.view is None:
+        reading.require_newest(snapshot)
     shown = passing(shown_rows(request, reading.columns(snapshot)), also)
     view = request.view or reading.default_view(snapshot)
     sections = reading.sections(snapshot, view)

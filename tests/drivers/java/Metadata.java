@@ -1,9 +1,11 @@
+import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.apache.paimon.CoreOptions;
 import org.apache.paimon.Snapshot;
 import org.apache.paimon.deletionvectors.DeletionVector;
 import org.apache.paimon.index.DeletionVectorMeta;
@@ -11,6 +13,7 @@ import org.apache.paimon.index.IndexFileHandler;
 import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.manifest.IndexManifestEntry;
 import org.apache.paimon.manifest.ManifestEntry;
+import org.apache.paimon.options.ConfigOption;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
@@ -132,6 +135,34 @@ final class Metadata {
         return request.has("snapshot")
                 ? table.snapshotManager().snapshot(request.get("snapshot").asLong())
                 : table.snapshotManager().latestSnapshotFromFileSystem();
+    }
+
+    /** {key, older: its older names, default, values: those of an enumeration or a flag} of every option of a table. */
+    static JsonNode options(JsonNode request) throws Exception {
+        Map<String, ConfigOption<?>> options = new TreeMap<>();
+        for (Field field : CoreOptions.class.getFields()) {
+            if (ConfigOption.class.isAssignableFrom(field.getType())) {
+                ConfigOption<?> option = (ConfigOption<?>) field.get(null);
+                options.put(option.key(), option);
+            }
+        }
+        ArrayNode result = PaimonDriver.JSON.createArrayNode();
+        for (ConfigOption<?> option : options.values()) {
+            ObjectNode described = result.addObject().put("key", option.key());
+            ArrayNode older = described.putArray("older");
+            option.fallbackKeys().forEach(key -> older.add(key.getKey()));
+            ArrayNode values = described.putArray("values");
+            Object usual = option.defaultValue();
+            described.put("default", usual == null ? null : usual.toString());
+            if (usual instanceof Boolean) {
+                values.add("true").add("false");
+            } else if (usual instanceof Enum) {
+                for (Object value : ((Enum<?>) usual).getDeclaringClass().getEnumConstants()) {
+                    values.add(value.toString());
+                }
+            }
+        }
+        return result;
     }
 
     private Metadata() {}

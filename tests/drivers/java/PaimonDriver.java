@@ -93,6 +93,7 @@ public final class PaimonDriver {
         verbs.put("close_stream", Streams::close);
         verbs.put("changelog", Streams::changelog);
         verbs.put("files", Metadata::files);
+        verbs.put("options", Metadata::options);
         verbs.put("vectors", Metadata::vectors);
         verbs.put("snapshot", Metadata::snapshot);
         verbs.put("snapshots", Metadata::snapshots);

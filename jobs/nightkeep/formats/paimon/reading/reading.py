@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from nightkeep.formats.paimon.metadata.batch_read import refuse_scan_options
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.reading import bounds, buckets, files, versions, views
 from nightkeep.formats.paimon.reading.changelog import changelog_reads
@@ -30,7 +31,13 @@ def reading_of(address: Address, storage: Storage) -> TableReading[PaimonSnapsho
         content=views.content,
         may_hold=buckets.may_hold,
         changelog=changelog_reads(storage),
+        require_newest=require_newest,
     )
+
+
+def require_newest(snapshot: PaimonSnapshot) -> None:
+    advice = "name a version, a tag or a view to read, or read it with its engine"
+    refuse_scan_options(snapshot.table.name, snapshot.schema, advice)
 
 
 def columns(snapshot: PaimonSnapshot) -> pa.Schema:

@@ -18,6 +18,7 @@ from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats.paimon.data.append_reader import AppendFileReader
 from nightkeep.formats.paimon.data.columns import value_columns
 from nightkeep.formats.paimon.deletes.append_vectors import replace_vectors, vectors_of
+from nightkeep.formats.paimon.metadata.batch_read import refuse_scan_options
 from nightkeep.formats.paimon.metadata.file_formats import format_of, shifts_times
 from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
@@ -54,6 +55,7 @@ def refuse_deletes(snapshot: PaimonSnapshot, request: Request) -> None:
     name = snapshot.table.name
     refuse_keys(snapshot, request)
     refuse_unhandled(snapshot, request)
+    refuse_scan_options(name, snapshot.schema, "remove the option, as the condition is meant for rows that readers see")
     if not option_bool(snapshot.schema, "deletion-vectors.enabled"):
         raise RefusedTable(name, "option deletion-vectors.enabled is not true", "set it to true, for every writer")
     if request.rows is None:
