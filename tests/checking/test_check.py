@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.drivers.paimon_java import PaimonJava
@@ -23,7 +24,7 @@ from tests.formats.paimon.upgrade import upgrade
 from tests.support.extended import some_extended
 
 from nightkeep.checking import check as check_module
-from nightkeep.checking import expectations, unit_fingerprints
+from nightkeep.checking import compared_sides, expectations, unit_fingerprints
 from nightkeep.checking.check import check
 from nightkeep.checking.diff import diff
 from nightkeep.checking.unit_sample import sample
@@ -106,6 +107,25 @@ def test_the_report_prints_and_is_json(spark: SparkSession) -> None:
 
 
 # ---- versions that are wrong ----
+
+
+@pytest.mark.parametrize("step", ["compare_rows", "expect"])
+def test_what_cannot_be_explained_has_failed_all_the_same(
+    spark: SparkSession, orders: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The fingerprints differ, so that the table is held, whatever happens to the rest."""
+
+    def lost(*arguments: object, **named: object) -> None:
+        raise Py4JNetworkError("An error occurred while trying to connect to the Java server")
+
+    tampered(orders, lambda rows: rows.slice(1))
+    monkeypatch.setattr(compared_sides, step, lost)
+    monkeypatch.setattr(check_module, "gone_meanwhile", lost)
+    report = check(CheckRequest(address(orders)), spark=spark)
+    assert report.status is CheckStatus.FAILED, str(report)
+    assert set(failed(report)) == {compared_sides.SAME_SUMS}
+    assert report.reason is not None and "Spark's JVM has ended" in report.reason
+    assert all("were not compared" in str(each.difference.note) for each in report.differences)
 
 
 @pytest.mark.extended

@@ -21,6 +21,7 @@ EDGES = {
     "redaction": "",
     "causes": "",
     "errors": "causes redaction",
+    "surprises": "causes errors",
     "limits": "errors",
     "interpreter": "errors",
     "model": "",
@@ -39,14 +40,14 @@ EDGES = {
     "formats": "clustering encodings errors gate kernels limits metastores model protocol redaction spark sql_text "
     "storage",
     "spark": "errors formats interpreter model reports storage tasks",
-    "stages": "errors kernels model protocol sql_text tasks",
+    "stages": "errors kernels model protocol sql_text surprises tasks",
     "reading": "errors kernels model protocol sql_text",
-    "running": "errors formats model policy protocol reports sql_text stages tasks",
+    "running": "errors formats model policy protocol reports sql_text stages surprises tasks",
     "other_readers": "causes errors formats interpreter kernels limits model protocol reading reports",
-    "checking": "causes errors formats model other_readers policy reports spark",
+    "checking": "errors formats model other_readers policy reports spark surprises",
     "retention": "errors formats model policy protocol reports running spark storage",
     "groups": "causes checking errors formats interpreter limits model policy redaction reports retention running "
-    "spark",
+    "spark surprises",
     "api": "clustering discovery errors formats groups model other_readers policy protocol reading redaction reports "
     "retention running spark sql_text tasks",
     "commands": "api discovery errors formats groups model policy redaction reports retention",
@@ -119,7 +120,7 @@ SHARED_WITH_THE_CHECK = {
 
 ON_SPARK = re.compile(
     r"nightkeep\.(spark\.(session|package|exchange|query_settings|view|stored_files)|retention\.orphans\.spark_sets"
-    r"|checking\.(asked_rows|check|content_check|diff|expectations|own_expectations|unit_fingerprints)"
+    r"|checking\.(asked_rows|check|content_check|diff|expectations|own_expectations|shown_values|unit_fingerprints)"
     r"|formats\.\w+\.spark\.\w+|api\.data_source|reading\.(pushed_filters|spark_types))"
 )
 READS = re.compile(r"nightkeep\.(api|reading)\.\w+")
@@ -135,9 +136,9 @@ BASES = {
 }  # fmt: skip
 TREES = {"errors.py", "operators.py", "settings.py"}
 """Modules whose classes may inherit from each other."""
-RIMS = {"cared_table.py", "check.py", "served_calls.py", "engine_script.py", "find_tables.py"}
-"""Where a surprise must not end more than it is of: a night, what is known of a version that is published, the process
-that reads for a group, and the one of another engine."""
+RIMS = {"surprises.py", "served_calls.py", "engine_script.py", "find_tables.py"}
+"""Where a surprise must not end more than it is of: a night and what is known of a version that is published (both by
+`guarded`), the process that reads for a group, and the one of another engine."""
 MANY_VERBS = {
     "Storage", "LocalStorage", "ObjectStorage", "HdfsStorage", "MovedFolders", "TableView", "PaimonView", "AppendView",
     "DeltaView", "IcebergView", "ReportStore", "LocalReports", "ObjectReports", "HdfsReports",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from nightkeep.errors import UsageError
 from nightkeep.formats import open_table
 from nightkeep.model import Outcome, VersionIdentity, run_token
 from nightkeep.model.check_values import CheckRequest
@@ -13,11 +14,13 @@ from nightkeep.other_readers.agreement import with_other_reader
 from nightkeep.other_readers.reader_process import OtherReader
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_say
+from nightkeep.reports.after_commit import CHECK_UNFINISHED, with_surprise, without_surprise
 from nightkeep.reports.check_report import CheckReport
 from nightkeep.reports.codec import encode
 from nightkeep.reports.own_report import OwnReport, with_own_results
 from nightkeep.reports.validations import keep_validations
 from nightkeep.spark.engine import Engine
+from nightkeep.surprises import guarded, sentence
 
 _OUTCOMES = {CheckStatus.FAILED: Outcome.MISMATCH, CheckStatus.ERRORED: Outcome.FAILED}
 # A version that was not checked is not proven, even if the others passed.
@@ -36,9 +39,11 @@ def check_after_commit(document: RunDocument, policy: EffectivePolicy, reports: 
     rollback = open_table(policy.address).commits.rollback
     opinions = [_opinion(version, document, policy, engine) for version in _versions(document)]
     judged = [validation for opinion in opinions for validation in opinion.report.validations]
-    checked = keep_validations(_with_expectations(document, opinions), judged, reports)
+    checked = _with_expectations(document, opinions)
     if checked.expectations.status is CheckStatus.FAILED:
-        return _held(checked, rollback, reports, opinions)
+        # The hold comes first: whatever cannot be written afterwards, no later operation touches the table.
+        return keep_validations(_held(checked, rollback, reports, opinions), judged, reports)
+    checked = keep_validations(checked, judged, reports)
     replaced = [opinion for opinion in opinions if opinion.report.conflicted]
     if replaced:
         reason = f"a foreign writer replaced {_named(replaced)}; nothing was deleted"
@@ -49,9 +54,20 @@ def check_after_commit(document: RunDocument, policy: EffectivePolicy, reports: 
         checked = keep_validations(_with_own(checked, own), [*judged, *own.validations], reports)
         if own.broken:
             return _held_by_own(checked, rollback, reports, own)
-    outcome = published_outcome(document)
-    worst = _OUTCOMES.get(checked.expectations.status, outcome)
-    return replace(checked, outcome=Outcome.worst([outcome, worst]))
+    return _concluded(checked)
+
+
+def _concluded(document: RunDocument) -> RunDocument:
+    """The document with the outcome of units and check together, and a reason that belongs to this outcome."""
+    expectations = document.expectations
+    published = published_outcome(document)
+    outcome = Outcome.worst([published, _OUTCOMES.get(expectations.status, published)])
+    reason = without_surprise(document.reason)
+    if expectations.status is CheckStatus.ERRORED:
+        details = (each.detail for each in expectations.results if each.status is CheckStatus.ERRORED)
+        why = expectations.reason or next(filter(None, details), "it has no result")
+        reason = with_surprise(reason, CHECK_UNFINISHED, why)
+    return replace(document, outcome=outcome, reason=reason)
 
 
 def published_outcome(document: RunDocument) -> Outcome:
@@ -82,12 +98,36 @@ def _opinion(version: int | None, document: RunDocument, policy: EffectivePolicy
         known=tuple(_known(version, document)), join_budget=chosen.join_budget,
         keys_budget=chosen.keys_budget // commits, evidence=chosen.evidence, keys=chosen.keys,
     )  # fmt: skip
-    report = engine.checker().check(request, spark=engine.spark())
-    reader = chosen.reader
-    if reader is not None:
-        other = OtherReader.parse(reader)
-        report = with_other_reader(report, policy.address, other, byte_budget=request.byte_budget)
-    return _Opinion(version, report)
+    report = guarded(
+        lambda: engine.checker().check(request, spark=engine.spark()), _unread, f"check of {document.table}"
+    )
+    return _Opinion(version, _also_read(report, policy, request.byte_budget))
+
+
+def _unread(failure: Exception) -> CheckReport:
+    """The report of a check that could not begin, such as one without a JVM. What is known of other versions stays."""
+    if isinstance(failure, UsageError):
+        raise failure
+    return CheckReport(CheckStatus.ERRORED, "nothing was read", sentence(failure))
+
+
+def _also_read(report: CheckReport, policy: EffectivePolicy, byte_budget: int | None) -> CheckReport:
+    """The report with the rows that another reader finds, if the policy names one."""
+    reader = policy.settings.check.reader
+    if reader is None:
+        return report
+
+    def unless_failed(failure: Exception) -> CheckReport:
+        """Nothing that fails now takes back a difference."""
+        if report.status is not CheckStatus.FAILED:
+            raise failure
+        return report
+
+    return guarded(
+        lambda: with_other_reader(report, policy.address, OtherReader.parse(reader), byte_budget=byte_budget),
+        unless_failed,
+        f"{policy.address.name}, read by {reader}",
+    )
 
 
 def _commits(document: RunDocument) -> tuple[tuple[int, int | None], ...]:
@@ -157,9 +197,18 @@ def _held(
         document,
         outcome=Outcome.MISMATCH,
         reason=f"the check of published {_named(wrong)} failed: {', '.join(failed)}; on hold",
-        go_back=None if before is None else rollback(before),
+        go_back=_way_back(before, rollback),
     )
     return hold_or_say(reports, held)
+
+
+def _way_back(before: int | None, rollback: Callable[[int], str]) -> str | None:
+    """The statement that goes back to the version. A table is put on hold without it too."""
+    return (
+        None
+        if before is None
+        else guarded(lambda: rollback(before), lambda _: None, f"the way back to version {before}")
+    )
 
 
 def _held_by_own(document: RunDocument, rollback: Callable[[int], str], reports: str, own: OwnReport) -> RunDocument:
@@ -170,7 +219,7 @@ def _held_by_own(document: RunDocument, rollback: Callable[[int], str], reports:
         document,
         outcome=Outcome.MISMATCH,
         reason=f"published version {since[0]} broke what the policy expects: {names}; on hold",
-        go_back=None if since[1] is None else rollback(since[1]),
+        go_back=_way_back(since[1], rollback),
     )
     return hold_or_say(reports, held)
 

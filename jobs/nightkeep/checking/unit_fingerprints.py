@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
-from decimal import Decimal
 from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from nightkeep.checking.shown_values import json_value, readable
 from nightkeep.model import Fingerprint, UnitKey, View
 from nightkeep.reports.check_report import Difference, Row
 from nightkeep.spark.view import Side, TableView, column, comparable
@@ -249,9 +248,11 @@ def _samples(rows: DataFrame, relation: TableView) -> Mapping[_Place, list[Row]]
     keys = _key_columns(relation, relation.keys)
     order = F.row_number().over(Window.partitionBy("unit", "is_extra").orderBy(*keys, *names))
     first = rows.withColumn("place", order).where(F.col("place") <= SAMPLE_ROWS)
+    kinds = [rows.schema[name].dataType for name in names]
+    shown = [readable(F.col(name), kind).alias(name) for name, kind in zip(names, kinds, strict=True)]
     samples: defaultdict[_Place, list[Row]] = defaultdict(list)
-    for row in first.orderBy("unit", "place").collect():
-        values = (_json_value(row[name]) for name in names)
+    for row in first.orderBy("unit", "place").select("unit", "is_extra", *shown).collect():
+        values = (json_value(row[name], kind) for name, kind in zip(names, kinds, strict=True))
         samples[row["unit"], row["is_extra"]].append(dict(zip(schema.fieldNames(), values, strict=True)))
     return samples
 
@@ -275,11 +276,3 @@ def _differing_columns(rows: DataFrame, relation: TableView) -> Mapping[int, tup
 def _key_columns(relation: TableView, keys: Sequence[str]) -> list[str]:
     places = {field.name: column(i) for i, field in enumerate(relation.schema.fields)}
     return [places[name] for name in keys]
-
-
-def _json_value(value: object) -> object:
-    if isinstance(value, bytes | bytearray):
-        return value.hex()
-    if isinstance(value, date | datetime):
-        return value.isoformat()
-    return str(value) if isinstance(value, Decimal) else value

@@ -14,13 +14,14 @@ from nightkeep.causes import failure_text
 from nightkeep.checking.post_commit_check import check_after_commit
 from nightkeep.errors import DEBUG, UsageError
 from nightkeep.groups.stored_document import PERMANENT, StoredDocument
-from nightkeep.groups.table_group import UNFINISHED
 from nightkeep.model import Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import SESSION_SECONDS, CheckStatus, Expectations, RunDocument, store_or_say
+from nightkeep.reports.after_commit import CHECK_UNFINISHED, with_surprise
 from nightkeep.running.planned_work import Reader
 from nightkeep.running.run_operation import RunOrder, failed_run, read_table, run_operation
 from nightkeep.spark.engine import Engine
+from nightkeep.surprises import guarded
 
 _log = logging.getLogger(__name__)
 
@@ -69,12 +70,10 @@ def check_table(document: RunDocument, policy: EffectivePolicy, reports: str, *,
     """The document with the check of its versions, or with the unexpected failure of that check. Stores nothing."""
 
     def surprised(reason: str) -> RunDocument:
-        return replace(document, outcome=Outcome.FAILED, reason=f"{UNFINISHED}{reason}")
+        unfinished = with_surprise(document.reason, CHECK_UNFINISHED, reason)
+        return replace(document, outcome=Outcome.FAILED, reason=unfinished)
 
-    # Drop the reason that an earlier, unfinished try of the check left.
-    reason = None if (document.reason or "").startswith(UNFINISHED) else document.reason
-    cared = replace(document, reason=reason)
-    return or_failed(lambda: check_after_commit(cared, policy, reports, engine=engine), surprised, document.table)
+    return or_failed(lambda: check_after_commit(document, policy, reports, engine=engine), surprised, document.table)
 
 
 def or_failed(work: Callable[[], RunDocument], surprised: Callable[[str], RunDocument], table: str) -> RunDocument:
@@ -86,16 +85,15 @@ def or_failed(work: Callable[[], RunDocument], surprised: Callable[[str], RunDoc
 
 
 def _no_surprise(work: Callable[[], RunDocument], surprised: Callable[[str], RunDocument], table: str) -> RunDocument:
-    """The only place that catches every exception: a bug in the work on one table must not stop the others."""
-    try:
-        return work()
-    except UsageError:
-        raise
-    except Exception as failure:  # noqa: BLE001 -- see above
+    """A bug in the work on one table must not stop the others. Raises UsageError."""
+
+    def ended(failure: Exception) -> RunDocument:
+        if isinstance(failure, UsageError):
+            raise failure
         _log.error("%s: %s", table, failure_text(failure), exc_info=bool(os.environ.get(DEBUG)))
-        # Job scripts log at this level. On a terminal it is printed only on request.
-        _log.info("%s: the traceback", table, exc_info=True)
         return surprised(failure_text(failure))
+
+    return guarded(work, ended, table)
 
 
 def _permanent(document: RunDocument) -> RunDocument:

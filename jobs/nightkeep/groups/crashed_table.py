@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.groups.table_group import UNFINISHED
 from nightkeep.model import Operation, Outcome
 from nightkeep.reports import RunDocument, document_path, load_document
+from nightkeep.reports.after_commit import CHECK_UNFINISHED, with_surprise
 
 DIED: Final = "the process that worked on this table died; the rest of its group went on without it"
 
@@ -32,7 +32,9 @@ def end_after_crash(
             yield failed(operation, DIED)
             return
         if awaits(document):
-            yield replace(document, outcome=Outcome.FAILED, reason=f"{UNFINISHED}{DIED}")
+            yield replace(
+                document, outcome=Outcome.FAILED, reason=with_surprise(document.reason, CHECK_UNFINISHED, DIED)
+            )
             return
         yield document
 

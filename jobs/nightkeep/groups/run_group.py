@@ -26,10 +26,11 @@ from nightkeep.groups.session_bytes import SessionBytes
 from nightkeep.groups.shared_time import SharedTime
 from nightkeep.groups.side_by_side import most_at_once, side_by_side
 from nightkeep.groups.stored_document import PERMANENT, StoredDocument
-from nightkeep.groups.table_group import UNFINISHED, TableGroup, Unusable
+from nightkeep.groups.table_group import TableGroup, Unusable
 from nightkeep.model import Operation, Outcome, Run
 from nightkeep.policy import EffectivePolicy, format_of, suited
 from nightkeep.reports import RunDocument, last_seconds, plan_text, read_history
+from nightkeep.reports.after_commit import CHECK_UNFINISHED, with_surprise
 from nightkeep.retention import RetentionOrder, apply_order, awaits_check, check_after_removal, read_metadata
 from nightkeep.retention import failed_retention as upkeep_failed
 from nightkeep.retention.orphans.sweep_request import SweepMode
@@ -41,7 +42,6 @@ from nightkeep.spark.engine import Engine, beside
 
 __all__ = [
     "PERMANENT",
-    "UNFINISHED",
     "StoredDocument",
     "TableGroup",
     "check_group",
@@ -138,7 +138,8 @@ def check_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:
                 if isinstance(policy, EffectivePolicy) and not (document.awaits_check and table in group.died):
                     yield store_checked(document, policy, group.reports, engine=engine)
                 elif document.awaits_check:
-                    ended = replace(document, outcome=Outcome.FAILED, reason=f"{UNFINISHED}{why}")
+                    reason = with_surprise(document.reason, CHECK_UNFINISHED, why)
+                    ended = replace(document, outcome=Outcome.FAILED, reason=reason)
                     yield stored(ended, group.reports)
 
 
@@ -263,7 +264,9 @@ def _upkept(
         return unchecked
 
     def surprised(reason: str) -> RunDocument:
-        return replace(document, outcome=Outcome.FAILED, reason=f"{UNFINISHED}{reason}")
+        return replace(
+            document, outcome=Outcome.FAILED, reason=with_surprise(document.reason, CHECK_UNFINISHED, reason)
+        )
 
     return stored(
         or_failed(lambda: check_after_removal(document, policy, order, engine=engine), surprised, table), order.reports

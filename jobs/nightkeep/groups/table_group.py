@@ -12,9 +12,6 @@ from nightkeep.model.night import NightPlace
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, Settings
 from nightkeep.reports import write_file
 
-UNFINISHED = "published, but its check did not finish: "
-"""How the reason of a document begins if its check ended by an unexpected failure."""
-
 
 @dataclass(frozen=True, slots=True)
 class TableGroup:

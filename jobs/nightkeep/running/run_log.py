@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from nightkeep.model import Operation, Outcome
+from nightkeep.model import Committed, Operation, Outcome
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import Metrics, RunDocument
@@ -54,6 +54,8 @@ class RunLog:
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     seconds: dict[str, float] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    committed: Callable[[], Sequence[Committed]] | None = None
+    """Looks up what the run has published. None before its first attempt to publish."""
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

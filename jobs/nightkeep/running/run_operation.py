@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from nightkeep.errors import EvidenceError, NightkeepError, NotCreated, RefusedTable, UsageError
+from nightkeep.errors import EvidenceError, NotCreated, RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.model import Candidate, Committed, Conflicted, Mismatch, Outcome, Run
 from nightkeep.policy import EffectivePolicy
@@ -17,12 +18,12 @@ from nightkeep.reports import (
     PlanSection,
     RunDocument,
     Verification,
-    failure_outcome,
     secure,
 )  # fmt: skip
 from nightkeep.running import run_outcomes
 from nightkeep.running.planned_work import PlannedWork, Reader, Reading, new_attempt, run_of
 from nightkeep.running.planning import metrics_of, plan_table
+from nightkeep.running.run_failures import as_stored_before, failed_document
 from nightkeep.running.run_ids import begun, require_same
 from nightkeep.running.run_log import RunLog, RunOrder
 from nightkeep.running.run_summary import (
@@ -46,6 +47,7 @@ from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import batches
 from nightkeep.stages.publish import publish
 from nightkeep.stages.verify import verify
+from nightkeep.surprises import guarded
 from nightkeep.tasks import Exchange, Mapper, inline_exchange
 
 __all__ = ["RunOrder", "failed_run", "read_opened", "read_table", "run_operation"]
@@ -91,22 +93,23 @@ def run_operation(
     """Run one operation on one table. `mapper` and `exchange` are called only when there is work, as starting
     Spark costs seconds. `reader` does what `read_table` does, wherever it does it.
 
-    Raises UsageError for a request that cannot be understood. Everything else ends in the document.
+    Raises UsageError for a request that cannot be understood, and bugs, unless a version was published. Everything else
+    ends in the document.
     """
     log = RunLog(policy, order)
     if (alone := left_alone(policy, looks=order.dry_run)) is not None:
         return log.document(Outcome.SKIPPED, alone)
-    try:
-        return _care(log, reader, lambda: _Workers(mapper(), exchange()))
-    except UsageError:
-        raise
-    except (NightkeepError, OSError) as failure:
-        return log.document(*failure_outcome(failure, policy.address.name))
+    return guarded(
+        lambda: _care(log, reader, lambda: _Workers(mapper(), exchange())),
+        partial(failed_document, log),
+        policy.address.name,
+    )
 
 
 def failed_run(policy: EffectivePolicy, order: RunOrder, reason: str) -> RunDocument:
     """The document of an operation that ended by an unexpected failure."""
-    return RunLog(policy, order).document(Outcome.FAILED, reason)
+    log = RunLog(policy, order)
+    return as_stored_before(log, log.document(Outcome.FAILED, reason))
 
 
 def published_earlier(policy: EffectivePolicy, order: RunOrder) -> RunDocument | None:
@@ -258,6 +261,7 @@ def _batch(
         return Batch(rewrites, checked, None, candidate.staged) if lost is None else _lost(table, part, lost, written)
     if isinstance(checked, Conflicted):
         return _lost(table, part, checked.units[0][1], written)
+    log.committed = partial(table.commits.committed, run)
     with log.stage("publish"), removing_unpublished(table, run, earlier=earlier, after=NotCreated):
         return Batch(rewrites, checked, publish(table, checked, run, earlier=earlier), candidate.staged)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata, MissingFile
-from nightkeep.model import CommitScope, Committed, Conflicted, Mismatch, Outcome, Run, VersionIdentity
+from nightkeep.model import CommitScope, Committed, Conflicted, Mismatch, Outcome, Run, UnitKey, VersionIdentity
 from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.reports import (
     CheckStatus,
@@ -17,11 +17,13 @@ from nightkeep.reports import (
     RunDocument,
     UnitResult,
     document_path,
-    hold,
+    hold_or_say,
     load_document,
 )  # fmt: skip
+from nightkeep.reports.after_commit import without_surprise
 from nightkeep.running.run_log import RunLog
 from nightkeep.running.run_summary import Batch, commits, ending_reason, mismatched, published, sizes, unit_results
+from nightkeep.surprises import guarded, sentence
 
 
 def mismatch_document(log: RunLog, ended: Sequence[Batch]) -> RunDocument:
@@ -44,15 +46,23 @@ def undermined_document(
         if (unit.partition, unit.bucket) in mine else unit
         for unit in units
     )  # fmt: skip
-    below = (version for version in range(wrong.parent_version, 0, -1) if table.digest(version) is not None)
-    before = next(below, None)
     document = log.document(
         Outcome.MISMATCH, f"published version {wrong.version}, but {wrong.undermined}; nothing was deleted; on hold",
-        units=results, go_back=None if before is None else table.commits.rollback(before), **commits(done),
+        units=results, go_back=_way_back(table, wrong), **commits(done),
         expectations=Expectations(CheckStatus.SKIPPED, reason=wrong.undermined),
     )  # fmt: skip
-    hold(log.order.reports, log.policy.address.name, document)
-    return document
+    return hold_or_say(log.order.reports, document)
+
+
+def _way_back(table: OpenTable, wrong: Committed) -> str | None:
+    """The statement that goes back to the version below. None if it cannot be looked up: the hold comes first."""
+
+    def statement() -> str | None:
+        below = (version for version in range(wrong.parent_version, 0, -1) if table.digest(version) is not None)
+        before = next(below, None)
+        return None if before is None else table.commits.rollback(before)
+
+    return guarded(statement, lambda _: None, f"the way back from version {wrong.version}")
 
 
 def end_run(
@@ -75,8 +85,17 @@ def end_run(
         extra["go_back"] = table.commits.rollback(done[0].parent_version)
     touched = [key for commit in done for key in commit.units]
     metrics = sizes(after.sizes, after, log.facts["metrics"])
-    metrics = replace(metrics, extra={**metrics.extra, **table.layout_metrics(base, after, touched)})
+    metrics = replace(metrics, extra={**metrics.extra, **_layout(table, base, after, touched)})
     return log.document(outcome, reason, units=units, metrics=metrics, **extra)
+
+
+def _layout(table: OpenTable, base: Snapshot, after: Snapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
+    """Figures of the layout. They are made of optional statistics: what cannot be read of these is no failure."""
+    return guarded(
+        lambda: table.layout_metrics(base, after, touched),
+        lambda failure: {"unmeasured": f"layout: {sentence(failure)}"},
+        f"layout of version {after.version}",
+    )
 
 
 def _with_rivals(done: Sequence[Committed], every: Sequence[Committed]) -> Sequence[Committed]:
@@ -114,16 +133,18 @@ def published_document(log: RunLog, table: OpenTable, earlier: Sequence[Committe
     with suppress(FileNotFoundError, CorruptMetadata):
         document = load_document(path)
         if {*versions} <= {commit.version for commit in document.commits}:
-            return document
-    base = {"base_version": earlier[0].parent_version, "base_identity": _text(earlier[0].parent)}
+            # Where a try failed after the check, another check has the last word.
+            failed_later = without_surprise(document.reason) != document.reason
+            return replace(document, expectations=Expectations()) if failed_later else document
+    log.facts |= {"base_version": earlier[0].parent_version, "base_identity": _text(earlier[0].parent)}
+    log.facts |= commits(earlier)
     if any(own.undermined for own in earlier):
-        log.facts |= base
         return undermined_document(log, table, earlier)
     after = table.snapshot(versions[-1])
     named = f"version {versions[0]} was" if len(versions) == 1 else f"versions {', '.join(map(str, versions))} were"
     return log.document(
         Outcome.VERIFIED, f"{named} published by an earlier attempt of this run",
-        metrics=sizes(after.sizes, after, Metrics()), **base, **commits(earlier),
+        metrics=sizes(after.sizes, after, Metrics()),
     )  # fmt: skip
 
 

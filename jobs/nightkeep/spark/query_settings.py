@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 FEW_ROWS: Final = 100_000
@@ -29,11 +30,13 @@ def changed_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterat
     try:
         yield
     finally:
-        for name, earlier in before.items():
-            if earlier is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, earlier)
+        # A JVM that has ended has no settings, and must not take with it what was found before.
+        with suppress(OSError, Py4JError):
+            for name, earlier in before.items():
+                if earlier is None:
+                    spark.conf.unset(name)
+                else:
+                    spark.conf.set(name, earlier)
 
 
 @contextmanager

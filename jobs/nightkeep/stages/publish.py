@@ -8,7 +8,6 @@ can be repeated.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic
 
@@ -26,6 +25,7 @@ from nightkeep.model import (
 )  # fmt: skip
 from nightkeep.protocol import E, S, T, Table, U
 from nightkeep.stages.base_version import another, replaced
+from nightkeep.surprises import guarded
 
 MAX_ATTEMPTS = 20
 """How many races in a row may be lost. Each one means that another writer committed in between."""
@@ -144,10 +144,10 @@ def _rebased(
 
 def _committed(table: Table[S, U, T, E], attempt: _Attempt[E], identity: VersionIdentity) -> Committed:
     done = attempt.candidate
-    undermined = None
-    # The version is already published. If this test fails to run, the later check notices a replaced version.
-    with suppress(EvidenceError, OSError):
-        undermined = table.commits.undermined(done)
+    # The version is already published. If this cannot be looked up, the later check notices a replaced version.
+    undermined = guarded(
+        lambda: table.commits.undermined(done), lambda _: None, f"{table.address.name}, just published"
+    )
     return Committed(
         identity, done.parent_version, done.units, attempt.dropped, parent=done.parent, undermined=undermined
     )
@@ -193,15 +193,25 @@ def _commit(table: Table[S, U, T, E], attempt: _Attempt[E]) -> bool:
         if attempt.may_be_public:
             return True
         raise
-    except OSError as failure:
-        if table.commits.visible(candidate):
+    except Exception as failure:
+        # Whatever it is, it may have come after the one write that publishes.
+        if _visible(table, candidate):
             return True
+        if not isinstance(failure, OSError):
+            raise
         raise UnknownOutcome(
             f"{table.address.name}: commit of version {candidate.version}", "an answer", str(failure)
         ) from failure
     # "Already exists" is not proof of losing: after a lost answer the version there may be our own.
     attempt.may_be_public = won or table.commits.visible(candidate)
     return attempt.may_be_public
+
+
+def _visible(table: Table[S, U, T, E], candidate: Candidate) -> bool:
+    """Whether the candidate is published. False also if that cannot be looked up."""
+    return guarded(
+        lambda: table.commits.visible(candidate), lambda _: False, f"{table.address.name}, perhaps published"
+    )
 
 
 def _require(
