@@ -44,14 +44,14 @@ def delta_worlds(at: Path) -> list[World]:
     for name in NAMES:
         table = golden_copy(name, at)
         leave(table)
-        foreign = tuple(path for other in NAMES if other != name for path in _metadata(GOLDEN / other / "table"))
-        found.append(World(name, _opener(table), _metadata(table), foreign, later_ms(), 7 * DAY_MS))
+        foreign = tuple(path for other in NAMES if other != name for path in log_of(GOLDEN / other / "table"))
+        found.append(World(name, opener(table), log_of(table), foreign, later_ms(), 7 * DAY_MS))
     return found
 
 
-def _opener(table: Path) -> Callable[[], OpenFiles]:
+def opener(table: Path) -> Callable[[], OpenFiles]:
     return lambda: opened(table).retention
 
 
-def _metadata(table: Path) -> tuple[Path, ...]:
+def log_of(table: Path) -> tuple[Path, ...]:
     return tuple(sorted(path for path in (table / "_delta_log").rglob("*") if path.is_file() and path.name[0] != "."))

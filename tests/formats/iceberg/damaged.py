@@ -50,9 +50,9 @@ def leave(table: Table) -> frozenset[str]:
     )
 
 
-def iceberg_worlds(at: Path) -> list[World]:
+def iceberg_worlds(at: Path, names: tuple[str, ...] = NAMES) -> list[World]:
     found = []
-    tables = iceberg_tables(at)
+    tables = iceberg_tables(at, names)
     metadata = {name: _metadata(table) for name, table in tables.items()}
     for name, table in tables.items():
         leave(table)

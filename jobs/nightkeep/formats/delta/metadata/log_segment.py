@@ -46,7 +46,7 @@ class Segment:
 def segment(storage: Storage, version: int | None = None) -> Segment:
     """The segment of the newest version, or of `version`. Raises MissingFile where the log does not hold it."""
     listed = storage.list(LOG)
-    commits, checkpoints = _commits(listed), _checkpoints(listed)
+    commits, checkpoints = _commits(listed), complete_checkpoints(listed)
     versions = sorted(commits.keys() | {candidate.version for candidate in checkpoints})
     subject = f"{storage.root}/{LOG}"
     if not versions:
@@ -77,7 +77,7 @@ def listing(storage: Storage) -> Listing:
     commits = sorted(
         ((versions[stored.name], stored) for stored in listed if stored.name in versions), key=lambda commit: commit[0]
     )
-    starts = [checkpoint.version for checkpoint in _checkpoints(listed)] + [0] * (0 in versions.values())
+    starts = [checkpoint.version for checkpoint in complete_checkpoints(listed)] + [0] * (0 in versions.values())
     if not starts:
         expected = "the first commit of a Delta table, or a complete checkpoint"
         raise MissingFile(f"{storage.root}/{LOG}", expected, f"{len(commits)} later commits")
@@ -87,7 +87,7 @@ def listing(storage: Storage) -> Listing:
 def newest(storage: Storage) -> int:
     """The newest version in the listing. Raises MissingFile where there is none."""
     listed = storage.list(LOG)
-    versions = _commits(listed).keys() | {checkpoint.version for checkpoint in _checkpoints(listed)}
+    versions = _commits(listed).keys() | {checkpoint.version for checkpoint in complete_checkpoints(listed)}
     if not versions:
         raise MissingFile(f"{storage.root}/{LOG}", "commits or checkpoints of a Delta table", "none")
     return max(versions)
@@ -112,7 +112,7 @@ def _commits(listed: Iterable[ListedFile]) -> Mapping[int, str]:
     return {int(match[1]): name for match, name in matches if match}
 
 
-def _checkpoints(listed: Iterable[ListedFile]) -> list[Checkpoint]:
+def complete_checkpoints(listed: Iterable[ListedFile]) -> list[Checkpoint]:
     """The complete checkpoints. An empty file is unfinished: a checkpoint holds at least a protocol."""
     checkpoints: list[Checkpoint] = []
     parts: defaultdict[tuple[int, int], dict[int, str]] = defaultdict(dict)

@@ -155,7 +155,7 @@ def _state(storage: Storage, task: VersionFiles) -> Reach[CheckpointPart]:
     changed = _changed(storage, task.change) if task.change else ()
     shared = frozenset(gone)
     parts = tuple(CheckpointPart(name, shared, task.since_ms, task.now_ms, task.needed) for name in names)
-    return Reach(files([*log, *rows, *changed]), parts, tuple(proof.unproven), tuple(proof.transactions))
+    return Reach(files([*log, *rows, *changed]), parts, tuple(proof.unproven), tuple(proof.contents))
 
 
 def _apply(commit: Commit, actions: Iterator[Action], added: dict[FileKey, Raw], gone: set[FileKey]) -> None:

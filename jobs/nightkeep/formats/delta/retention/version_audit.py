@@ -19,6 +19,7 @@ from nightkeep.formats.delta.retention.evidence import (
     require_checksum,
     unproven_checkpoint,
 )
+from nightkeep.formats.delta.retention.log_copies import commits_before, content, require_own_state
 from nightkeep.protocol.table_files import Unproven
 from nightkeep.storage import Storage
 
@@ -37,7 +38,7 @@ class Proof:
     checkpoint: Sequence[str]
     checksum: tuple[int, Raw] | None
     unproven: list[Unproven] = field(default_factory=list)
-    transactions: list[tuple[str, str]] = field(default_factory=list)
+    contents: list[tuple[str, str]] = field(default_factory=list)
     table_id: str | None = None
     time_ms: int | None = None
     removers: list[Commit] = field(default_factory=list)
@@ -48,10 +49,12 @@ class Proof:
         proof = cls(storage, names, newest_checksum(storage, (*start, *(version for version, _ in segment.commits))))
         if segment.checkpoint is None:
             return proof
+        proof._begin(segment)
         if proof.checksum is None:
             stated = adds_of_checkpoint(storage, segment.checkpoint.version)
             unproven = unproven_checkpoint(names, proof.checkpoint_files, stated)
             proof.unproven += [] if unproven is None else [unproven]
+            require_own_state(storage, segment.checkpoint)
         elif proof.checksum[0] == segment.checkpoint.version:
             proof._compare(None, (), frozenset())
         return proof
@@ -64,15 +67,28 @@ class Proof:
     def reached(self, commit: Commit, added: Iterable[Raw], gone: Collection[FileKey]) -> None:
         """Compare the state after `commit`: the checkpoint's files without `gone`, and the files in `added`."""
         if commit.transaction is not None:
-            self.transactions.append((commit.name, f"transaction {commit.transaction}"))
+            self.contents.append((commit.name, f"transaction {commit.transaction}"))
+        if self._is_after_checksum(commit):
+            self.contents.append(content(self.storage, commit.name))
         doubts = [commit.unproven(), self._of_another_table(commit), self._of_another_time(commit)]
         unproven = next((doubt for doubt in doubts if doubt is not None), None)
-        if commit.older and (self.checksum is None or self.checksum[0] < commit.version):
+        if commit.older and self._is_after_checksum(commit):
             self.removers.append(commit)
         if self.checksum is not None and self.checksum[0] == commit.version:
             self._compare(commit, added, frozenset(gone))
-        elif unproven is not None and (self.checksum is None or self.checksum[0] < commit.version):
+        elif unproven is not None and self._is_after_checksum(commit):
             self.unproven.append(unproven)
+
+    def _is_after_checksum(self, commit: Commit) -> bool:
+        return self.checksum is None or self.checksum[0] < commit.version
+
+    def _begin(self, segment: Segment) -> None:
+        """Read what was committed just before the checkpoint, to compare the commits after it with that."""
+        if self.checksum is not None and self.checksum[0] == segment.version:
+            return
+        earlier = tuple(commits_before(self.storage, segment, within_ms=2 * _SKEW_MS))
+        self.contents += [content(self.storage, commit.name) for commit in earlier]
+        self.time_ms = earlier[0].time_ms if earlier else None
 
     def require_removed(self) -> None:
         """Call after the last commit. Files that were removed but never added must be in the checkpoint."""
