@@ -12,6 +12,7 @@ from nightkeep.formats.paimon.gate.gate import gate_of
 from nightkeep.formats.paimon.metadata.branch import as_branch, location_and_branch
 from nightkeep.formats.paimon.metadata.description import describe, described
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
+from nightkeep.formats.paimon.metadata.row_totals import require_totals
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import digest
 from nightkeep.formats.paimon.metadata.snapshot_order import refuse_unstamped_files
@@ -61,7 +62,9 @@ def open_table(address: Address) -> PaimonTable:
 
 
 def table_of(address: Address, storage: Storage) -> PaimonTable:
-    writers = (Bound(refuse_compactions_by_others, storage), Bound(refuse_unconditional_writers, storage))
+    writers = (
+        Bound(refuse_compactions_by_others, storage), Bound(refuse_unconditional_writers, storage), require_totals,
+    )  # fmt: skip
     upgrades = (
         refuse_append_table, refuse_without_vectors, refuse_modified_vectors, refuse_unstamped_files, *writers,
     )  # fmt: skip

@@ -12,8 +12,9 @@ from dataclasses import replace
 from pyroaring import BitMap64
 
 from nightkeep.errors import CorruptMetadata, naming
+from nightkeep.formats.paimon.data.columns import PaimonFileReader
 from nightkeep.formats.paimon.deletes.append_vectors import vectors_of
-from nightkeep.formats.paimon.metadata.snapshot import Bucket
+from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
 from nightkeep.gate.proof_parts import PART_BYTES, proof_parts
 from nightkeep.model import View
@@ -25,15 +26,18 @@ PROMISE = "rows as their schema promises"
 
 def survivors(storage: Storage, bucket: Bucket, view: View) -> Positions:
     """Live positions by file name: all rows but those in the file's vector. Both views are the same, as no row replaces
-    another. Raises CorruptMetadata if a vector does not fit its file."""
+    another. Raises CorruptMetadata if a vector does not fit its file, or a footer's row count is not the manifest's."""
     with naming(bucket.key, PROMISE):
         vectors = vectors_of(storage, bucket, {file.name for file in bucket.files})
-        for file in bucket.files:
-            hidden = vectors.get(file.name)
-            if hidden and hidden.max() >= file.rows:
-                path = bucket.path(file)
-                raise CorruptMetadata(path, f"deleted positions below its {file.rows} rows", str(hidden.max()))
-        return {file.name: BitMap64(range(file.rows)) - vectors.get(file.name, BitMap64()) for file in bucket.files}
+        return {file.name: _live(storage, bucket, file, vectors.get(file.name, BitMap64())) for file in bucket.files}
+
+
+def _live(storage: Storage, bucket: Bucket, file: PaimonDataFile, hidden: BitMap64) -> BitMap64:
+    # The reader compares the manifest's count with the footer's: a bitmap of a wrong one may fill the memory.
+    rows = int(PaimonFileReader(storage, bucket, file).starts[-1])
+    if hidden and hidden.max() >= rows:
+        raise CorruptMetadata(bucket.path(file), f"deleted positions below its {rows} rows", str(hidden.max()))
+    return BitMap64(range(rows)) - hidden
 
 
 def pieces(base: Bucket, candidate: Bucket, *, part_bytes: int = PART_BYTES) -> Sequence[tuple[Bucket, Bucket]]:

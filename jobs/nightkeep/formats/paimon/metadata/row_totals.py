@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nightkeep.encodings.avro_schemas import Schema
+from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon.metadata.snapshot import PaimonSnapshot
+from nightkeep.model import Request
 
 
 def counts_removed_rows(schemas: Iterable[Schema], *, stated: int, found: int) -> bool:
@@ -24,6 +26,18 @@ def total_rows(snapshot: PaimonSnapshot) -> int:
     stated = int(str(snapshot.raw["totalRecordCount"]))
     found = sum(file.rows for unit in snapshot.units for file in unit.files)
     return found if counts_removed_rows(snapshot.entry_schemas, stated=stated, found=found) else stated
+
+
+def require_totals(snapshot: PaimonSnapshot, request: Request) -> None:
+    """Raises CorruptMetadata for files that hold more rows than their snapshot counts: a task is sized by its files'
+    row counts. No release counts too few. The gate requires equality of both."""
+    stated = int(str(snapshot.raw["totalRecordCount"]))
+    files = [(file.rows, unit.path(file)) for unit in snapshot.units for file in unit.files]
+    if (found := sum(rows for rows, _ in files)) > stated:
+        rows, path = max(files)
+        shown = f"{found} rows in its files, {rows} of them in {path}"
+        subject = f"{snapshot.table.name}/snapshot/snapshot-{snapshot.version}"
+        raise CorruptMetadata(subject, f"{stated} rows, as its totalRecordCount says", shown)
 
 
 def _may_be_of_0_5(entry: Schema) -> bool:
