@@ -11,7 +11,6 @@ import struct
 import uuid
 import zlib
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 from pyroaring import BitMap, BitMap64
 
@@ -19,9 +18,9 @@ from nightkeep.encodings import roaring
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.delta.deletes import z85
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile, Vector, VectorStorage
-from nightkeep.formats.delta.metadata.locations import is_absolute, own_name
+from nightkeep.formats.delta.metadata.locations import is_absolute, located
 from nightkeep.formats.delta.metadata.naming import vector_name
-from nightkeep.storage import LocalStorage, Storage
+from nightkeep.storage import Storage
 
 PACKED_BYTES: Final = 2 << 20
 """A file of vectors gets no more vectors from this size on (delta-spark's deletionVectors.packing.targetSize)."""
@@ -31,7 +30,7 @@ def read_vector(storage: Storage, file: DeltaDataFile) -> BitMap64:
     """The deleted positions of a data file; empty if it has no vector.
 
     Raises CorruptMetadata, naming the vector's file and offset, for bytes that contradict the descriptor, themselves or
-    the data file's row count; MissingFile; RefusedTable for an absolute path outside this file system.
+    the data file's row count; MissingFile; RefusedTable for an absolute path in another kind of store.
     """
     vector = file.vector
     if vector is None:
@@ -136,19 +135,12 @@ def _name(prefix: str, unique: uuid.UUID) -> str:
 def _place(storage: Storage, vector: Vector, file: DeltaDataFile) -> tuple[Storage, str]:
     """The store and the name of a vector's file. An absolute place is a URI, encoded like the path of an add."""
     name = vector_file(vector)
-    if name is None and is_absolute(vector.place):
-        name = own_name(vector.place, storage.root)
     if name is not None:
         return storage, name
-    parts = urlsplit(vector.place)
-    is_local = isinstance(storage, LocalStorage) and parts.scheme in ("", "file")
-    if not is_local or not parts.path.startswith("/"):
-        raise RefusedTable(
-            file.path,
-            f"its deletion vector is at {vector.place}",
-            "only absolute paths on this file system are handled; rewrite the table with REORG TABLE ... APPLY (PURGE)",
-        )
-    return LocalStorage("/"), unquote(parts.path).lstrip("/")
+    if not is_absolute(vector.place):
+        feature = f"its deletion vector is at {vector.place}, which is no absolute path"
+        raise RefusedTable(file.path, feature, "rewrite the table with REORG TABLE ... APPLY (PURGE)")
+    return located(storage, vector.place)
 
 
 def _inline(vector: Vector, subject: str) -> bytes:

@@ -87,8 +87,8 @@ class DeltaDataFile:
         return 1 if self.vector else 0
 
 
-def data_file(raw: Raw, *, root: str, has_vectors: bool) -> DeltaDataFile:
-    """The file of an add. Raises CorruptMetadata, and RefusedTable for a file elsewhere."""
+def data_file(raw: Raw, *, root: str, has_vectors: bool, anywhere: bool = False) -> DeltaDataFile:
+    """The file of an add. Raises CorruptMetadata, and RefusedTable for a file elsewhere unless it may be `anywhere`."""
     path, stats, tags = str(raw["path"]), raw.get("stats"), raw.get("tags")
     vector = vector_of(raw.get("deletionVector"))
     if vector and not has_vectors:
@@ -96,7 +96,7 @@ def data_file(raw: Raw, *, root: str, has_vectors: bool) -> DeltaDataFile:
         raise CorruptMetadata(path, "no deletion vector, as the protocol lacks the feature", vector.unique_id)
     return DeltaDataFile(
         path=path,
-        name=storage_name(path, root),
+        name=storage_name(path, root, anywhere=anywhere),
         bytes=long_value(raw, "size", subject=path),
         rows=row_count(str(stats)) if stats else None,
         vector=vector,

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
+from nightkeep.storage import HdfsStorage, LocalStorage, ObjectStorage, Storage
+from nightkeep.storage.clients import SCHEMES
 from nightkeep.storage.file_names import MAX_NAME_BYTES
+from nightkeep.storage.hdfs_names import SCHEME as HDFS
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 # Characters that a URI path may hold unescaped. Not the colon: it would make the first folder a scheme.
@@ -22,13 +25,15 @@ def is_absolute(path: str) -> bool:
     return path.startswith("/") or _SCHEME.match(path) is not None
 
 
-def storage_name(path: str, root: str) -> str:
+def storage_name(path: str, root: str, *, anywhere: bool = False) -> str:
     """The name in the store at `root` of the file at an action's `path`, a URI (PROTOCOL.md, "Add File").
 
     Raises RefusedTable for an absolute path elsewhere, CorruptMetadata for a path that names no file below the table's
-    folder.
+    folder. With `anywhere`, a file elsewhere has its path as its name.
     """
     name = own_name(path, root)
+    if name is None and anywhere:
+        return path
     if name is None:
         feature = "a data file outside the table's folder (a shallow clone's) is not handled"
         raise RefusedTable(path, feature, "make a deep clone of the table")
@@ -47,6 +52,29 @@ def own_name(path: str, root: str) -> str | None:
     if long or {"", ".", ".."} & set(name.split("/")) or "\0" in name or "?" in path or "#" in path:
         raise CorruptMetadata("path of an action", "a URI of a file below the table's folder", repr(path))
     return name
+
+
+def located(storage: Storage, path: str) -> tuple[Storage, str]:
+    """The store and the name of the file at `path`, a URI as in the log, for the table whose folder is `storage`.
+
+    Shallow clones name their files by absolute paths. Raises RefusedTable for one of another kind of store than the
+    table's, and for a relative one.
+    """
+    name = own_name(path, storage.root)
+    if name is not None:
+        return storage, name
+    parts = urlsplit(path)
+    place = unquote(parts.path).lstrip("/")
+    match storage:
+        case LocalStorage() if parts.scheme in ("", "file") and parts.path.startswith("/"):
+            return LocalStorage("/"), place
+        case ObjectStorage() if parts.scheme in SCHEMES:
+            return ObjectStorage(f"{parts.scheme}://{parts.netloc}"), place
+        case HdfsStorage() if parts.scheme == HDFS:
+            return HdfsStorage(f"{HDFS}://{parts.netloc}"), place
+    raise RefusedTable(
+        storage.root, f"{path} is in another kind of store than the table", "make a deep clone of the table"
+    )
 
 
 def log_path(name: str) -> str:

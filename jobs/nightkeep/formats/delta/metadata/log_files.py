@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -45,23 +46,26 @@ class LogFiles:
     columns: FileColumns
     root: str
     has_vectors: bool
+    anywhere: bool
     renamed: bool
 
     @staticmethod
-    def of(adds: AddColumns, loose: Sequence[Raw], *, root: str, has_vectors: bool) -> LogFiles:
+    def of(adds: AddColumns, loose: Sequence[Raw], *, root: str, has_vectors: bool, anywhere: bool) -> LogFiles:
         """Raises CorruptMetadata and RefusedTable as `data_file`."""
-        others = tuple(data_file(raw, root=root, has_vectors=has_vectors) for raw in loose)
+        made = partial(data_file, root=root, has_vectors=has_vectors, anywhere=anywhere)
+        others = tuple(map(made, loose))
         columns, doubtful = _columns(adds, has_vectors=has_vectors)
         places = np.flatnonzero(doubtful)
         for place, raw in zip(places.tolist(), adds.bodies(places), strict=True):
-            columns.rows[place] = _known(data_file(raw, root=root, has_vectors=has_vectors).rows)
+            columns.rows[place] = _known(made(raw).rows)
         # One chunk each: Arrow joins the chunks of a column each time that some of its rows are taken.
         paths = _text(adds.paths, [file.path for file in others]).cast(pa.large_string())
         adds = adds.with_paths(paths[: len(adds)])
-        names = _names(paths, root)
+        names = _names(paths, root, anywhere=anywhere)
         vectors = _text(pc.fill_null(vector_ids(adds.rows), "None"), [str(file.identity[1]) for file in others])
         files = pa.table(dict(zip(_FILES, (paths, paths if names is None else names, vectors), strict=True)))
-        return LogFiles(adds, others, files, _joined(columns, others), root, has_vectors, names is not None)
+        renamed = names is not None
+        return LogFiles(adds, others, files, _joined(columns, others), root, has_vectors, anywhere, renamed)
 
     def require_one_name(self, removed: Collection[str]) -> None:
         """Raises CorruptMetadata if two paths in the log name one file. The paths of the files differ.
@@ -96,16 +100,16 @@ class LogFiles:
         stored = self.adds.bodies(places[places < len(self.adds)])
         for place in places.tolist():
             if place < len(self.adds):
-                yield data_file(next(stored), root=self.root, has_vectors=self.has_vectors)
+                yield data_file(next(stored), root=self.root, has_vectors=self.has_vectors, anywhere=self.anywhere)
             else:
                 yield self.others[place - len(self.adds)]
 
 
-def _names(paths: Array, root: str) -> Array | None:
+def _names(paths: Array, root: str, *, anywhere: bool) -> Array | None:
     """The name in storage of each path; None if each is the path itself."""
     long = pc.greater(pc.binary_length(paths), MAX_NAME_BYTES)
     odd = pc.or_(pc.match_substring_regex(paths, _ODD_PATH), long)
-    own = [storage_name(str(path), root) for path in paths.filter(odd).to_pylist()]
+    own = [storage_name(str(path), root, anywhere=anywhere) for path in paths.filter(odd).to_pylist()]
     names = pc.replace_with_mask(paths, odd, pa.array(own, pa.large_string())) if own else paths
     return None if names is paths or names.equals(paths) else names
 

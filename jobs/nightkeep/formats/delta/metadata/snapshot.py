@@ -93,16 +93,18 @@ class DeltaSnapshot:
         return {unit.key: unit for unit in self.units}
 
 
-def load(address: Address, storage: Storage, version: int | None = None) -> DeltaSnapshot:
+def load(address: Address, storage: Storage, version: int | None = None, *, anywhere: bool = False) -> DeltaSnapshot:
     """A version, the newest by default, from one listing of the log.
 
+    With `anywhere`, for readers alone, data files may be outside the table's folder, as those of a shallow clone are.
     Raises MissingFile if the log does not hold it, RefusedTable for what readers must know and we do not handle,
     CorruptMetadata.
     """
     for _ in range(_MOVED_ON):
         log_files = segment(storage, version)
         try:
-            return _snapshot(address, read_state(storage, log_files), log_files.version, root=storage.root)
+            read = read_state(storage, log_files)
+            return _snapshot(address, read, log_files.version, root=storage.root, anywhere=anywhere)
         except MissingFile:
             # A log cleanup may remove commits that a newer checkpoint covers while they are read: list again.
             if segment(storage, version) == log_files:
@@ -118,8 +120,9 @@ def load_staged(address: Address, storage: Storage, parent_version: int, name: s
 
 
 def _snapshot(
-    address: Address, read: ReadState, version: int, *, root: str, actions: tuple[Action, ...] = ()
-) -> DeltaSnapshot:
+    address: Address, read: ReadState, version: int, *, root: str, actions: tuple[Action, ...] = (),
+    anywhere: bool = False,
+) -> DeltaSnapshot:  # fmt: skip
     state = read.state
     refuse_reads(address.name, state.protocol, state.metadata, state.domains)
     schema = parse_schema(state.metadata, state.protocol, table=address.name)
@@ -129,7 +132,7 @@ def _snapshot(
         table=address,
         version=version,
         schema=schema,
-        units=_units(schema, state, root),
+        units=_units(schema, state, root, anywhere=anywhere),
         raw_protocol=state.protocol,
         raw_metadata=state.metadata,
         commit_info=info,
@@ -142,9 +145,9 @@ def _snapshot(
     )
 
 
-def _units(schema: DeltaSchema, state: LogState, root: str) -> tuple[DeltaUnit, ...]:
+def _units(schema: DeltaSchema, state: LogState, root: str, *, anywhere: bool) -> tuple[DeltaUnit, ...]:
     """Units by partition. Different spellings of the same partition value are one partition."""
-    files = LogFiles.of(state.stored, state.adds, root=root, has_vectors=schema.has_vectors)
+    files = LogFiles.of(state.stored, state.adds, root=root, has_vectors=schema.has_vectors, anywhere=anywhere)
     files.require_one_name(state.unmatched)
     spellings, places = _spelled(schema, state)
     vacated = [_place(schema, values, "remove") for values in state.vacated]

@@ -14,6 +14,7 @@ from nightkeep.formats.delta.data.bounds import every_bounds
 from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.deletes.vectors import read_vector
 from nightkeep.formats.delta.metadata.feature_use import collated_columns
+from nightkeep.formats.delta.metadata.locations import located
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.kernels.spans import ColumnSpans, constant_spans
 from nightkeep.protocol.reading import FileSection, Path, ReadFile, ReadView, RowFile
@@ -84,7 +85,8 @@ def hidden(storage: Storage, unit: DeltaUnit) -> Mapping[str, BitMap64]:
 def open_file(storage: Storage, unit: DeltaUnit, name: str) -> RowFile:
     """Raises CorruptMetadata if a footer and the log differ on the row count."""
     (file,) = (file for file in unit.files if file.name == name)
-    reader = DeltaFileReader(storage, unit, file)
+    store, held_as = located(storage, file.path)
+    reader = DeltaFileReader(store, unit, replace(file, name=held_as))
     if file.rows is not None and file.rows != reader.rows:
         raise CorruptMetadata(file.path, f"{file.rows} rows as the log says", f"{reader.rows} in its footer")
     return _DeltaRows(reader)
