@@ -104,7 +104,7 @@ def read_index_manifest(storage: Storage, raw: Mapping[str, object], *, may_be_e
     data = storage.read(name)
     container = parse_index(data, name)
     require_own_name(container, name)
-    whole = _is_counted(container, name) or _is_whole(read_blocks(data, subject=name))
+    whole = _is_counted(container, name) or _is_whole(read_blocks(data, subject=name), own=_is_own(container))
     whole = whole or (may_be_empty and not container.records)
     unproven = None if whole else Unproven(name, "a file cut at the end of a block looks like it", _INDEX_KINDS)
     return Read(name, container, _digest(data), unproven)
@@ -165,17 +165,34 @@ def _why_unproven(raw: Mapping[str, object], key: str, container: Container, dat
         # An empty list has no rows, but a cut list may be empty too.
         first = key == BASE and raw.get("id") == _FIRST
         return None if first else "it is empty, and its snapshot tells no size of it"
-    whole = _is_whole(read_blocks(data, subject=subject))
+    whole = _is_whole(read_blocks(data, subject=subject), own=_is_own(container))
     return None if whole else "a file cut at the end of a block looks like it, and its snapshot tells no size of it"
 
 
-def _is_whole(blocks: Blocks) -> bool:
-    """Whether a file cannot have lost blocks: its only block is not full, so there was no second one."""
+def _is_own(container: Container) -> bool:
+    """Whether Nightkeep wrote the file. Earlier releases stated its name in the header and not its records."""
+    return FILE_NAME in container.metadata
+
+
+def _is_whole(blocks: Blocks, *, own: bool) -> bool:
+    """Whether a file cannot have lost blocks: its last block is not full, so there was no further one.
+
+    Other writers fill a block by bytes, and its last record may be large. So only a single block of theirs is judged.
+    """
+    if own:
+        return _is_whole_of_ours(blocks.sizes)
     if len(blocks.sizes) != 1:
         return False
     ((records, size),) = blocks.sizes
     full = _JAVA_BLOCK_BYTES if blocks.by_java else _LEAST_BLOCK_BYTES
     return 0 < records != _OUR_BLOCK_RECORDS and size < full
+
+
+def _is_whole_of_ours(sizes: Sequence[tuple[int, int]]) -> bool:
+    if len(sizes) < 2:
+        return bool(sizes) and sizes[0][0] not in _OUR_FIRST_BLOCKS
+    (before, size), (last, _) = sizes[-2:]
+    return last < min(_OUR_BLOCK_RECORDS, before * _OUR_BLOCK_BYTES // max(1, size))
 
 
 def _number(raw: Mapping[str, object], key: str) -> int | None:
@@ -192,6 +209,10 @@ _JAVA_BLOCK_BYTES: Final = 64_000
 _LEAST_BLOCK_BYTES: Final = 16_000
 """The same for fastavro, which pypaimon uses, and for Avro's Rust implementation."""
 _OUR_BLOCK_RECORDS: Final = 256
+_OUR_FIRST_BLOCKS: Final = frozenset({16, 256})
+"""Records of a full first block, by release."""
+_OUR_BLOCK_BYTES: Final = 1 << 20
+"""Later blocks have as many records as fit into this by the block before (encodings/avro_container)."""
 _INDEX_KINDS: Final = frozenset({"index"})
 _METADATA: Final = re.compile("manifest-|index-manifest-|stat-")
 _KEYS: Final = frozenset(
