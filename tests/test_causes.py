@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from nightkeep.causes import failure_text
+from nightkeep.causes import cause_in, failure_text, one_sentence
 from nightkeep.reports import failure_outcome
 
 WORKER = """
@@ -34,6 +34,41 @@ BYTES = "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0:
 TRACE = WORKER.format(cause=FULL).split("below.\n")[1]
 ROFS = "Caused by: java.io.IOException: Read-only file system\n\tat a.B"
 LOST = "ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: "
+
+
+DEAD_MASTER = """An error occurred while calling None.org.apache.spark.sql.classic.SparkSession.
+: java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.
+This stopped SparkContext was created at:
+
+org.apache.spark.api.java.JavaSparkContext.<init>(JavaSparkContext.scala:59)
+py4j.Gateway.invoke(Gateway.java:238)
+
+And it was stopped at:
+
+org.apache.spark.SparkContext$$anon$3.run(SparkContext.scala:2295)
+
+The currently active SparkContext was created at:
+
+(No active SparkContext.)
+         \n\tat org.apache.spark.SparkContext.assertNotStopped(SparkContext.scala:126)
+"""
+"""What Spark 4 raises a minute after a session asked for spark://127.0.0.1:1."""
+ENDED_WORKER = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 1 times, most recent \
+failure: Lost task 0.0 in stage 0.0 (TID 0) (192.0.2.2 executor driver): org.apache.spark.SparkException: Python \
+worker exited unexpectedly (crashed).
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator$$anonfun$1.applyOrElse(PythonRunner.scala:678)
+Caused by: java.io.EOFException
+\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:386)
+\t... 22 more
+
+Driver stacktrace:
+\tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:3114)
+Caused by: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed).
+\tat org.apache.spark.api.python.PythonRunner$$anon$3.read(PythonRunner.scala:1056)
+Caused by: java.io.EOFException
+\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:386)
+"""
 
 
 class PythonException(Exception):
@@ -86,6 +121,8 @@ def chained(inner: str, outer: str, words: str) -> str:
             PythonException(WORKER.format(cause="pyarrow.lib.ArrowInvalid: first\nsecond")),
             "ArrowInvalid: first second",
         ),
+        (Py4JJavaError(DEAD_MASTER), "IllegalStateException: Cannot call methods on a stopped SparkContext."),
+        (Py4JJavaError(ENDED_WORKER), "SparkException: Python worker exited unexpectedly (crashed)."),
         (OSError(errno.EROFS, "Read-only file system", "/t"), "OSError: [Errno 30] Read-only file system: '/t'"),
         (KeyError("k"), "KeyError: 'k'"),
         (ValueError(""), "ValueError"),
@@ -118,6 +155,16 @@ def test_the_sentence_is_of_the_innermost_cause(failure: Exception, expected: st
 def test_known_causes_come_with_what_to_do(text: str, advice: str) -> None:
     sentence = failure_text(RuntimeError(text))
     assert advice in sentence and "\tat " not in sentence and "Driver stacktrace" not in sentence
+
+
+def test_a_text_of_another_process_is_read_alike() -> None:
+    java = failed("java.lang.OutOfMemoryError: Java heap space")
+    for text in (java, f"Py4JJavaError: {java}"):
+        assert cause_in(text).startswith("OutOfMemoryError: Java heap space; the heap is full")
+    stored = f"PythonException: {WORKER.format(cause=FULL)}"
+    assert one_sentence(stored) == failure_text(PythonException(WORKER.format(cause=FULL)))
+    assert one_sentence(one_sentence(stored)) == one_sentence(stored)
+    assert one_sentence("policy.yaml:1: x\npolicy.yaml:2: y") == "policy.yaml:1: x\npolicy.yaml:2: y"
 
 
 def test_a_memory_error_has_its_advice() -> None:

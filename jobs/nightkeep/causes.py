@@ -13,19 +13,26 @@ from typing import Final
 
 def failure_text(failure: BaseException, most: int = 1000) -> str:
     """The sentence, of at most `most` characters. It begins with the type of the cause."""
-    inner = _innermost(failure)
-    cause = _cause_in(f"{type(inner).__name__}: {inner}")
-    said = cause if len(cause) <= most else f"{cause[:most]} ..."
+    *_, inner = _chain(failure)
     whole = "\n".join(str(each) for each in _chain(failure))
-    known = next((advice for pattern, advice in _ADVICE.items() if pattern.search(f"{cause}\n{whole}")), None)
-    if known is None and _asks_the_jvm(failure):
-        known = _NO_JVM
+    return _advised(f"{type(inner).__name__}: {inner}", whole, most, _NO_JVM if _asks_the_jvm(failure) else None)
+
+
+def cause_in(text: str, most: int = 1000) -> str:
+    """As `failure_text`, of a failure of which only the text is there: a stored one, or one of another process."""
+    return _advised(text, text, most, None)
+
+
+def one_sentence(text: str) -> str:
+    """A stored reason, in place of the stacks that earlier releases stored with it."""
+    return cause_in(text) if _TRACEBACK in text or _AT_FRAME.search(text) else text
+
+
+def _advised(text: str, whole: str, most: int, otherwise: str | None) -> str:
+    cause = _cause_in(text)
+    said = cause if len(cause) <= most else f"{cause[:most]} ..."
+    known = next((advice for pattern, advice in _ADVICE.items() if pattern.search(f"{cause}\n{whole}")), otherwise)
     return said if known is None else f"{said}; {known}"
-
-
-def _innermost(failure: BaseException) -> BaseException:
-    *_, last = _chain(failure)
-    return last
 
 
 def _chain(failure: BaseException) -> Iterator[BaseException]:
@@ -45,6 +52,9 @@ def _chain(failure: BaseException) -> Iterator[BaseException]:
 def _cause_in(text: str) -> str:
     """The cause that a text of Spark, Java or Python names; the text itself in one line if it names none."""
     causes = text.split(_CAUSED_BY)
+    # A cause without a message, such as an EOFException, states less than what it made fail.
+    while len(causes) > 1 and ": " not in _AT_FRAME.split(causes[-1])[0]:
+        causes.pop()
     java = causes[-1]
     # A cause of Python that Java wraps may be named above the last cause of Java.
     python = next((each for each in reversed(causes) if _TRACEBACK in each), None)
@@ -91,10 +101,12 @@ _TRACEBACK: Final = "Traceback (most recent call last):"
 _DIRECTLY: Final = "The above exception was the direct cause of the following exception:"
 _DURING: Final = "During handling of the above exception, another exception occurred:"
 _CAUSED_BY: Final = "\nCaused by: "
-_AT_FRAME: Final = re.compile(r"\n\s+at |\nDriver stacktrace:|\n\t\.\.\. \d+ more")
+_AT_FRAME: Final = re.compile(
+    r"\n\s+at |\nDriver stacktrace:|\n\t\.\.\. \d+ more|\nThis stopped SparkContext was created at:"
+)
 _AFTER: Final = re.compile(r"\s+at |Driver stacktrace|JVM stacktrace|Caused by: ")
-_FAILED_TASK: Final = re.compile(r"most recent failure: |Reason: (?=\S)")
-_JAVA_CALL: Final = re.compile(r"^\w+: An error occurred while calling [^\n]*\n: ")
+_FAILED_TASK: Final = re.compile(r"most recent failure: (?:Lost task [^:\n]*: )?|Reason: (?=\S)")
+_JAVA_CALL: Final = re.compile(r"^(?:\w+: )?An error occurred while calling [^\n]*\n: ")
 _PACKAGE: Final = re.compile(r"^(?:[a-z_][\w]*\.)+(?=[A-Z])")
 _NO_JVM: Final = (
     "Spark's JVM has ended, most often for want of memory: see its log, give it more (spark.driver.memory), or lower "
@@ -106,13 +118,16 @@ _ADVICE: Final[Mapping[re.Pattern[str], str]] = {
         r"No space left on device|\bENOSPC\b": "free space there, or name another folder, then run again",
         r"Disk quota exceeded": "raise the quota, or free space there, then run again",
         r"Read-only file system": "mount it for writing, or name another folder",
+        r"Permission denied": "let the user of this process write there, or name another folder",
+        r"File too large": "raise the limit of file sizes (ulimit -f), or name another folder",
         r"Too many open files": "raise the limit of open files (ulimit -n)",
         r"JAVA_GATEWAY_EXITED|Java gateway process exited": "install Java 17, and name it in JAVA_HOME",
         r"UnsupportedClassVersionError|class file version": "run Spark on Java 17: name it in JAVA_HOME",
         r"All masters are unresponsive|Spark context stopped while waiting for backend|[Ff]ailed to connect to master":
         "start the master that spark.master names, or name another one",
         r"on a stopped SparkContext|SparkContext (?:was|has been) shut ?down|SparkContext is stopped":
-        "Spark has ended the session: see its log; expected the master of spark.master to keep it; run again",
+        "Spark has ended the session, as it does if the master of spark.master does not answer: see its log, start "
+        "that master, then run again",
         r"OutOfMemoryError: (?:Java heap space|GC overhead)|OutOfMemoryError: Requested array size":
         "the heap is full: raise spark.executor.memory, or spark.driver.memory of a local master",
         r"OutOfMemoryError|unable to create native thread":

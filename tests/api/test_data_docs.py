@@ -72,6 +72,20 @@ def test_pages_hold_the_results_and_load_nothing(tmp_path: Path, monkeypatch: py
     assert href in pages.runs[0].read_text()
 
 
+def test_a_traceback_is_shown_as_its_sentence(tmp_path: Path) -> None:
+    _, (facts,) = expect([FACTS], {})
+    trace = "Traceback (most recent call last):\n  File 'f', line 1\n    f()\n    ^^^\nKeyError: 'amount'\n"
+    raised = {"raised_exception": True, "exception_message": f"failed:\n{trace}", "exception_traceback": trace}
+    first, *_ = facts["results"]
+    broken = [{**first, "success": False, "exception_info": info} for info in (raised, {"metric": raised})]
+    store(keep_validations(document(), [{**facts, "results": broken}], tmp_path), tmp_path)
+    pages = nightkeep.report(reports=tmp_path, data_docs=True)
+    assert pages.data_docs is not None
+    for page in pages.data_docs.parent.glob("shop*"):
+        html = page.read_text()
+        assert "KeyError" in html and "^^^" not in html and "most recent call" not in html
+
+
 def test_without_results_there_is_an_empty_index(tmp_path: Path) -> None:
     store(document(), tmp_path)
     pages = nightkeep.report(reports=tmp_path, data_docs=True)

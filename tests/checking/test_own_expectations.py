@@ -210,6 +210,11 @@ def test_errors_are_told_without_what_they_quote() -> None:
     assert without_quotes("no column 'name' of \"12 x\"\nmore", known) == "no column 'name' of ..."
     spark = "An error: [CAST_INVALID_INPUT.X] The value 'a' of the type"
     assert without_quotes(spark, known) == "Spark: CAST_INVALID_INPUT.X"
+    trace = "Traceback (most recent call last):\n  File 'f', line 1, in f\nValueError: not a number: '12 x'"
+    worker = (
+        f"An error occurred while calling o1.collect.\n: org.apache.spark.SparkException: failed:\n{trace}\n\n\tat a.B"
+    )
+    assert without_quotes(worker, known) == "ValueError: not a number: ..."
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from tests.other_readers.engines import other_reader
 
 from nightkeep.model.check_values import ReaderName
+from nightkeep.other_readers import engine_script
 from nightkeep.other_readers.reader_process import OtherReader, ReaderProcess, RowsSeen, VersionRead
 
 pytestmark = pytest.mark.slow
@@ -23,6 +24,14 @@ def clicks(version: int = 2, table: Path = CLICKS) -> VersionRead:
 def read_once(reader: OtherReader) -> RowsSeen:
     with ReaderProcess(reader) as process:
         return process.read(clicks(), SCHEMA)
+
+
+def test_of_nested_failures_the_innermost_is_named() -> None:
+    panic = RuntimeError("External error\ncaused by\nParquet error: EOF in t/a.parquet\n   0: backtrace")
+    assert engine_script._told(panic) == "Parquet error: EOF in t/a.parquet"
+    outer = ValueError("cannot scan")
+    outer.__cause__ = OSError(2, "No such file", "t/a.parquet")
+    assert engine_script._told(outer) == "FileNotFoundError: [Errno 2] No such file: 't/a.parquet'"
 
 
 def test_a_python_that_is_not_there() -> None:

@@ -44,7 +44,7 @@ EDGES = {
     "reading": "errors kernels model protocol sql_text",
     "running": "errors formats model policy protocol reports sql_text stages surprises tasks",
     "other_readers": "causes errors formats interpreter kernels limits model protocol reading reports",
-    "checking": "errors formats model other_readers policy reports spark surprises",
+    "checking": "causes errors formats model other_readers policy reports spark surprises",
     "retention": "errors formats model policy protocol reports running spark storage",
     "groups": "causes checking errors formats interpreter limits model policy redaction reports retention running "
     "spark surprises",

@@ -63,6 +63,7 @@ from nightkeep.reports import (
     summary_text,
     write_page,
 )
+from nightkeep.reports.after_commit import CHECK_UNFINISHED
 from nightkeep.reports.bars import levels, show_bytes, show_seconds, size_bins, stages
 from nightkeep.reports.column_metrics import BeforeAfter, ColumnChange, column_changes, delete_files, skipping_beside
 from nightkeep.reports.document import Predicted
@@ -501,6 +502,26 @@ def run_page(*documents: RunDocument) -> str:
 
 def index_page(*history: RunDocument) -> str:
     return render_index(history, title="History", generated_at=NIGHT, page_of=lambda d: f"pages/{d.run_id}.html")
+
+
+TRACE = """PythonException: An exception was thrown from the Python worker.
+Traceback (most recent call last):
+  File "worker.py", line 3, in write
+    write(file)
+    ^^^^^^^^^^^
+OSError: [Errno 28] No space left on device: '/t/part-0.parquet'
+"""
+
+
+def test_a_stored_traceback_is_shown_as_its_sentence(tmp_path: Path) -> None:
+    checked = Expectations(CheckStatus.ERRORED, (ExpectationSummary("x", CheckStatus.ERRORED, TRACE),), reason=TRACE)
+    for reason in (TRACE, f"{CHECK_UNFINISHED}{TRACE}"):
+        kept = replace(document("t", Outcome.FAILED), reason=reason, expectations=checked)
+        loaded = load_document(store(kept, tmp_path))
+        assert (loaded.reason or "").startswith(CHECK_UNFINISHED) is reason.startswith(CHECK_UNFINISHED)
+        for shown in (index_page(loaded), run_page(loaded), summary_text([loaded])):
+            assert "^^^" not in shown and "Traceback" not in shown
+            assert "No space left on device" in shown and "free space there" in shown
 
 
 EVERYTHING = [document(f"t-{outcome}", outcome) for outcome in Outcome]

@@ -13,6 +13,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from nightkeep.causes import cause_in, one_sentence
 from nightkeep.checking.expectations import GX_AT_WORK, error_of, quiet_context
 from nightkeep.checking.quick_import import quick_import
 from nightkeep.model.check_values import Evidence
@@ -56,7 +57,7 @@ def ask(
         number, error = config.meta[_NUMBER], error_of(outcome)
         result: dict[str, Any] = dict(outcome.to_json_dict())
         if error is not None:
-            told = error if evidence is Evidence.ROWS else without_quotes(error, known)
+            told = cause_in(error) if evidence is Evidence.ROWS else without_quotes(error, known)
             result["exception_info"] = _raised(told)
             found[number] = Answer(CheckStatus.ERRORED, told, result)
             continue
@@ -70,9 +71,9 @@ def ask(
 
 
 def without_quotes(message: str, known: set[str]) -> str:
-    """The first line of an error without what it may quote of a row: of Spark's errors the name of the class."""
-    line = message.strip().partition("\n")[0]
-    spark = _SPARKS.search(line)
+    """The cause of an error without what it may quote of a row: of Spark's errors the name of the class."""
+    first, line = (text.strip().partition("\n")[0] for text in (message, one_sentence(message)))
+    spark = _SPARKS.search(line) or _SPARKS.search(first)
     if spark is not None:
         return f"Spark: {spark[1]}"
     return _QUOTED.sub(lambda found: found[0] if found[0][1:-1] in known else "...", line)[:_LONGEST]

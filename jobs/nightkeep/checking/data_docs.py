@@ -13,6 +13,7 @@ from datetime import datetime
 from html import escape
 from typing import Any, Final
 
+from nightkeep.causes import one_sentence
 from nightkeep.checking.quick_import import quick_import
 
 with quick_import():
@@ -29,7 +30,7 @@ with quick_import():
 def docs_page(validation: Mapping[str, Any], *, run_id: str, started_at: datetime, title: str) -> str:
     """The page. Expectations that Great Expectations cannot make, which have errored, are listed above its own part."""
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
-    results = [_with_texts(each) for each in validation.get("results", [])]
+    results = [_with_sentences(each) for each in validation.get("results", [])]
     made = [each for each in results if _can_be_made(each["expectation_config"])]
     schema: Any = ExpectationSuiteValidationResultSchema()
     loaded = schema.load({**validation, "results": made})
@@ -73,11 +74,18 @@ def _message(result: Mapping[str, Any]) -> str:
     return str(result["exception_info"].get("exception_message", "no result"))
 
 
-def _with_texts(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The result with a text where the renderer of errors wants one."""
-    info = result.get("exception_info") or {}
-    filled = {**info, "exception_traceback": info.get("exception_traceback") or ""}
-    return {**result, "exception_info": filled if info.get("raised_exception") else info}
+def _with_sentences(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The result with the cause of an error, and an empty text where the renderer wants its traceback."""
+    return {**result, "exception_info": _sentences(result.get("exception_info") or {})}
+
+
+def _sentences(info: Mapping[str, Any]) -> dict[str, Any]:
+    if "raised_exception" not in info:
+        # Some are stated for each metric.
+        return {name: _sentences(each) for name, each in info.items()}
+    if not info["raised_exception"]:
+        return {**info}
+    return {**info, "exception_message": one_sentence(str(info["exception_message"])), "exception_traceback": ""}
 
 
 _POLICY: Final = (

@@ -17,6 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nightkeep.causes import cause_in
 from nightkeep.checking.quick_import import quick_import
 from nightkeep.model.check_values import KeptRow
 from nightkeep.reports.check_report import ExpectationResult
@@ -195,7 +196,7 @@ def _validated(
 def _results(name: str, outcome: ExpectationValidationResult, *, compared: int) -> list[ExpectationResult]:
     error = error_of(outcome)
     if error is not None:
-        return [ExpectationResult(name, None, CheckStatus.ERRORED, error)]
+        return [ExpectationResult(name, None, CheckStatus.ERRORED, cause_in(error))]
     if outcome.success:
         return [ExpectationResult(name, None, CheckStatus.PASSED, f"{compared} comparisons")]
     return [

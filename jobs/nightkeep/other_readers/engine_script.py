@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -131,8 +132,12 @@ def _say(answers: BinaryIO, said: Mapping[str, str]) -> None:
 
 
 def _told(failure: BaseException) -> str:
-    """The first line: stacks of native code follow it."""
-    return f"{type(failure).__name__}: {failure}".strip().partition("\n")[0][:_LONGEST]
+    """The first line of the innermost cause: stacks of native code follow it."""
+    while failure.__cause__ is not None:
+        failure = failure.__cause__
+    # DataFusion writes a cause below what it made fail.
+    cause = re.split(r"\ncaused by\n", f"{type(failure).__name__}: {failure}")[-1]
+    return cause.strip().partition("\n")[0][:_LONGEST]
 
 
 def _packaged(extension: str) -> str:

@@ -20,6 +20,7 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.reports.document import RunDocument
 from nightkeep.reports.report_places import located
 from nightkeep.reports.report_store import KeptFile, ListedReport, ReportStore
+from nightkeep.reports.stored_stacks import without_stacks
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -100,7 +101,7 @@ def load_document(address: str | Path) -> RunDocument:
 
 def stored_document(store: ReportStore, name: str) -> RunDocument:
     """As `load_document`, by the name in a store."""
-    return RunDocument.from_json(read_json(store, name), store.address(name))
+    return without_stacks(RunDocument.from_json(read_json(store, name), store.address(name)))
 
 
 def read_folders(store: ReportStore, folders: Sequence[str], *, newest: int | None = None) -> History:

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from errno import EMLINK, ENOSYS, EOPNOTSUPP, EPERM, EXDEV
+from errno import EDQUOT, EFBIG, EMLINK, ENOSPC, ENOSYS, EOPNOTSUPP, EPERM, EXDEV
 from pathlib import PurePosixPath
 from stat import S_IMODE, S_ISDIR, S_ISREG
 from typing import BinaryIO, Final
@@ -279,7 +279,7 @@ class LocalStorage:
             with opened_folder(f"{self.root}/{bound}".rstrip("/") or "/", parts, make=make) as folder:
                 yield folder, last
         except OSError as failure:
-            if failure.filename == last:
+            if failure.filename == last or (not failure.filename and failure.errno in (EDQUOT, EFBIG, ENOSPC)):
                 failure.filename = self._subject(name)
             raise
 
