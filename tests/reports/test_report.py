@@ -756,9 +756,9 @@ class TestLeftovers:
     def test_orphans_are_shown_by_kind_by_age_and_one_by_one(self) -> None:
         text = Page(run_page(swept())).text
         for expected in (
-            "1 table: 1 verified. 1,202 orphan files, 4.0 MB, found; 1,201 files, 4.0 MB, gone.",
+            "1 table: 1 verified. 1,202 orphan files, 4.0 MB, found; 1,201 files, 4.0 MB, in quarantine.",
             "Mode quarantine Orphans 1,202 files, 4.0 MB",
-            "Gone 1,201 files, 4.0 MB Left, as they had changed 1 file, 12 B",
+            "In quarantine 1,201 files, 4.0 MB Left, as they had changed 1 file, 12 B",
             "Purged from older quarantines 0 files, 0 B",
             "Live files 48,211 files Too young to be judged 17 files Of no kind we know, left alone 3 files",
             "Modified before 2026-11-14 02:00:04 UTC Finished what was cut short in weekly-0",
@@ -774,6 +774,16 @@ class TestLeftovers:
         assert "data: 75% of the bytes" in labels
         for absent in ("Rows proven 0", "Base version", "Deletion vectors", "Check of what was published"):
             assert absent not in text
+
+    def test_files_in_quarantine_are_not_counted_as_gone(self) -> None:
+        deleted = replace(swept(quarantine=None, mode="delete", acted={"files": 8, "bytes": 80}), table="b")
+        page = Page(run_page(swept(), deleted, replace(EXPIRED, table="c"), replace(RESTORED, table="d")))
+        assert (
+            "2,404 orphan files, 8.0 MB, found; 15 files, 780 B, gone; 1,201 files, 4.0 MB, in quarantine; "
+            "5 files, 50 B, brought back."
+        ) in page.text
+        assert "shop.orders sweep verified 1,202 4.0 MB - 1,201" in page.text
+        assert "b sweep verified 1,202 4.0 MB 8 -" in page.text
 
     def test_what_was_put_aside_names_the_command_that_brings_it_back(self) -> None:
         text = Page(run_page(swept("a b"))).text
@@ -818,8 +828,8 @@ class TestLeftovers:
     def test_rows_that_were_not_compared_are_not_counted_as_none(self) -> None:
         html = run_page(swept(), EXPIRED)
         assert "Rows proven" not in Page(html).text
-        assert "Table Outcome Found Bytes Gone list, s" in Page(html).text
-        assert "shop.orders sweep verified 1,202 4.0 MB 1,201 2.0" in Page(html).text
+        assert "Table Outcome Found Bytes Gone In quarantine list, s" in Page(html).text
+        assert "shop.orders sweep verified 1,202 4.0 MB - 1,201 2.0" in Page(html).text
         assert 'data-label="Rows proven">0' not in html + index_page(swept(), EXPIRED)
         assert "rows proven." not in Page(html).text
         line = next(line for line in summary_text([swept()]).splitlines() if line.startswith("shop.orders"))
@@ -834,9 +844,11 @@ class TestLeftovers:
 
     def test_a_night_of_both_says_both(self) -> None:
         text = Page(run_page(document(), swept())).text
-        assert "shop.orders upgrade verified 14 \u2192 9 3.0 MB \u2192 2.0 MB 9 - - - 0.1" in text
-        assert "shop.orders sweep verified - - - 1,202 4.0 MB 1,201 -" in text
-        assert "2 verified. 9 rows proven. 1,202 orphan files, 4.0 MB, found; 1,201 files, 4.0 MB, gone." in text
+        assert "shop.orders upgrade verified 14 \u2192 9 3.0 MB \u2192 2.0 MB 9 - - - - 0.1" in text
+        assert "shop.orders sweep verified - - - 1,202 4.0 MB - 1,201 -" in text
+        assert (
+            "2 verified. 9 rows proven. 1,202 orphan files, 4.0 MB, found; 1,201 files, 4.0 MB, in quarantine." in text
+        )
 
     def test_the_index_keeps_when_rows_were_last_proven(self) -> None:
         later = NIGHT + timedelta(days=2)
@@ -858,7 +870,7 @@ class TestLeftovers:
         text = Page(run_page(refused)).text
         assert "1 table: 1 refused. " in text
         assert "clocks differ by 2 hours" in text
-        assert "shop.orders sweep refused - - - 2.0" in text
+        assert "shop.orders sweep refused - - - - 2.0" in text
         assert "0 files" not in text
 
     def test_a_table_that_reads_otherwise_is_held(self) -> None:

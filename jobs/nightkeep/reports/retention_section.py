@@ -86,8 +86,8 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """The facts of a document about orphan files. `brings_back`: the arguments of the command that restores the files,
-    None if there are none to restore."""
+    """The facts of a document about orphan files. `gone` are deleted, `aside` are in quarantine. `brings_back`: the
+    arguments of the command that restores the files, None if there are none to restore."""
 
     meaning: str
     mode: str
@@ -97,6 +97,7 @@ class Leftovers:
     by_age: tuple[FileGroup, ...]
     first: tuple[Leftover, ...]
     gone: Count
+    aside: Count
     back: Count
     counted: tuple[tuple[str, str], ...]
     failed: tuple[tuple[str, str], ...]
@@ -113,7 +114,7 @@ def leftovers(document: RunDocument) -> Leftovers | None:
         return None
     extra = document.extra
     acted, folder = _count(extra.get("acted")), _text(extra.get("quarantine"))
-    gone, back = (Count(), acted) if document.operation is Operation.RESTORE else (acted, Count())
+    restores, quarantines = document.operation is Operation.RESTORE, bool(folder)
     is_looked_at = document.expectations.status in (CheckStatus.PASSED, CheckStatus.FAILED)
     return Leftovers(
         meaning=_NOT_LOOKED_AT
@@ -125,35 +126,40 @@ def leftovers(document: RunDocument) -> Leftovers | None:
         by_kind=_groups(extra.get("by_kind")),
         by_age=_groups(extra.get("by_age")),
         first=tuple(_leftover(orphan) for orphan in _mappings(extra.get("orphans"))),
-        gone=gone,
-        back=back,
+        gone=Count() if restores or quarantines else acted,
+        aside=acted if quarantines and not restores else Count(),
+        back=acted if restores else Count(),
         counted=tuple(_counted(document)),
         failed=_pairs(extra.get("failed"), "path"),
         expired=tuple(_texts(extra.get("expired"))),
         kept=_pairs(extra.get("kept"), "version"),
         folder=folder,
         notes=(*_texts(extra.get("notes")), *_texts([extra.get("not_compared")])),
-        brings_back=(document.table, document.run_id) if folder and gone.files else None,
+        brings_back=(document.table, document.run_id) if quarantines and not restores and acted.files else None,
     )
 
 
 def retention_summary(documents: Sequence[RunDocument]) -> str:
-    """The sums over all documents: `12 orphan files, 3.0 MB, found; 12 files, 3.0 MB, gone.` May be empty."""
+    """The sums over all documents: `12 orphan files, 3.0 MB, found; 8 files, 2.0 MB, gone; 4 files, 1.0 MB, in
+    quarantine.` May be empty."""
     sections = [each for document in documents if (each := leftovers(document))]
     sweeps = [leftovers(document) for document in documents if document.operation is Operation.SWEEP]
-    orphans, gone = _sum(each.orphans for each in sweeps if each), _sum(each.gone for each in sections)
-    back = _sum(each.back for each in sections)
+    orphans = _sum(each.orphans for each in sweeps if each)
+    counts = {
+        "gone": _sum(each.gone for each in sections),
+        "in quarantine": _sum(each.aside for each in sections),
+        "brought back": _sum(each.back for each in sections),
+    }
     parts = [f"{str(orphans).replace('file', 'orphan file', 1)}, found"] if orphans.files is not None else []
-    parts += [f"{count}, {what}" for count, what in ((gone, "gone"), (back, "brought back")) if count.files]
+    parts += [f"{count}, {what}" for what, count in counts.items() if count.files]
     return f"{'; '.join(parts)}." if parts else ""
 
 
 def _counted(document: RunDocument) -> Iterable[tuple[str, str]]:
     """Labels and numbers that the document has, the most important first."""
     extra = document.extra
-    is_restore = document.operation is Operation.RESTORE
     counts = {
-        "Brought back" if is_restore else "Gone": _count(extra.get("acted")),
+        _acted_label(document): _count(extra.get("acted")),
         "Left, as they had changed": _count(extra.get("left")),
         "Purged from older quarantines": _count(extra.get("purged")),
         "Live files": Count(_whole(extra.get("live_files"))),
@@ -167,6 +173,12 @@ def _counted(document: RunDocument) -> Iterable[tuple[str, str]]:
         "Finished what was cut short in": ", ".join(_texts(extra.get("closed"))),
     }
     yield from ((label, text) for label, text in texts.items() if text)
+
+
+def _acted_label(document: RunDocument) -> str:
+    if document.operation is Operation.RESTORE:
+        return "Brought back"
+    return "In quarantine" if _text(document.extra.get("quarantine")) else "Gone"
 
 
 def _groups(value: object) -> tuple[FileGroup, ...]:

@@ -249,6 +249,27 @@ def test_a_file_lost_from_quarantine_is_named(toy: Toy) -> None:
     assert back.conflicts == ((OLD[1], "neither at home nor in quarantine any more"),)
 
 
+def test_a_restore_names_what_a_later_run_took_of_its_restored_files(toy: Toy) -> None:
+    toy.swept(SweepMode.QUARANTINE, "run-1")
+    before = restore(toy.table_files(), "run-1", now_ms=NOW).files
+    toy.swept(SweepMode.QUARANTINE, "run-2")
+    again = restore(toy.table_files(), "run-1", now_ms=NOW)
+    assert again.conflicts == tuple((name, "in quarantine of run run-2, which restores it") for name in OLD)
+    count = len(OLD)
+    assert again.reason == (
+        f"0 files brought back, {count} could not be, of which {count} are in quarantine of another run"
+    )
+    assert restore(toy.table_files(), "run-2", now_ms=NOW).files == before == count
+    assert toy.swept(SweepMode.DELETE, "run-3").acted.files == count
+    last = restore(toy.table_files(), "run-1", now_ms=NOW)
+    assert last.conflicts == tuple(
+        (name, "this run was restored before, and the file was removed since") for name in OLD
+    )
+    assert last.reason == (
+        f"0 files brought back, {count} could not be, of which {count} were restored before and removed since"
+    )
+
+
 @pytest.mark.parametrize("by", ["restore", "sweep"])
 def test_a_file_of_a_quarantine_cut_short_that_is_nowhere_is_named(toy: Toy, by: str) -> None:
     folder = toy.folder / str(toy.swept(SweepMode.QUARANTINE).folder)

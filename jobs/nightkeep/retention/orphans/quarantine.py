@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import replace
 
-from nightkeep.errors import MissingFile, RefusedTable, UsageError
+from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable, UsageError
 from nightkeep.model import Outcome, Run
 from nightkeep.protocol.table_files import DAY_MS, TableFiles, refuse_changes
 from nightkeep.retention.orphans.classify import own_folder
@@ -33,6 +35,8 @@ from nightkeep.storage import Storage, within
 
 _LOST = "neither at home nor in quarantine any more"
 _PURGED = "the list of these files is gone, and they with it: they were purged"
+_REMOVED_SINCE = "this run was restored before, and the file was removed since"
+_QUARANTINED_SINCE = "in quarantine of run "
 
 
 def restore(table_files: TableFiles, run_id: str, *, now_ms: int, vouched: Sequence[str] = ()) -> RestoreResult:
@@ -61,7 +65,7 @@ def restore(table_files: TableFiles, run_id: str, *, now_ms: int, vouched: Seque
     for part in planned:
         moved, in_the_way = _restore_part(table_files, part, now_ms)
         back, conflicts = back + moved, conflicts + in_the_way
-    return _restored(back, tuple(conflicts))
+    return _restored(back, tuple(_of_later_runs(table_files, folders, conflicts)))
 
 
 def purge(table_files: TableFiles, *, now_ms: int, older_than_ms: int) -> FileTotals:
@@ -127,7 +131,7 @@ def _restore_part(
     for file in planned:
         where, moved = _brought_home(storage, file)
         back += FileTotals(1, file.bytes) if moved else NO_FILES
-        if why := where if isinstance(where, str) else _conflict(where, file, left):
+        if why := where if isinstance(where, str) else _conflict(where, file, left, part):
             conflicts.append((file.path, why))
     if not conflicts:
         write_mark(storage, part, Mark.RESTORED, left=(), now_ms=now_ms)
@@ -148,24 +152,52 @@ def _brought_home(storage: Storage, file: PlannedMove) -> tuple[Where | str, boo
         return str(failure), False
 
 
-def _conflict(where: Where, file: PlannedMove, left: frozenset[str] | None) -> str | None:
+def _conflict(where: Where, file: PlannedMove, left: frozenset[str] | None, part: QuarantinePart) -> str | None:
     """Why the file is not restored, or None. A file that was never moved (in `left`) is no conflict if it is gone."""
     if where is Where.IN_THE_WAY:
         return f"another file has its name now; its copy is kept as {file.to}"
     if where is Where.NOWHERE and file.path not in (left or ()):
-        return _LOST
+        return _REMOVED_SINCE if Mark.RESTORED in part.marks else _LOST
     return None
+
+
+def _of_later_runs(
+    table_files: TableFiles, own: Sequence[str], conflicts: Sequence[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
+    """The conflicts. A file that is nowhere may be in the quarantine of another run, whose restore brings it back."""
+    missing = {path for path, why in conflicts if why in (_LOST, _REMOVED_SINCE)}
+    held = dict(_held_elsewhere(table_files, own, missing)) if missing else {}
+    for path, why in conflicts:
+        yield path, f"{_QUARANTINED_SINCE}{held[path]}, which restores it" if path in held else why
+
+
+def _held_elsewhere(table_files: TableFiles, own: Sequence[str], paths: AbstractSet[str]) -> Iterator[tuple[str, str]]:
+    """Those of the paths that another quarantine has a file of, and the run's id."""
+    storage = table_files.storage
+    for part in (part for folder in quarantines(table_files) if folder not in own for part in parts(storage, folder)):
+        # A plan that is purged or damaged hides no file of the run that is restored.
+        with suppress(MissingFile, CorruptMetadata):
+            header, planned = read_plan(table_files, part)
+            there = (file for file in planned if file.path in paths and storage.stat(file.to) is not None)
+            yield from ((file.path, header.run_id) for file in there)
 
 
 def _restored(back: FileTotals, conflicts: tuple[tuple[str, str], ...]) -> RestoreResult:
     if conflicts:
-        lost = sum(why in (_LOST, _PURGED) for _, why in conflicts)
         reason = f"{back.files} files brought back, {len(conflicts)} could not be"
-        reason += f", of which {lost} are lost" if lost else ""
+        kinds = [f"{count} {what}" for what, count in _kinds(why for _, why in conflicts) if count]
+        reason += f", of which {' and '.join(kinds)}" if kinds else ""
         return RestoreResult(Outcome.FAILED, reason, back.files, back.bytes, conflicts)
     if not back.files:
         return RestoreResult(Outcome.UNCHANGED, "every file was at home already")
     return RestoreResult(Outcome.VERIFIED, f"{back.files} files of {back.bytes:,} bytes brought back", *_of(back))
+
+
+def _kinds(reasons: Iterable[str]) -> Iterator[tuple[str, int]]:
+    every = list(reasons)
+    yield "are lost", sum(why in (_LOST, _PURGED) for why in every)
+    yield "were restored before and removed since", every.count(_REMOVED_SINCE)
+    yield "are in quarantine of another run", sum(why.startswith(_QUARANTINED_SINCE) for why in every)
 
 
 def _of(tally: FileTotals) -> tuple[int, int]:
