@@ -10,6 +10,7 @@ from nightkeep.formats.paimon.metadata.snapshot_files import numbered
 from nightkeep.formats.paimon.rewrite.append.sizing import sizes_of
 from nightkeep.formats.paimon.rewrite.lag import lag
 from nightkeep.formats.paimon.rewrite.levels import CompactionRules, sorted_runs
+from nightkeep.formats.paimon.rewrite.writer_clock import find_clock_shift
 from nightkeep.model import Request
 from nightkeep.model.health import Health
 from nightkeep.storage import Storage
@@ -33,7 +34,7 @@ def health(storage: Storage, snapshot: PaimonSnapshot, request: Request) -> Heal
         sorted_runs=max((len(sorted_runs(bucket.files)) for bucket in snapshot.units), default=0) if keyed else None,
         manifests=len(snapshot.base_manifests) + len(snapshot.delta_manifests),
         versions=sum(numbered(stored.name, "snapshot-") is not None for stored in storage.list("snapshot")),
-        **_waiting(snapshot, request.now_ms),
+        **_waiting(storage, snapshot, request.now_ms),
     )
 
 
@@ -43,8 +44,9 @@ def _small_bytes(snapshot: PaimonSnapshot, request: Request) -> int:
     return rules.small_file_bytes if request.min_bytes is None else request.min_bytes
 
 
-def _waiting(snapshot: PaimonSnapshot, now_ms: int) -> dict[str, Any]:
+def _waiting(storage: Storage, snapshot: PaimonSnapshot, now_ms: int) -> dict[str, Any]:
     if not snapshot.schema.primary_keys or not skips_level0(snapshot.schema):
         return {}
     size = sum(file.bytes for bucket in snapshot.units for file in bucket.files if file.level == 0)
-    return {**lag(snapshot.units, now_ms), "level0_bytes": size}
+    shift = find_clock_shift(storage, snapshot)
+    return {**lag(snapshot.units, now_ms, shift_ms=shift), "level0_bytes": size}

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from nightkeep.formats.paimon.data.write import wall_clock_ms
 from nightkeep.formats.paimon.metadata.schema import skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
+from nightkeep.formats.paimon.rewrite.writer_clock import clock_shift, find_clock_shift, writer_time
 from nightkeep.model import UnitKey
+from nightkeep.storage import Storage
 
 
-def lag(buckets: Iterable[Bucket], now_ms: int) -> Mapping[str, int | None]:
+def lag(buckets: Iterable[Bucket], now_ms: int, *, shift_ms: int | None) -> Mapping[str, int | None]:
     """JSON of the level-0 files of `buckets`: their number, their rows, and milliseconds since the oldest was written,
-    None without files. Of the time a row waits, only the part since its file was written is recorded."""
+    None without files. Of the time a row waits, only the part since its file was written is recorded. `shift_ms` is how
+    far the writer's clock is ahead of UTC."""
     waiting = [file for bucket in buckets for file in bucket.files if file.level == 0]
     oldest = min((file.created_ms for file in waiting), default=None)
     return {
         "level0_files": len(waiting),
         "level0_rows": sum(file.rows for file in waiting),
-        "level0_age_ms": None if oldest is None else max(0, wall_clock_ms(now_ms) - oldest),
+        "level0_age_ms": None if oldest is None else max(0, writer_time(now_ms, shift_ms) - oldest),
     }
 
 
@@ -31,7 +33,8 @@ def layout_metrics(before: PaimonSnapshot, after: PaimonSnapshot, touched: Seque
     if not skips_level0(after.schema):
         return levels
     now_ms = int(str(after.raw["timeMillis"]))
-    return {**levels, "lag": {name: lag(side.units, now_ms) for name, side in sides.items()}}
+    shift = clock_shift(after, before)
+    return {**levels, "lag": {name: lag(side.units, now_ms, shift_ms=shift) for name, side in sides.items()}}
 
 
 def _levels(snapshot: PaimonSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, int]:
@@ -40,9 +43,10 @@ def _levels(snapshot: PaimonSnapshot, touched: Sequence[UnitKey]) -> Mapping[str
     return {str(level): counts[level] for level in sorted(counts)}
 
 
-def waiting_rows(snapshot: PaimonSnapshot) -> str | None:
+def waiting_rows(storage: Storage, snapshot: PaimonSnapshot) -> str | None:
     """The sentence for the operator about all rows of a table that its batch readers do not see; None without any."""
-    found = lag(snapshot.units, int(str(snapshot.raw["timeMillis"])))
+    now_ms = int(str(snapshot.raw["timeMillis"]))
+    found = lag(snapshot.units, now_ms, shift_ms=find_clock_shift(storage, snapshot))
     if not found["level0_files"]:
         return None
     return (

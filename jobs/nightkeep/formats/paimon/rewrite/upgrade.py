@@ -23,6 +23,7 @@ from nightkeep.formats.paimon.rewrite.levels import (
 from nightkeep.formats.paimon.rewrite.merged_size import merged_size
 from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask
 from nightkeep.formats.paimon.rewrite.steps import Step, StepKind, steps
+from nightkeep.formats.paimon.rewrite.writer_clock import clock_shift
 from nightkeep.model import Estimate, Request
 from nightkeep.model.counted import counted
 from nightkeep.protocol import Work
@@ -60,7 +61,7 @@ def lift_level0(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> W
                 sized, todo, picked.output_level, target, values_needed, clock_ms=expiry_clock(snapshot, request)
             ),
         ),
-        measures=lag((bucket,), request.now_ms),
+        measures=lag((bucket,), request.now_ms, shift_ms=clock_shift(snapshot)),
     )
 
 
