@@ -1,4 +1,4 @@
-"""Writers in other time zones than this machine: the age of level 0 is that by the commits' clock, which has no zone."""
+"""Writers in other time zones than this machine: the age of level 0 is by the clock of commits, which has no zone."""
 
 import re
 import time

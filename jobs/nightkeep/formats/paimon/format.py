@@ -68,7 +68,9 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
     upgrades = (
         refuse_append_table, refuse_without_vectors, refuse_modified_vectors, refuse_unstamped_files, *writers,
     )  # fmt: skip
-    upgrade: PaimonRules = OperationRules(upgrades, (lift_level0,), (file_indexes_go, Bound(waiting_rows, storage)), clock=expiry_clock)
+    upgrade: PaimonRules = OperationRules(
+        upgrades, (lift_level0,), (file_indexes_go, Bound(waiting_rows, storage)), clock=expiry_clock
+    )
     optimizes: PaimonRules = OperationRules(
         (
             Bound(of_keyed, refuse_vectors), Bound(of_keyed, refuse_other_compactions), refuse_unstamped_files,
