@@ -18,7 +18,6 @@ from nightkeep.formats.delta.gate import scan
 from nightkeep.formats.delta.metadata.features import (
     FEATURES,
     document,
-    refuse_deletes,
     refuse_features,
     refuse_reads,
     supported,
@@ -269,18 +268,6 @@ def test_clustered_tables_are_read_and_not_clustered_otherwise() -> None:
         refuse_features("t", told.raw_protocol, told.raw_metadata, operation, domains=told.domains)
     with pytest.raises(RefusedTable, match=r"clustering is not handled; .*the engine's own OPTIMIZE"):
         refuse_features("t", told.raw_protocol, told.raw_metadata, Operation.OPTIMIZE, domains=told.domains)
-
-
-def test_rows_are_deleted_only_where_the_table_allows_it() -> None:
-    enabled = {"delta.enableDeletionVectors": "true"}
-    kept = {"delta.appendOnly": "TRUE"}
-    refuse_deletes("t", protocol("deletionVectors"), {"configuration": {**enabled, **kept}})
-    with pytest.raises(RefusedTable, match=r"append-only.*delta\.appendOnly = false"):
-        refuse_deletes("t", protocol("deletionVectors", "appendOnly"), {"configuration": {**enabled, **kept}})
-    refuse_deletes("t", protocol("deletionVectors", "appendOnly"), {"configuration": enabled})
-    for features, properties in ((("deletionVectors",), {}), ((), enabled)):
-        with pytest.raises(RefusedTable, match="enableDeletionVectors"):
-            refuse_deletes("t", protocol(*features), {"configuration": properties})
 
 
 def test_a_vector_without_its_feature_is_no_version(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.metadata.feature_use import collated_columns
-from nightkeep.formats.delta.metadata.features import refuse_features
+from nightkeep.formats.delta.metadata.features import refuse_features, refuse_reads
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema, RowTracking, parse_schema
 from nightkeep.formats.delta.metadata.types import FIELD_ID, widens
 
@@ -54,7 +54,6 @@ def test_every_primitive_type_has_its_arrow_type(text: str, arrow: pa.DataType) 
 @pytest.mark.parametrize(
     ("kind", "feature"),
     [
-        ("variant", "type variant"),
         ("geometry(4326)", "geospatial"),
         ("geography(OGC:CRS84, spherical)", "geospatial"),
         ("string collate UTF8_LCASE", "collation"),
@@ -62,9 +61,9 @@ def test_every_primitive_type_has_its_arrow_type(text: str, arrow: pa.DataType) 
         ("interval day", "interval"),
         ("timestamp_nanos", "type timestamp_nanos is unknown"),
         ({"type": "udt", "class": "x", "sqlType": "long"}, "user-defined"),
-        ({"type": "array", "elementType": "variant", "containsNull": True}, "variant"),
+        ({"type": "array", "elementType": "geometry(0)", "containsNull": True}, "geospatial"),
         ({"type": "map", "keyType": "string", "valueType": "geometry(0)", "valueContainsNull": True}, "geospatial"),
-        ({"type": "struct", "fields": [column("x", "variant")]}, "variant"),
+        ({"type": "struct", "fields": [column("x", "geometry(0)")]}, "geospatial"),
     ],
 )
 def test_a_type_that_we_do_not_handle_is_refused_by_name(kind: Any, feature: str) -> None:
@@ -225,6 +224,16 @@ def test_collations_at_any_depth_are_read_and_refused_to_writers() -> None:
     assert collated_columns(metadata) == ("c",)
     with pytest.raises(RefusedTable, match="collation"):
         refuse_features("t", protocol, metadata, None)
+
+
+def test_a_variant_without_its_feature_is_refused_unless_it_is_only_shown() -> None:
+    outer = column("c", {"type": "array", "elementType": "variant", "containsNull": True})
+    metadata = {"schemaString": json.dumps({"type": "struct", "fields": [column("id", "long"), outer]})}
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": []}
+    with pytest.raises(RefusedTable, match="variantType"):
+        refuse_reads("t", protocol, metadata)
+    refuse_reads("t", protocol, metadata, only_shows=True)
+    refuse_reads("t", protocol, metadata, reads_values=False)
 
 
 def test_what_writers_alone_must_know_is_no_hindrance() -> None:

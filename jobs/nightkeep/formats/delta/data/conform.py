@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from nightkeep.encodings.legacy_calendar import LegacyCalendar
 from nightkeep.formats.delta.metadata.schema import ColumnMapping
+from nightkeep.formats.delta.metadata.types import VARIANT
 from nightkeep.kernels.int96 import WIDTH, micros
 from nightkeep.model.arrow_types import (
     Array,
@@ -135,6 +136,9 @@ def _struct(
 ) -> Array:
     there = list(array.type)
     _refuse_shredded(there, target)
+    if stored.equals(VARIANT, check_metadata=True):
+        # Its fields have no ids.
+        find = by_name
     children = []
     for place, field in enumerate(target):
         at = find(there, stored.field(place), place)

@@ -36,6 +36,7 @@ class DeltaFeature:
     """One feature. Either `handled` says what we do, or `refused` says what to do instead.
 
     `used`: whether a version uses the feature; a refusal holds only then, and `where` describes it for the page.
+    `is_shown`: whoever only shows rows handles it all the same.
     `moves_commits`: commits or rows may be elsewhere, so that a reader must know it, whatever list names it.
     `is_of_values`: only code that reads values must know the feature, so a sweep and an expiry may ignore it. `reader`,
     `writer`: the protocol versions that imply it. `refuses`: operations that cannot be done, with advice. `test`: the
@@ -51,6 +52,7 @@ class DeltaFeature:
     refuses: Mapping[Operation, str] = field(default_factory=lambda: MappingProxyType({}))
     used: Use = always
     where: str = ""
+    is_shown: bool = False
     moves_commits: bool = False
 
     def __post_init__(self) -> None:
@@ -82,11 +84,13 @@ def of_readers(protocol: Raw) -> frozenset[str]:
 
 
 def refuse_reads(
-    table: str, protocol: Raw, metadata: Raw, domains: Domains = NO_DOMAINS, *, reads_values: bool = True
-) -> None:
+    table: str, protocol: Raw, metadata: Raw, domains: Domains = NO_DOMAINS, *, reads_values: bool = True,
+    only_shows: bool = False,
+) -> None:  # fmt: skip
     """Raises RefusedTable for the first feature that a reader must know, the table uses, and we do not handle.
 
-    With `reads_values` False, features that concern only values are ignored.
+    With `reads_values` False, features that concern only values are ignored; with `only_shows`, those that need no more
+    than showing the stored values.
     """
     _require_versions(table, protocol, readers_only=True)
     provider = metadata.get("format")
@@ -94,6 +98,12 @@ def refuse_reads(
         raise RefusedTable(table, f"data files in {provider.get('provider')}", "only Parquet is handled")
     moving = {name for name in supported(protocol) if (known := FEATURES.get(name)) and known.moves_commits}
     for name in sorted(of_readers(protocol) | moving):
+        if not (only_shows and name in FEATURES and FEATURES[name].is_shown):
+            _refuse_feature(table, name, metadata, domains, None, reads_values=reads_values)
+    if not only_shows:
+        # A variant is one whether the protocol lists a feature of it for readers, for writers, or not at all.
+        listed = sorted(name for name in supported(protocol) if FEATURES.get(name) is _VARIANT)
+        name = listed[0] if listed else "variantType"
         _refuse_feature(table, name, metadata, domains, None, reads_values=reads_values)
 
 
@@ -134,18 +144,6 @@ def _refuse_feature(
         raise RefusedTable(table, f"table feature {name} is not handled", advice)
 
 
-def refuse_deletes(table: str, protocol: Raw, metadata: Raw) -> None:
-    """Raises RefusedTable if rows may not be deleted: the table is append-only or does not enable deletion vectors."""
-    configuration = metadata.get("configuration")
-    properties = configuration if isinstance(configuration, Mapping) else {}
-    features = supported(protocol)
-    if "appendOnly" in features and str(properties.get("delta.appendOnly", "")).lower() == "true":
-        raise RefusedTable(table, "an append-only table keeps its rows", "set delta.appendOnly = false first")
-    if "deletionVectors" not in features or str(properties.get("delta.enableDeletionVectors", "")).lower() != "true":
-        feature = "a table without deletion vectors marks no deleted rows"
-        raise RefusedTable(table, feature, "set delta.enableDeletionVectors = true first")
-
-
 def document() -> str:
     """The table of features as Markdown."""
     rows = [f"| `{name}` | {_verdict(known)} | `{known.test}[{name}]` |" for name, known in sorted(FEATURES.items())]
@@ -157,7 +155,10 @@ def _verdict(known: DeltaFeature) -> str:
         f"Refused for `{operation}`{known.where and ' '}{known.where}: {advice}"
         for operation, advice in known.refuses.items()
     )
-    others = ("`sweep` and `expire`, which read no values, are done",) if known.is_of_values else ()
+    others = [
+        *(("`sweep` and `expire`, which read no values, are done",) if known.is_of_values else ()),
+        *(("`read` shows the stored values",) if known.is_shown else ()),
+    ]
     refused = f"Refused{known.where and ' '}{known.where}: {known.refused}"
     sentence = ". ".join((known.handled or refused, *refusals, *others))
     return f"{sentence}."
@@ -191,6 +192,7 @@ _VARIANT: Final = DeltaFeature(
     is_of_values=True,
     used=has_types("variant"),
     where="with a column of type variant",
+    is_shown=True,
 )
 _ADAPTIVE: Final = DeltaFeature(_NAME, refused=f"its log is a tree of manifests: {_ENGINE}", moves_commits=True)
 _GEOSPATIAL: Final = DeltaFeature(

@@ -93,10 +93,11 @@ class DeltaSnapshot:
         return {unit.key: unit for unit in self.units}
 
 
-def load(address: Address, storage: Storage, version: int | None = None, *, anywhere: bool = False) -> DeltaSnapshot:
+def load(address: Address, storage: Storage, version: int | None = None, *, only_shows: bool = False) -> DeltaSnapshot:
     """A version, the newest by default, from one listing of the log.
 
-    With `anywhere`, for readers alone, data files may be outside the table's folder, as those of a shallow clone are.
+    With `only_shows`, for whoever shows rows to people, the table may be a shallow clone, whose data files are outside
+    its folder, and have variants.
     Raises MissingFile if the log does not hold it, RefusedTable for what readers must know and we do not handle,
     CorruptMetadata.
     """
@@ -104,7 +105,7 @@ def load(address: Address, storage: Storage, version: int | None = None, *, anyw
         log_files = segment(storage, version)
         try:
             read = read_state(storage, log_files)
-            return _snapshot(address, read, log_files.version, root=storage.root, anywhere=anywhere)
+            return _snapshot(address, read, log_files.version, root=storage.root, only_shows=only_shows)
         except MissingFile:
             # A log cleanup may remove commits that a newer checkpoint covers while they are read: list again.
             if segment(storage, version) == log_files:
@@ -121,10 +122,10 @@ def load_staged(address: Address, storage: Storage, parent_version: int, name: s
 
 def _snapshot(
     address: Address, read: ReadState, version: int, *, root: str, actions: tuple[Action, ...] = (),
-    anywhere: bool = False,
+    only_shows: bool = False,
 ) -> DeltaSnapshot:  # fmt: skip
     state = read.state
-    refuse_reads(address.name, state.protocol, state.metadata, state.domains)
+    refuse_reads(address.name, state.protocol, state.metadata, state.domains, only_shows=only_shows)
     schema = parse_schema(state.metadata, state.protocol, table=address.name)
     info = next((body for kind, body in state.commit if kind == "commitInfo"), {})
     keeps_times = has_commit_times(state.protocol, schema.configuration)
@@ -132,7 +133,7 @@ def _snapshot(
         table=address,
         version=version,
         schema=schema,
-        units=_units(schema, state, root, anywhere=anywhere),
+        units=_units(schema, state, root, anywhere=only_shows),
         raw_protocol=state.protocol,
         raw_metadata=state.metadata,
         commit_info=info,

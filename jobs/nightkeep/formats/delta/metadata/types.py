@@ -17,6 +17,9 @@ from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
 MAX_PRECISION: Final = 38
 FIELD_ID: Final = b"PARQUET:field_id"
 
+VARIANT: Final = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
+"""How a variant is stored and shown: its names and its values, encoded (PROTOCOL.md, "Variant data in Parquet")."""
+
 Naming = Callable[[Mapping[str, object]], tuple[str, int | None]]
 """A struct field's JSON -> its name and its Parquet field id."""
 
@@ -119,6 +122,7 @@ def _unknown(name: str, subject: str) -> RefusedTable:
 
 _NESTED: Final = {"struct": _struct, "array": _array, "map": _map}
 _PRIMITIVES: Final[Mapping[str, pa.DataType]] = {
+    "variant": VARIANT,
     "string": pa.string(),
     "long": pa.int64(),
     "integer": pa.int32(),
@@ -138,7 +142,6 @@ _PRIMITIVES: Final[Mapping[str, pa.DataType]] = {
 }
 _DECIMAL: Final = re.compile(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)")
 _REFUSED: Final[Mapping[str, str]] = {
-    "variant": "(semi-structured values) is not handled",
     "geometry": "(geospatial) is not handled",
     "geography": "(geospatial) is not handled",
     "string collate": "(a collation) is not handled: its order is not that of bytes",

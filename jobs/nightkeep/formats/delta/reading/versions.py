@@ -21,7 +21,7 @@ def find_version(
         raise UsageError(f"{table.name}: expected no tag, as Delta tables have none, found {tag!r}")
     if version is not None and not 0 <= version <= (last := newest(storage)):
         raise UsageError(f"{table.name}: expected a version up to {last}, found {version}")
-    snapshot = load(table, storage, version, anywhere=True)
+    snapshot = load(table, storage, version, only_shows=True)
     return snapshot if read_as is None else _with_columns(snapshot, read_as)
 
 
