@@ -137,8 +137,9 @@ def merged_rows(engine: PaimonJava, table: Path, version: int) -> Sequence[tuple
         {}, {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
         {"merge-engine": "partial-update", "changelog-producer": "lookup"},
         {"deletion-vectors.enabled": "true", "deletion-vectors.merge-on-read": "true"},
+        {"merge-engine": "first-row", "deletion-vectors.merge-on-read": "true"},
     ],
-    ids=["deduplicate", "aggregation", "lookup changelog", "vectors merged on read"],
+    ids=["deduplicate", "aggregation", "lookup changelog", "vectors merged on read", "no vectors to merge on read"],
 )  # fmt: skip
 def test_tables_that_merge_on_read_show_their_newest_rows(
     options: Mapping[str, str], paimon_java: PaimonJava, tmp_path: Path

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 
 from tests.formats.paimon.contents import SAMPLES, opened
 
+from nightkeep.formats.paimon.rewrite.health import health
 from nightkeep.formats.paimon.rewrite.lag import lag, layout_metrics, waiting_rows
 from nightkeep.formats.paimon.rewrite.upgrade import lift_level0
 from nightkeep.formats.paimon.rewrite.writer_clock import clock_shift, find_clock_shift
@@ -81,3 +83,19 @@ def test_a_clock_is_a_whole_quarter_of_an_hour_from_utc() -> None:
             for number, each in enumerate(stock.delta_entries)
         )
         assert clock_shift(replace(stock, delta_entries=entries)) == minutes * 60_000
+
+
+def test_nothing_waits_where_readers_merge_level_0() -> None:
+    """They see its rows with deletion-vectors.merge-on-read."""
+    stock, storage = opened(SAMPLES / "stock").snapshot(), open_storage(str(SAMPLES / "stock"))
+    options = MappingProxyType({**stock.schema.options, "deletion-vectors.merge-on-read": "true"})
+    schemas = replace(stock.schemas, current=replace(stock.schema, options=options))
+    merged = replace(stock, schemas=schemas, units=tuple(replace(unit, schemas=schemas) for unit in stock.units))
+    request = Request(Operation.UPGRADE, NOW_MS)
+    assert waiting_rows(storage, merged) is None and waiting_rows(storage, stock) is not None
+    assert "lag" not in layout_metrics(merged, merged, [])
+    assert health(storage, merged, request).level0_files is None
+    bucket = next(unit for unit in merged.units if any(file.level == 0 for file in unit.files))
+    work = lift_level0(merged, bucket, request)
+    assert work is not None and not work.measures
+    assert work.estimate.benefit.endswith("need no merge on read any more")

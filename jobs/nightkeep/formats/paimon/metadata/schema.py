@@ -157,11 +157,21 @@ def keeps_first_row(schema: PaimonSchema) -> bool:
 
 
 def skips_level0(schema: PaimonSchema) -> bool:
-    """Whether batch readers skip level 0 and merge nothing (CoreOptions.batchScanSkipLevel0).
+    """Whether batch readers need no merge above level 0, and by default skip level 0.
 
     Above level 0 no key has two live rows then.
     """
     return has_vectors(schema) or keeps_first_row(schema)
+
+
+def hides_level0(schema: PaimonSchema) -> bool:
+    """Whether rows of level 0 wait for a compaction before batch readers see them (CoreOptions.batchScanSkipLevel0).
+
+    Of tables with vectors, readers merge level 0 as well with deletion-vectors.merge-on-read.
+    """
+    if has_vectors(schema):
+        return not option_bool(schema, "deletion-vectors.merge-on-read")
+    return keeps_first_row(schema)
 
 
 def has_fixed_buckets(schema: PaimonSchema) -> bool:

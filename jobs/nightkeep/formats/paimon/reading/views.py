@@ -15,7 +15,7 @@ from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.binary_row import SortKey, sort_key
 from nightkeep.formats.paimon.metadata.merge_engine import sequence_fields
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool, skips_level0, top_level
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, hides_level0, skips_level0, top_level
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, PaimonSnapshot, Schemas
 from nightkeep.protocol.reading import FileSection, ReadFile, ReadView
 
@@ -23,8 +23,7 @@ from nightkeep.protocol.reading import FileSection, ReadFile, ReadView
 def default_view(snapshot: PaimonSnapshot) -> ReadView:
     """What Paimon's own batch read shows (CoreOptions.batchScanSkipLevel0)."""
     schema = snapshot.schema
-    merges_vectors = option_bool(schema, "deletion-vectors.merge-on-read")
-    if not schema.primary_keys or (_is_unique_above_level0(schema) and not merges_vectors):
+    if not schema.primary_keys or hides_level0(schema):
         return ReadView.RAW
     return ReadView.MERGE_ON_READ
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nightkeep.formats.paimon.metadata.schema import skips_level0
+from nightkeep.formats.paimon.metadata.schema import hides_level0
 from nightkeep.formats.paimon.metadata.snapshot import PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import numbered
 from nightkeep.formats.paimon.rewrite.append.sizing import sizes_of
@@ -17,8 +17,8 @@ from nightkeep.storage import Storage
 
 
 def health(storage: Storage, snapshot: PaimonSnapshot, request: Request) -> Health:
-    """`level0_*` only where batch readers skip level 0; `sorted_runs` only of tables with keys. `deleted_rows` are
-    those of vectors; None if a vector's writer did not count them."""
+    """`level0_*` only where batch readers do not see level 0; `sorted_runs` only of tables with keys. `deleted_rows`
+    are those of vectors; None if a vector's writer did not count them."""
     keyed = bool(snapshot.schema.primary_keys)
     small = _small_bytes(snapshot, request) if keyed else sizes_of(snapshot.schema, request).small
     files = [file for bucket in snapshot.units for file in bucket.files]
@@ -45,7 +45,7 @@ def _small_bytes(snapshot: PaimonSnapshot, request: Request) -> int:
 
 
 def _waiting(storage: Storage, snapshot: PaimonSnapshot, now_ms: int) -> dict[str, Any]:
-    if not snapshot.schema.primary_keys or not skips_level0(snapshot.schema):
+    if not snapshot.schema.primary_keys or not hides_level0(snapshot.schema):
         return {}
     size = sum(file.bytes for bucket in snapshot.units for file in bucket.files if file.level == 0)
     shift = find_clock_shift(storage, snapshot)

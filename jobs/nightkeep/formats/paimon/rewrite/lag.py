@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from nightkeep.formats.paimon.metadata.schema import skips_level0
+from nightkeep.formats.paimon.metadata.schema import hides_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.rewrite.writer_clock import clock_shift, find_clock_shift, writer_time
 from nightkeep.model import UnitKey
@@ -26,11 +26,11 @@ def lag(buckets: Iterable[Bucket], now_ms: int, *, shift_ms: int | None) -> Mapp
 
 
 def layout_metrics(before: PaimonSnapshot, after: PaimonSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
-    """Files of the touched buckets by level. Where readers skip level 0, also `lag`: of all buckets of either version,
-    at the time when `after` was committed."""
+    """Files of the touched buckets by level. Where level 0 is hidden from readers, also `lag`: of all buckets of either
+    version, at the time when `after` was committed."""
     sides = {"before": before, "after": after}
     levels = {f"levels_{name}": _levels(side, touched) for name, side in sides.items()}
-    if not skips_level0(after.schema):
+    if not hides_level0(after.schema):
         return levels
     now_ms = int(str(after.raw["timeMillis"]))
     shift = clock_shift(after, before)
@@ -45,6 +45,8 @@ def _levels(snapshot: PaimonSnapshot, touched: Sequence[UnitKey]) -> Mapping[str
 
 def waiting_rows(storage: Storage, snapshot: PaimonSnapshot) -> str | None:
     """The sentence for the operator about all rows of a table that its batch readers do not see; None without any."""
+    if not hides_level0(snapshot.schema):
+        return None
     now_ms = int(str(snapshot.raw["timeMillis"]))
     found = lag(snapshot.units, now_ms, shift_ms=find_clock_shift(storage, snapshot))
     if not found["level0_files"]:

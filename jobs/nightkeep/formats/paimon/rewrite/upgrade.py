@@ -8,7 +8,13 @@ from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.data.write import wall_clock_ms
 from nightkeep.formats.paimon.metadata.changelog import changelog_rules
 from nightkeep.formats.paimon.metadata.merge_engine import merge_rules, sequence_fields
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema, keeps_first_row, option_bool, skips_level0
+from nightkeep.formats.paimon.metadata.schema import (
+    PaimonSchema,
+    hides_level0,
+    keeps_first_row,
+    option_bool,
+    skips_level0,
+)
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.rewrite.expired_rows import expiry_clock, may_expire
 from nightkeep.formats.paimon.rewrite.lag import lag
@@ -61,7 +67,7 @@ def lift_level0(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> W
                 sized, todo, picked.output_level, target, values_needed, clock_ms=expiry_clock(snapshot, request)
             ),
         ),
-        measures=lag((bucket,), request.now_ms, shift_ms=clock_shift(snapshot)),
+        measures=lag((bucket,), request.now_ms, shift_ms=clock_shift(snapshot)) if hides_level0(schema) else {},
     )
 
 
@@ -103,6 +109,8 @@ def _estimate(
     level0 = sum(file.level == 0 for file in pick.files)
     hidden = sum(file.rows for file in pick.files if file.level == 0)
     told = 2 * sum(file.bytes for file in pick.files if file.level == 0) if tells else 0
+    hides = hides_level0(bucket.schemas.current)
+    gain = "become visible to batch readers" if hides else "need no merge on read any more"
     count, size = written
     return Estimate(
         read_bytes=sum(file.bytes for file in pick.files) + deeper,
@@ -110,7 +118,7 @@ def _estimate(
         files_after=len(pick.files) - len(merged) + count,
         more_files=count - len(merged),
         more_bytes=size - sum(file.bytes for file in merged),
-        benefit=f"{counted(hidden, 'row')} of {counted(level0, 'level-0 file')} become visible to batch readers"
+        benefit=f"{counted(hidden, 'row')} of {counted(level0, 'level-0 file')} {gain}"
         if level0
         else f"{counted(upgraded + len(merged), 'file')} compacted",
     )
