@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from tests.drivers.paimon_java import PaimonJava
@@ -14,7 +15,7 @@ from tests.drivers.paimon_values import Compaction, Layout, Writer
 from tests.formats.paimon.appended import DAYS, SMALL, VECTORS, Appended
 from tests.formats.paimon.contents import opened
 from tests.formats.paimon.damaged import leave
-from tests.formats.paimon.keeping import aged
+from tests.formats.paimon.keeping import aged, orphans
 from tests.formats.paimon.upgrade import upgrade
 from tests.retention.damage import World
 
@@ -107,3 +108,30 @@ def test_no_copy_of_metadata_over_another_makes_a_needed_file_an_orphan(
         os.utime(target, (0, 0))
     assert not wrong, (endings, len(wrong), wrong[:5])
     assert sum(count for ending, count in endings.items() if "True" in ending) > (4 if some else 20), endings
+
+
+PARTITIONS: dict[str, tuple[str, list[Any]]] = {
+    "i": ("INT", [-5, 3, 2**31 - 1, -(2**31)]),
+    "b": ("BIGINT", [-5, 10**15]),
+    "z": ("BOOLEAN", [True, False]),
+    "d": ("DATE", ["1969-01-01", "2026-01-01", "0001-01-01"]),
+    "m": ("DECIMAL(10, 2)", ["-5.25", "3.00", "0.10"]),
+    "l": ("DECIMAL(30, 5)", ["-5.25000", "123456789012345678901234.00000", "0.10000"]),
+    "s": ("STRING", ["a", "\u00e9", "\U0001f600", "\uffff", "", "z" * 60, None]),
+    "c": ("CHAR(3)", ["abc", "b"]),
+    "t": ("TIMESTAMP(6)", ["1969-12-31T23:59:59.999001", "2026-01-01T00:00:00.000001"]),
+    "f": ("DOUBLE", [-0.5, 2.5]),
+}
+
+
+def test_partitions_of_every_type_lie_within_the_bounds_that_java_states(
+    paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    for name, (kind, values) in PARTITIONS.items():
+        table = tmp_path / name
+        paimon_java.create(table, Layout((("id", "INT"), ("p", kind)), (), ("p",), {"bucket": "-1"}))
+        paimon_java.write(table, [("+I", 1, value) for value in values], Writer())
+        paimon_java.write(table, [("+I", 2, value) for value in values], Writer())
+        paimon_java.compact_manifests(table)
+        aged(table)
+        assert orphans(table) == [], name

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata, MissingFile
@@ -24,7 +25,7 @@ from nightkeep.formats.paimon.metadata.entries import (
 from nightkeep.formats.paimon.metadata.locations import BranchFolders
 from nightkeep.formats.paimon.metadata.types import TypeRoot
 from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
-from nightkeep.storage import Storage
+from nightkeep.storage import Storage, at_once
 
 _FLOATS = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
 _VECTORS = "DELETION_VECTORS"
@@ -78,17 +79,29 @@ def require_own_bytes(storage: Storage, lists: Sequence[str]) -> None:
     to a version that has just expired.
     """
     sizes: dict[int, dict[str, None]] = {}
-    for name in lists:
-        with suppress(MissingFile), decoding(f"manifest/{name}", "names and sizes of manifests"):
-            for meta in read_list(storage, name).records:
-                sizes.setdefault(int(meta["_FILE_SIZE"]), {})[str(meta["_FILE_NAME"])] = None
-    for names in sizes.values():
-        seen: dict[bytes, str] = {}
-        for name in names if len(names) > 1 else ():
-            with suppress(MissingFile):
-                other = seen.setdefault(hashlib.sha256(storage.read(f"manifest/{name}")).digest(), name)
-                if other != name:
-                    raise CorruptMetadata(f"manifest/{name}", "content of its own", f"that of {other}")
+    for metas in at_once(partial(_sizes, storage), lists):
+        for name, size in metas:
+            sizes.setdefault(size, {})[name] = None
+    alike = [name for names in sizes.values() if len(names) > 1 for name in names]
+    seen: dict[str, str] = {}
+    for name, digest in zip(alike, at_once(partial(_digest, storage), alike), strict=True):
+        other = name if digest is None else seen.setdefault(digest, name)
+        if other != name:
+            raise CorruptMetadata(f"manifest/{name}", "content of its own", f"that of {other}")
+
+
+def _sizes(storage: Storage, name: str) -> list[tuple[str, int]]:
+    """Names and sizes of the manifests of a list; none if it is gone."""
+    with suppress(MissingFile), decoding(f"manifest/{name}", "names and sizes of manifests"):
+        return [(str(meta["_FILE_NAME"]), int(meta["_FILE_SIZE"])) for meta in read_list(storage, name).records]
+    return []
+
+
+def _digest(storage: Storage, name: str) -> str | None:
+    """A digest of a manifest; None if it is gone."""
+    with suppress(MissingFile):
+        return hashlib.sha256(storage.read(f"manifest/{name}")).hexdigest()
+    return None
 
 
 def require_vectors(storage: Storage, before: object, index: Sequence[Record], lists: Sequence[str], name: str) -> None:
