@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nightkeep.errors import CorruptMetadata
 from nightkeep.reports import RunDocument
 
 PERMANENT = "permanent"
 """Key of a document's extras: a retry would fail for the same reason."""
-_DENIED = f"{PermissionError.__name__}: "
+_ALIKE_AGAIN = tuple(f"{kind.__name__}: " for kind in (PermissionError, CorruptMetadata))
+"""How the reasons begin of failures that a retry meets again: nobody changes rights or bytes meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,5 +27,5 @@ class StoredDocument:
             "outcome": document.outcome, "reason": document.reason,
             "committed_version": document.committed_version, "checked": not document.awaits_check,
             "document": self.path,
-            "permanent": bool(document.extra.get(PERMANENT)) or (document.reason or "").startswith(_DENIED),
+            "permanent": bool(document.extra.get(PERMANENT)) or (document.reason or "").startswith(_ALIKE_AGAIN),
         }  # fmt: skip

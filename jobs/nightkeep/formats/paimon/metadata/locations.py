@@ -66,14 +66,10 @@ class BranchFolders:
         """The folder of one bucket. Raises RefusedTable for partition values whose text depends on the writing JVM."""
         values = decode_row(partition, [field.type for field in self.partition])
         names = [field.name for field in self.partition]
-        try:
-            path = partition_path(
-                names, values, [field.type for field in self.partition],
-                legacy=self.legacy_names, default_name=self.default_name,
-            )  # fmt: skip
-        except ValueError as failure:
-            advice = "use the engine's own cleaning"
-            raise RefusedTable(f"partition {values}", f"its folder has no one name: {failure}", advice) from failure
+        path = partition_path(
+            names, values, [field.type for field in self.partition],
+            legacy=self.legacy_names, default_name=self.default_name,
+        )  # fmt: skip
         return "/".join(filter(None, (self.data_folder, path.rstrip("/"), bucket_directory(bucket))))
 
     def index_folder(self, record: Record) -> str:

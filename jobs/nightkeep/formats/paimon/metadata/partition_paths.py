@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.binary_row import encode_row
 from nightkeep.formats.paimon.metadata.java_text import cast_to_string, to_string
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
@@ -31,9 +32,9 @@ def partition_path(
 
     `names`, `values` and `types` are parallel, in partition-key order. `legacy` is partition.legacy-name.
     `default_name` is partition.default-name, the text of null and of blank text (InternalRowPartitionComputer). Raises
-    ValueError for values whose text differs between JVMs (java_text).
+    RefusedTable for values whose text differs between JVMs (java_text).
     """
-    parts = zip(names, _texts(values, types, legacy=legacy), strict=True)
+    parts = zip(names, _texts(names, values, types, legacy=legacy), strict=True)
     return "".join(f"{escape(name)}={escape(_shown(text, default_name))}/" for name, text in parts)
 
 
@@ -51,7 +52,7 @@ def partition_name(
     Null is `default_name`. A blank text is shown as it is, and a text that equals `default_name` follows `%%`, which no
     folder has. Bytes whose text does not determine them are followed by `#` and a digest.
     """
-    texts = _texts(values, types, legacy=legacy)
+    texts = _texts(names, values, types, legacy=legacy)
     parts = [f"{escape(name)}={_named(text, default_name)}" for name, text in zip(names, texts, strict=True)]
     exact = stored == encode_row(values, types) and (legacy or all(map(_is_exact, values, types)))
     return "/".join(parts) + ("" if exact else f"#{digest_of(stored)[:12]}")
@@ -67,9 +68,20 @@ def escape(name: str) -> str:
     return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in name)
 
 
-def _texts(values: Sequence[Value], types: Sequence[PaimonType], *, legacy: bool) -> list[str | None]:
-    render = to_string if legacy else cast_to_string
-    return [None if value is None else render(value, kind) for value, kind in zip(values, types, strict=True)]
+def _texts(
+    names: Sequence[str], values: Sequence[Value], types: Sequence[PaimonType], *, legacy: bool
+) -> list[str | None]:
+    parts = zip(names, values, types, strict=True)
+    return [None if value is None else _text(name, value, kind, legacy=legacy) for name, value, kind in parts]
+
+
+def _text(name: str, value: Value, kind: PaimonType, *, legacy: bool) -> str:
+    try:
+        return to_string(value, kind) if legacy else cast_to_string(value, kind)
+    except ValueError as failure:
+        feature = f"partition column {name} of type {kind} with partition.legacy-name = {str(legacy).lower()}"
+        advice = "only the engine that wrote it, in the same time zone, finds the folder of such a value"
+        raise RefusedTable(f"a partition of {value!r:.80}", f"{feature} is not handled: {failure}", advice) from failure
 
 
 def _shown(text: str | None, default_name: str) -> str:
