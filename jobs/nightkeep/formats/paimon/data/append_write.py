@@ -21,7 +21,7 @@ from nightkeep.formats.paimon.data.file_output import open_output
 from nightkeep.formats.paimon.data.file_statistics import PaimonFileStats, level_stats_mode
 from nightkeep.formats.paimon.data.write import FILE_SOURCE_COMPACT, file_record, made_ms
 from nightkeep.formats.paimon.metadata.file_formats import compression
-from nightkeep.formats.paimon.metadata.naming import PaimonNaming
+from nightkeep.formats.paimon.metadata.naming import PaimonNaming, data_prefix, extension_of
 from nightkeep.formats.paimon.metadata.schema import level_formats
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
 from nightkeep.kernels.row_groups import ROW_GROUP_ROWS, ChunkSource, FileLimit, with_bounds, with_dictionaries
@@ -81,9 +81,9 @@ class AppendFileWriter:
         return files
 
     def _write_file(self, source: ChunkSource, limit: FileLimit) -> WrittenAppendFile:
-        name = self._naming.data(self._format)
-        path = f"{self._bucket.folder}/{name}"
         schema = self._bucket.schemas.current
+        name = self._naming.data(data_prefix(schema), extension_of(schema, self._format))
+        path = f"{self._bucket.folder}/{name}"
         stats = PaimonFileStats(schema, level_stats_mode(schema, LEVEL), file_format=self._format)
         write = self._write_groups if self._format == "parquet" else self._write_chunks
         with self._storage.create(path) as sink:

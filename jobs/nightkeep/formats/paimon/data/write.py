@@ -20,7 +20,7 @@ from nightkeep.formats.paimon.data.file_statistics import PaimonFileStats, level
 from nightkeep.formats.paimon.metadata.binary_row import encode_row
 from nightkeep.formats.paimon.metadata.changelog import changelog_prefix
 from nightkeep.formats.paimon.metadata.file_formats import compression
-from nightkeep.formats.paimon.metadata.naming import PaimonNaming
+from nightkeep.formats.paimon.metadata.naming import PaimonNaming, data_prefix, extension_of
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, level_formats
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
 from nightkeep.formats.paimon.metadata.task_memory import row_bytes, spare_bytes
@@ -94,9 +94,11 @@ class PaimonFileWriter:
         return WrittenPaimonFile(path, record)
 
     def _name(self) -> str:
+        schema = self._bucket.schemas.current
+        extension = extension_of(schema, self._format)
         if self._purpose is FilePurpose.ROWS:
-            return self._naming.data(self._format)
-        return self._naming.changelog(changelog_prefix(self._bucket.schemas.current), self._format)
+            return self._naming.data(data_prefix(schema), extension)
+        return self._naming.changelog(changelog_prefix(schema), extension)
 
     def _stats_mode(self) -> str:
         schema = self._bucket.schemas.current

@@ -24,7 +24,7 @@ PRODUCER: Final = "changelog-producer"
 LOOKUP: Final = "lookup"
 FULL_COMPACTION: Final = "full-compaction"
 _PREFIX: Final = "changelog-file.prefix"
-_PLAIN_PREFIX: Final = re.compile(r"[A-Za-z0-9_-]+")
+PLAIN_PREFIX: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 SNAPSHOT_ORDERING: Final = "sequence.snapshot-ordering"
 """Rows of a later snapshot are newer (metadata.snapshot_order)."""
@@ -96,5 +96,5 @@ def changelog_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
     if option_bool(schema, SNAPSHOT_ORDERING):
         feature = f"options {PRODUCER} = {producer_of(schema)} and {SNAPSHOT_ORDERING} = true are not handled together"
         yield feature, "rows of a changelog file would have sequence numbers that readers do not go by"
-    if not _PLAIN_PREFIX.fullmatch(changelog_prefix(schema)):
+    if not PLAIN_PREFIX.fullmatch(changelog_prefix(schema)):
         yield f"option {_PREFIX} = {changelog_prefix(schema)} is not handled", "use letters, digits, - and _"

@@ -27,7 +27,8 @@ _TEMPORARY: Final = rf"\.[^/]+\.{_UUID}\.tmp"
 _FORMAT: Final = "(?:parquet|orc|avro|csv|json|text|blob|lance|vortex|mosaic|row|arrow)"
 """Never `.managed.blob`: other files state which of those are in use (C/blob/ManagedBlobReferenceFile)."""
 _PACKED: Final = (
-    "(?:zstd|zst|gz|gzip|snappy|lz4|lz4_raw|lz4hc|lzo|lzo_raw|brotli|bz2|bzip2|deflate|zlib|xz|none|null|uncompressed)"
+    "(?:zstd|zst|zstandard|gz|gzip|snappy|lz4|lz4_raw|lz4hc|lzo|lzo_raw|brotli|bz2|bzip2|deflate|zlib|xz|none|null"
+    "|uncompressed)"
 )
 _BESIDE: Final = r"(?:index|lookup)"
 _WRITTEN: Final = tuple(
