@@ -31,8 +31,13 @@ def one_sentence(text: str) -> str:
 def _advised(text: str, whole: str, most: int, otherwise: str | None) -> str:
     cause = _cause_in(text)
     said = cause if len(cause) <= most else f"{cause[:most]} ..."
-    known = next((advice for pattern, advice in _ADVICE.items() if pattern.search(f"{cause}\n{whole}")), otherwise)
+    known = advice_on(f"{cause}\n{whole}") or otherwise
     return said if known is None else f"{said}; {known}"
+
+
+def advice_on(text: str) -> str | None:
+    """What to do about the cause that a text names; None if that is not known."""
+    return next((advice for pattern, advice in _ADVICE.items() if pattern.search(text)), None)
 
 
 def _chain(failure: BaseException) -> Iterator[BaseException]:

@@ -95,6 +95,21 @@ def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
     assert "File too large" in reason and str(table) in reason and "; raise the limit of file sizes" in reason
 
 
+def test_a_full_place_of_reports_is_found_before_any_work(tmp_path: Path) -> None:
+    table = shutil.copytree(CLICKS, tmp_path / "clicks")
+    before = {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
+    try:
+        document = optimized(table)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert {path: path.read_bytes() for path in table.rglob("*") if path.is_file()} == before
+    reason = str(document.reason)
+    assert document.outcome is Outcome.FAILED and is_sentence(reason), reason
+    assert str(tmp_path / "reports") in reason and "; nothing was done; raise the limit of file sizes" in reason
+
+
 @contextmanager
 def as_another_user() -> Iterator[None]:
     """Root may write anywhere."""

@@ -16,6 +16,7 @@ import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from nightkeep.causes import advice_on
 from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.model import Operation
 from nightkeep.reports.codec import decode, encode
@@ -142,8 +143,8 @@ def last_look(reports: str | Path, table: str) -> HistoryMark | None:
 
 
 def _unwritable(failure: OSError, folder: str) -> EvidenceError:
-    told = f"{why_not(failure)}; nothing was done"
-    return EvidenceError(folder, "a place where the run's document can be written", told)
+    told = [why_not(failure), "nothing was done", advice_on(str(failure))]
+    return EvidenceError(folder, "a place where the run's document can be written", "; ".join(filter(None, told)))
 
 
 def why_not(failure: OSError) -> str:
