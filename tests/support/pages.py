@@ -89,9 +89,12 @@ def run_blocks(program: Sequence[Block], folder: Path, kept: Path, environ: Mapp
 
 
 def matches(expected: str, printed: str) -> bool:
-    """Whether `printed` is what is expected, where `...` stands for anything, line ends included."""
-    parts = map(re.escape, expected.strip().split("..."))
-    return re.fullmatch(".*?".join(parts), printed.strip(), re.DOTALL) is not None
+    """Whether `printed` is what is expected, where `...` stands for anything, line ends included. A line of it alone
+    stands for any number of lines, or none."""
+    stands = {"...\n": r"(?:.*?\n)?", "...": ".*?"}
+    parts = re.split(r"(^\.\.\.\n|\.\.\.)", expected.strip(), flags=re.MULTILINE)
+    pattern = "".join(stands.get(part) or re.escape(part) for part in parts)
+    return re.fullmatch(pattern, printed.strip(), re.DOTALL) is not None
 
 
 def variables(pages: Iterable[str]) -> set[str]:
