@@ -15,11 +15,14 @@ NightkeepError
     |-- Unreachable        a catalog, a cluster or the place of reports does not answer now
     |-- ReaderEnded        a process ended, or was ended, while it read a table's metadata
     `-- UnknownOutcome     a commit may or may not have happened; nothing may be deleted
+
+Interrupted                a signal: no failure, and nothing may handle it as one (exit status 130 or 143)
 """
 
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager
 from typing import Final, cast
@@ -164,6 +167,32 @@ class ReaderEnded(EvidenceError):
 
 class UnknownOutcome(EvidenceError):
     """It is unknown whether a commit happened. None of its files may be deleted."""
+
+
+class Interrupted(BaseException):
+    """A signal asked this process to end. Notes say what was published or removed. `run_id`: the run that was at work.
+
+    No Exception, as it must pass all that handles failures; no KeyboardInterrupt, which is the caller's in a library.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.run_id: str | None = None
+        self.kills = False
+        """Whether children are killed: a JVM that has not started yet would print why it cannot go on."""
+        super().__init__(f"interrupted by {signal.Signals(number).name}")
+
+
+STOPS: Final = (KeyboardInterrupt, Interrupted)
+"""What ends the work from outside. Whoever catches one adds what it knows and raises it again."""
+
+
+def add_stop(stop: BaseException, said: str, run_id: str) -> None:
+    """Add to an interrupt what a run had done. Further frames, which know less, add nothing."""
+    if not getattr(stop, "__notes__", None):
+        stop.add_note(said)
+    if isinstance(stop, Interrupted):
+        stop.run_id = run_id
 
 
 def _lines(text: str) -> str:

@@ -51,7 +51,7 @@ EDGES = {
     "api": "clustering discovery errors formats groups model other_readers policy protocol reading redaction reports "
     "retention running spark sql_text tasks",
     "commands": "api discovery errors formats groups model policy redaction reports retention",
-    "__main__": "commands",
+    "__main__": "commands errors",
 }
 
 # Room of a format -> the rooms of the same format it may import. Every format has its files in rooms of these names.
@@ -130,7 +130,8 @@ GATE = re.compile(r"nightkeep\.(stages\.verify|gate(\.\w+)?|formats\.\w+\.gate(\
 WRITES = re.compile(r"nightkeep\.(clustering(\.\w+)?|formats\.\w+\.(rewrite|commit|upsert)(\.\w+)?)")
 
 BASES = {
-    "AirflowPlugin", "BaseModel", "BaseOperatorLink", "Enum", "Exception", "Generic", "IntEnum", "NamedTuple",
+    "AirflowPlugin", "BaseException", "BaseModel", "BaseOperatorLink", "Enum", "Exception", "Generic", "IntEnum",
+    "NamedTuple",
     "Protocol", "Sequence", "SparkSubmitOperator", "StrEnum", "TypedDict", "datasource.DataSource",
     "datasource.DataSourceReader", "datasource.InputPartition", "RestCatalog", "int",
 }  # fmt: skip

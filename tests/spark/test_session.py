@@ -17,7 +17,8 @@ from rich.console import Console
 from nightkeep.errors import CorruptMetadata, NightkeepError, RefusedTable, UsageError
 from nightkeep.spark.engine import Engine, beside
 from nightkeep.spark.package import package_zip
-from nightkeep.spark.session import SparkMapper, importing, spark_session, warm_up
+from nightkeep.spark.session import SparkMapper, spark_session, warm_up
+from nightkeep.spark.session_start import importing
 
 
 def test_results_come_back_in_the_order_of_the_items(spark: SparkSession) -> None:

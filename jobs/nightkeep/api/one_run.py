@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nightkeep.errors import STOPS
 from nightkeep.groups.cared_table import check_table, run_table
 from nightkeep.model import Run
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import CheckStatus, Expectations, RunDocument, store_or_say
+from nightkeep.running.interrupted_run import say_unchecked
 from nightkeep.running.planned_work import Reader, Reading
 from nightkeep.running.run_operation import RunOrder, read_table
 from nightkeep.spark.engine import Engine
@@ -19,6 +21,16 @@ def run_and_check(chosen: EffectivePolicy, order: RunOrder, engine: Engine, *, c
     Raises UsageError for an invalid request. Every other ending is in the document.
     """
     document = run_table(chosen, order, engine, reader=_reader(engine))
+    try:
+        return _stored_and_checked(document, chosen, order, engine, checks=checks)
+    except STOPS as stop:
+        say_unchecked(document, stop)
+        raise
+
+
+def _stored_and_checked(
+    document: RunDocument, chosen: EffectivePolicy, order: RunOrder, engine: Engine, *, checks: bool
+) -> RunDocument:
     stored, _ = store_or_say(document, order.reports)
     if checks and document.committed_version is not None:
         stored, _ = store_or_say(check_table(document, chosen, order.reports, engine=engine), order.reports)

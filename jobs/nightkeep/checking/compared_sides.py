@@ -7,7 +7,7 @@ rows that Python cannot show, a JVM that ends, statistics that cannot be read. T
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -18,6 +18,7 @@ from nightkeep.model import UnitKey, View
 from nightkeep.reports.check_report import CheckReport, Difference, ExpectationResult, UnitDifference
 from nightkeep.reports.document import CheckStatus
 from nightkeep.spark.view import Side, TableVersion, TableView
+from nightkeep.spark.waiting_threads import waiting_threads
 from nightkeep.surprises import guarded, sentence
 
 SAME_SUMS: Final = "the fingerprints of both sides are equal"
@@ -93,7 +94,7 @@ def _measured(
     published, *_ = comparisons
     sides = [(side, each.units) for each in comparisons for side in (each.base, each.candidate)]
     # Of a small query, Spark's planner takes most of the time, and it runs in the thread that asks.
-    with ThreadPoolExecutor(max_workers=2) as threads:
+    with waiting_threads(2) as threads:
         states = (relation.misstated, relation.untold)
         wrong = [threads.submit(state, target.number, target.parent, published.units) for state in states]
         measured = measure(relation, sides, keys=keys.names, keyed=keys.units)

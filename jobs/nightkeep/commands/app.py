@@ -6,7 +6,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, ParamSpec
+from typing import Annotated, Any, Final, ParamSpec
 
 import typer
 
@@ -20,7 +20,7 @@ from nightkeep.commands.retention import expire, restore, sweep
 from nightkeep.commands.run import plan, run, sql
 from nightkeep.commands.status import status
 from nightkeep.commands.tables import tables, validate
-from nightkeep.errors import DEBUG, NightkeepError, Surprise
+from nightkeep.errors import DEBUG, STOPS, NightkeepError, Surprise
 
 P = ParamSpec("P")
 
@@ -60,12 +60,18 @@ def _named(verb: Callable[P, None]) -> Callable[P, None]:
             verb(*arguments, **options)
         except (NightkeepError, typer.Exit, typer.Abort):
             raise
+        except STOPS as stop:
+            if verb in _READING and not getattr(stop, "__notes__", None):
+                stop.add_note("it changes nothing")
+            raise
         except Exception as failure:
             subject = options.get("table") or options.get("statement")
             raise Surprise(f"{subject}: {verb.__name__}" if subject else verb.__name__, failure) from failure
 
     return call
 
+
+_READING: Final = frozenset({plan, advise, check, diff, explain, tables, status, history, validate})
 
 for _verb in (
     plan, run, sql, delete, update, sweep, restore, expire, advise, check, diff, explain, tables, status, history,

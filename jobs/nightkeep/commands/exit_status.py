@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from nightkeep.commands.interruption import ended_by_signals
 from nightkeep.errors import DEBUG, NightkeepError, RefusedTable, Surprise, UsageError
 from nightkeep.model import Outcome
 from nightkeep.redaction import redacted_output
@@ -25,10 +26,10 @@ def one_line(work: Callable[[], int | None], *, program: str | None = None) -> i
     table, 1 for any other.
 
     `program` begins the printed line; by default the name of the running script. Everything that the process prints
-    meanwhile is redacted. A SystemExit is raised.
+    meanwhile is redacted. A SystemExit is raised. SIGINT and SIGTERM end the process.
     """
     name = program or Path(sys.argv[0]).name
-    with redacted_output():
+    with redacted_output(), ended_by_signals(name):
         try:
             return _planned_for(work) or 0
         except NightkeepError as failure:

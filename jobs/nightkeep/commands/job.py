@@ -15,7 +15,7 @@ from contextlib import suppress
 from nightkeep.api.table_groups import check_tables, run_tables, sweep_tables
 from nightkeep.commands.exit_status import parsed
 from nightkeep.discovery import completed, kept_found, knowing, located_some
-from nightkeep.errors import UsageError
+from nightkeep.errors import STOPS, UsageError
 from nightkeep.groups.run_group import StoredDocument
 from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Operation
@@ -130,6 +130,17 @@ def _write(result: str | None, reported: Iterable[StoredDocument], group: TableG
     """
     entries = list[dict[str, object]]()
     _put(result, entries)
+    try:
+        return _write_each(result, entries, reported, group)
+    except STOPS as stop:
+        done = f"{len(entries)} documents are stored" if len(entries) != 1 else "1 document is stored"
+        stop.add_note(f"{done}; a table at work keeps what it has published, and its document says what is left")
+        raise
+
+
+def _write_each(
+    result: str | None, entries: list[dict[str, object]], reported: Iterable[StoredDocument], group: TableGroup
+) -> int:
     for one in reported:
         if not group.goes_on():
             logging.error(

@@ -38,6 +38,7 @@ class ChildProcess:
     def __init__(self) -> None:
         self._python = interpreter()
         self._child: _Child | None = None
+        self._interrupted = False
 
     def __enter__(self) -> ChildProcess:
         return self
@@ -51,7 +52,7 @@ class ChildProcess:
         """Run `work` in the child and return its result; both must pickle. `subject` is the table that is read.
 
         Raises what `work` raises, RefusedTable if memory ran out, and ReaderEnded if the child ended, or was ended
-        after READING.
+        after READING, and KeyboardInterrupt if `interrupt` ended it.
         """
         if self._child is not None and self._child.process.poll() is not None:
             # The child ended between two calls, so no table's metadata is the cause.
@@ -59,6 +60,7 @@ class ChildProcess:
         child = self._child = self._child or _started(self._python)
         answered = False
         try:
+            self._go_on()
             child.pipe.send_bytes(pickle.dumps((subject, work)))
             if not child.pipe.poll(READING.value):
                 expected = f"its metadata to be read within {READING.value} seconds ({READING.variable})"
@@ -66,6 +68,7 @@ class ChildProcess:
             answer: ServedAnswer[T] = pickle.loads(child.pipe.recv_bytes())
             answered = True
         except (EOFError, OSError) as failure:
+            self._go_on()
             expected = "its metadata to be read"
             raise ReaderEnded(subject, expected, f"that the process which read it {_how(child.process)}") from failure
         finally:
@@ -76,6 +79,18 @@ class ChildProcess:
         if answer.failure is not None:
             raise answer.failure from _Elsewhere(answer.trace)
         return answer.value
+
+    def interrupt(self) -> None:
+        """End the child, from any thread, for good."""
+        self._interrupted = True
+        child = self._child
+        if child is not None:
+            child.process.kill()
+
+    def _go_on(self) -> None:
+        if self._interrupted:
+            # No table's metadata is the cause, and no document may say so.
+            raise KeyboardInterrupt
 
     def _end(self) -> None:
         child, self._child = self._child, None

@@ -11,6 +11,7 @@ from queue import LifoQueue
 from types import TracebackType
 from typing import TypeVar
 
+from nightkeep.errors import Interrupted
 from nightkeep.groups.child_process import ChildProcess
 
 T = TypeVar("T")
@@ -22,8 +23,9 @@ class ChildProcesses:
     def __init__(self, count: int) -> None:
         self._stack = ExitStack()
         self._idle = LifoQueue[ChildProcess]()
-        for _ in range(count):
-            self._idle.put(self._stack.enter_context(ChildProcess()))
+        self._children = [self._stack.enter_context(ChildProcess()) for _ in range(count)]
+        for child in self._children:
+            self._idle.put(child)
 
     def __enter__(self) -> ChildProcesses:
         return self
@@ -31,7 +33,16 @@ class ChildProcesses:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stack.close()
+        if kind is not None and issubclass(kind, Interrupted):
+            # Threads may wait for an answer still, so their pipes stay open.
+            self.end()
+        else:
+            self._stack.close()
+
+    def end(self) -> None:
+        """End the children for good. Each call, also one that waits, raises KeyboardInterrupt then."""
+        for child in self._children:
+            child.interrupt()
 
     def call(self, subject: str, work: Callable[[], T]) -> T:
         """As `ChildProcess.call`, for any thread."""

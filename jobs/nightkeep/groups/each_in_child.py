@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from nightkeep.errors import NightkeepError
+from nightkeep.errors import STOPS, Interrupted, NightkeepError
 from nightkeep.formats import OF_ONE_PROCESS
 from nightkeep.groups.child_processes import ChildProcesses
 from nightkeep.model import Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import failure_outcome
+from nightkeep.spark.waiting_threads import waiting_threads
 
 T = TypeVar("T")
 
@@ -38,5 +38,10 @@ def each_in_child(
             return failed(policy, *failure_outcome(failure, policy.address.name))
 
     count = min(len(policies), os.cpu_count() or 1)
-    with ChildProcesses(count) as apart, ThreadPoolExecutor(max_workers=max(1, count)) as threads:
-        return tuple(threads.map(one, policies))
+    with ChildProcesses(count) as apart, waiting_threads(max(1, count), left_after=(Interrupted,)) as threads:
+        try:
+            return tuple(threads.map(one, policies))
+        except STOPS:
+            # The threads wait for the children.
+            apart.end()
+            raise

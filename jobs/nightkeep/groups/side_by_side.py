@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from queue import LifoQueue
 from typing import Final, TypeVar
+
+from nightkeep.errors import Interrupted
+from nightkeep.spark.waiting_threads import waiting_threads
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -37,7 +40,7 @@ def side_by_side(
 
     Tables begin by `first`, the largest value first. `at_work` is told which tables are at work whenever that changes.
     No table begins once `goes_on` is false, nor while the caller does not ask for the next result. Leaving early waits
-    for the tables at work.
+    for the tables at work; a signal that ends the process does not.
     """
     waiting = sorted(tables, key=first, reverse=True)
     order, running, done = list(tables), dict[Future[Sequence[T]], str](), dict[str, Future[Sequence[T]]]()
@@ -52,7 +55,7 @@ def side_by_side(
         finally:
             idle.put(slot)
 
-    with ThreadPoolExecutor(max_workers=len(slots), thread_name_prefix="nightkeep-table") as threads:
+    with waiting_threads(len(slots), left_after=(Interrupted,), name="nightkeep-table") as threads:
         while order:
             while waiting and len(running) < len(slots) and goes_on():
                 table = waiting.pop(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from nightkeep.errors import NightkeepError, UsageError
+from nightkeep.errors import STOPS, NightkeepError, UsageError, add_stop
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
@@ -26,10 +26,15 @@ from nightkeep.spark.engine import Engine
 def run_retention(policy: EffectivePolicy, order: RetentionOrder, engine: Engine) -> RunDocument:
     """Carry out the order and store its document. If a check follows, store the document again with its result."""
     document = apply_order(policy, order, engine=engine)
-    stored, _ = store_or_say(document, order.reports)
-    if order.checked(policy) and awaits_check(document):
-        stored, _ = store_or_say(check_after_removal(document, policy, order, engine=engine), order.reports)
-    return stored
+    try:
+        stored, _ = store_or_say(document, order.reports)
+        if order.checked(policy) and awaits_check(document):
+            stored, _ = store_or_say(check_after_removal(document, policy, order, engine=engine), order.reports)
+        return stored
+    except STOPS as stop:
+        left = "; the check of what remains is left" if awaits_check(document) else ""
+        _add_stop(stop, order, policy, f"{document.reason or document.outcome}{left}")
+        raise
 
 
 def apply_order(
@@ -56,6 +61,16 @@ def apply_order(
         raise
     except (NightkeepError, OSError) as failure:
         return log.document(*failure_outcome(failure, policy.address.name))
+    except STOPS as stop:
+        listed = log.extra.get("orphans_file")
+        named = "" if listed is None else f", which are listed in {listed}"
+        removing = f"some of its files may be gone{named}" if log.extra.get("changed") else "nothing was removed"
+        _add_stop(stop, order, policy, removing)
+        raise
+
+
+def _add_stop(stop: BaseException, order: RetentionOrder, policy: EffectivePolicy, said: str) -> None:
+    add_stop(stop, f"{policy.address.name} {order.operation}: {said}", order.run_id)
 
 
 def failed_retention(policy: EffectivePolicy, order: RetentionOrder, reason: str) -> RunDocument:

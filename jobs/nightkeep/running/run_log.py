@@ -56,6 +56,8 @@ class RunLog:
     facts: dict[str, Any] = field(default_factory=dict)
     committed: Callable[[], Sequence[Committed]] | None = None
     """Looks up what the run has published. None before its first attempt to publish."""
+    publishes: bool = False
+    """Whether a commit has begun that `facts` has no result of yet."""
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

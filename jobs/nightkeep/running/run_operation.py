@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from nightkeep.errors import EvidenceError, NotCreated, RefusedTable
+from nightkeep.errors import STOPS, EvidenceError, NotCreated, RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.model import Candidate, Committed, Conflicted, Mismatch, Outcome, Run
 from nightkeep.policy import EffectivePolicy
@@ -21,6 +21,7 @@ from nightkeep.reports import (
     secure,
 )  # fmt: skip
 from nightkeep.running import run_outcomes
+from nightkeep.running.interrupted_run import UNFINISHED, say_interrupted
 from nightkeep.running.planned_work import PlannedWork, Reader, Reading, new_attempt, run_of
 from nightkeep.running.planning import metrics_of, plan_table
 from nightkeep.running.run_failures import as_stored_before, failed_document
@@ -51,8 +52,6 @@ from nightkeep.surprises import guarded
 from nightkeep.tasks import Exchange, Mapper, inline_exchange
 
 __all__ = ["RunOrder", "failed_run", "read_opened", "read_table", "run_operation"]
-UNFINISHED = "ended before it was done; the same run, started again, looks for what it published"
-"""The reason in the document that is stored before anything is staged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +98,15 @@ def run_operation(
     log = RunLog(policy, order)
     if (alone := left_alone(policy, looks=order.dry_run)) is not None:
         return log.document(Outcome.SKIPPED, alone)
-    return guarded(
-        lambda: _care(log, reader, lambda: _Workers(mapper(), exchange())),
-        partial(failed_document, log),
-        policy.address.name,
-    )
+    try:
+        return guarded(
+            lambda: _care(log, reader, lambda: _Workers(mapper(), exchange())),
+            partial(failed_document, log),
+            policy.address.name,
+        )
+    except STOPS as stop:
+        say_interrupted(log, stop)
+        raise
 
 
 def failed_run(policy: EffectivePolicy, order: RunOrder, reason: str) -> RunDocument:
@@ -228,6 +231,7 @@ def _work(
         # A later batch may raise. The commits up to now still need a check and a report.
         results = tuple(unit for each in ended for unit in unit_results(each))
         log.facts |= {"units": (*results, *unfinished(planned, results)), **commits(published(ended))}
+        log.publishes = False
         if any(each.undermined for each in published(ended)):
             return run_outcomes.undermined_document(log, table, published(ended), log.facts["units"])
     if not ended:
@@ -262,6 +266,7 @@ def _batch(
     if isinstance(checked, Conflicted):
         return _lost(table, part, checked.units[0][1], written)
     log.committed = partial(table.commits.committed, run)
+    log.publishes = True
     with log.stage("publish"), removing_unpublished(table, run, earlier=earlier, after=NotCreated):
         return Batch(rewrites, checked, publish(table, checked, run, earlier=earlier), candidate.staged)
 

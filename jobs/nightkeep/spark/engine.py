@@ -10,7 +10,7 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from nightkeep.errors import Unreachable
+from nightkeep.errors import Interrupted, Unreachable
 from nightkeep.formats import loaded
 from nightkeep.model import Address
 from nightkeep.model.check_values import CheckRequest, Content, KeptRow
@@ -80,6 +80,12 @@ class Engine:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind is not None and issubclass(kind, Interrupted):
+            # This process ends now, and its JVM with it. To stop Spark takes seconds, and makes failures of the work of
+            # other threads.
+            if self._spark is not None:
+                self._spark.sparkContext.setLogLevel("OFF")
+            return
         self._open.close()
 
     def spark(self) -> SparkSession:

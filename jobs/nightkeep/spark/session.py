@@ -15,7 +15,7 @@ import traceback
 import uuid
 import zipimport
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -31,6 +31,7 @@ from nightkeep.spark.class_archive import reading_options
 from nightkeep.spark.java_found import starting_java
 from nightkeep.spark.package import package_path, ship_package
 from nightkeep.spark.query_settings import changed_settings, planned_for
+from nightkeep.spark.session_start import importing, own_interrupts
 from nightkeep.spark.settings import ATTEMPTS, SESSION, defaults, is_local, jvm_options, said_by_deployment
 
 T = TypeVar("T")
@@ -88,25 +89,6 @@ def session_beside(spark: SparkSession) -> SparkSession:
     return beside
 
 
-@contextmanager
-def importing(modules: Sequence[str]) -> Iterator[None]:
-    """Import modules in a thread during the `with` block, which waits for another process, such as a JVM."""
-    thread = threading.Thread(target=_import_all, args=(modules,), name="nightkeep-imports", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        # Two threads that import modules of a cycle may see each other's half.
-        thread.join()
-
-
-def _import_all(modules: Sequence[str]) -> None:
-    # Whoever needs the module imports it again, and gets the error.
-    with suppress(Exception):
-        for module in modules:
-            importlib.import_module(module)
-
-
 def _build(master: str, app_name: str, task_memory_bytes: int, stored_bytes: int | None) -> SparkSession:
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     deployment = _submitted() if submitted else said_by_deployment(os.environ)
@@ -120,7 +102,8 @@ def _build(master: str, app_name: str, task_memory_bytes: int, stored_bytes: int
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with own_interrupts():
+        return builder.getOrCreate()
 
 
 def _submitted() -> dict[str, str]:
