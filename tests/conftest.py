@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import settings
 from tests.drivers.fixtures import (
     azure_container,
@@ -32,6 +33,8 @@ from tests.support.options import pytest_addoption
 from tests.support.quick import pytest_ignore_collect
 from tests.support.spark_fixtures import pytest_configure, spark
 from tests.support.workers import pytest_collection_modifyitems, pytest_xdist_make_scheduler
+
+from nightkeep.silence import forget_silence
 
 __all__ = [
     "airflow_database",
@@ -68,6 +71,13 @@ __all__ = [
 
 # Tests leave no key in the account's own folder.
 os.environ.setdefault("NIGHTKEEP_EVIDENCE_SECRET", "of the tests only")
+
+
+@pytest.fixture(autouse=True)
+def _no_silence() -> None:
+    """Servers that one test has silenced are asked again by the next one."""
+    forget_silence()
+
 
 # The time of an example says nothing about a codec or a kernel.
 settings.register_profile("nightkeep", deadline=None, max_examples=examples(100))

@@ -23,22 +23,23 @@ EDGES = {
     "errors": "causes redaction",
     "surprises": "causes errors",
     "limits": "errors",
+    "silence": "errors limits",
     "interpreter": "errors",
     "model": "",
     "tasks": "model",
-    "storage": "errors limits",
+    "storage": "errors limits silence",
     "protocol": "errors kernels model storage",
     "policy": "errors model",
     "reports": "causes errors model redaction storage",
-    "metastores": "errors limits model redaction",
+    "metastores": "errors limits model redaction silence",
     "discovery": "causes errors model policy reports",
     "sql_text": "errors kernels model policy",
     "kernels": "model",
     "encodings": "errors kernels limits model",
     "clustering": "errors kernels model protocol reports sql_text storage",
     "gate": "kernels model storage",
-    "formats": "clustering encodings errors gate kernels limits metastores model protocol redaction spark sql_text "
-    "storage",
+    "formats": "clustering encodings errors gate kernels limits metastores model protocol redaction silence "
+    "spark sql_text storage",
     "spark": "errors formats interpreter model reports storage tasks",
     "stages": "errors kernels model protocol sql_text surprises tasks",
     "reading": "errors kernels model protocol sql_text",
@@ -47,7 +48,7 @@ EDGES = {
     "checking": "causes errors formats model other_readers policy reports spark surprises",
     "retention": "errors formats model policy protocol reports running spark storage",
     "groups": "causes checking errors formats interpreter limits model policy redaction reports retention running "
-    "spark surprises",
+    "silence spark surprises",
     "api": "clustering discovery errors formats groups model other_readers policy protocol reading redaction reports "
     "retention running spark sql_text tasks",
     "commands": "api discovery errors formats groups model policy redaction reports retention",
@@ -78,7 +79,7 @@ FORMAT_USES = {
     "retention": "encodings errors limits model protocol storage",
 }
 
-LOW = {"causes", "errors", "limits", "model", "protocol", "redaction", "storage", "tasks", "policy"}
+LOW = {"causes", "errors", "limits", "model", "protocol", "redaction", "silence", "storage", "tasks", "policy"}
 STAGES = {"plan", "execute", "verify", "publish"}
 OUTSIDE = {
     "jobs": {"commands", "model"},

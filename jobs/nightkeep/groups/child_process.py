@@ -28,6 +28,7 @@ from nightkeep.groups.served_calls import ServedAnswer
 from nightkeep.interpreter import PYTHON, interpreter, is_named
 from nightkeep.limits import READING
 from nightkeep.redaction import remember
+from nightkeep.silence import learn_silence, silent
 
 T = TypeVar("T")
 
@@ -61,7 +62,7 @@ class ChildProcess:
         answered = False
         try:
             self._go_on()
-            child.pipe.send_bytes(pickle.dumps((subject, work)))
+            child.pipe.send_bytes(pickle.dumps((subject, work, silent())))
             if not child.pipe.poll(READING.value):
                 expected = f"its metadata to be read within {READING.value} seconds ({READING.variable})"
                 raise ReaderEnded(subject, expected, "no end of it; the process that read it was ended")
@@ -76,6 +77,7 @@ class ChildProcess:
             if not answered:
                 self._end()
         remember(answer.secrets)
+        learn_silence(answer.silent, logs=True)
         if answer.failure is not None:
             raise answer.failure from _Elsewhere(answer.trace)
         return answer.value

@@ -10,7 +10,7 @@ import os
 import pickle
 import signal
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -20,18 +20,21 @@ from nightkeep import __version__
 from nightkeep.causes import failure_text
 from nightkeep.limits import confine_memory, out_of_memory
 from nightkeep.redaction import learnt, redacted_output
+from nightkeep.silence import learn_silence, silent
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class ServedAnswer(Generic[T]):
-    """The result or failure of one call. `secrets` are those that the child has read, such as a catalog's settings."""
+    """The result or failure of one call. `secrets` are those that the child has read, such as a catalog's settings, and
+    `silent` what did not answer it."""
 
     value: T
     failure: Exception | None
     trace: str
     secrets: frozenset[str]
+    silent: Mapping[str, float]
 
 
 def serve(descriptor: int, parent: int) -> None:
@@ -54,15 +57,16 @@ def _answered(request: bytes) -> bytes:
     subject = "a table"
     try:
         work: Callable[[], object]
-        subject, work = pickle.loads(request)
+        subject, work, silent_before = pickle.loads(request)
+        learn_silence(silent_before)
         confine_memory()
-        return pickle.dumps(ServedAnswer(work(), None, "", learnt()))
+        return pickle.dumps(ServedAnswer(work(), None, "", learnt(), silent()))
     except MemoryError:
         failure: Exception = out_of_memory(subject)
     except Exception as raised:  # noqa: BLE001 -- the caller's to judge
         failure = raised
     trace = "".join(traceback.format_exception(failure))
-    return pickle.dumps(ServedAnswer(None, _picklable(failure), trace, learnt()))
+    return pickle.dumps(ServedAnswer(None, _picklable(failure), trace, learnt(), silent()))
 
 
 def _picklable(failure: Exception) -> Exception:

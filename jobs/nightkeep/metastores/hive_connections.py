@@ -15,18 +15,19 @@ from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 
-from nightkeep.limits import LISTED
+from nightkeep.limits import LISTED, PATIENCE
+from nightkeep.silence import note_silence, why_silent
 
-PATIENCE: Final = (30.0, 120.0)
-"""Time limits in seconds: to connect, and for an answer. The second is shorter than the life of a lock (300 s)."""
+COMMIT_SECONDS: Final = 120.0
+"""For an answer to a change: shorter than the life of a lock (300 s). A look waits for PATIENCE."""
 _FAILED: Final = (TTransportException, TProtocolException, TApplicationException, MetaException)
 
 
 class MetastoreConnections:
     """In place of pyiceberg's client, whose only connection no two threads can share, and which waits for ever.
 
-    `uri` may list several metastores with the same content: the first that answers is asked. Raises OSError if none
-    does, and if a request fails without an answer.
+    `uri` may list several metastores with the same content: the first that answers is asked, and none that was silent
+    lately. Raises OSError if none does, and if a request fails without an answer.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -35,15 +36,18 @@ class MetastoreConnections:
 
     def __enter__(self) -> Client:
         failures: list[TTransportException] = []
-        for uri in str(self._settings["uri"]).split(","):
-            client = HiveCatalog._create_hive_client({**self._settings, "uri": uri.strip()})
+        for uri in map(str.strip, str(self._settings["uri"]).split(",")):
+            if why := why_silent(_named(uri)):
+                failures.append(TTransportException(message=why))
+                continue
+            client = HiveCatalog._create_hive_client({**self._settings, "uri": uri})
+            client.asked = uri  # type: ignore[attr-defined]
             try:
-                _wait_for(client._transport, PATIENCE[0])
+                _wait_for(client._transport, max(1, PATIENCE.value))
                 entered = client.__enter__()
             except TTransportException as failure:
                 failures.append(failure)
                 continue
-            _wait_for(client._transport, PATIENCE[1])
             _limit(entered)
             self._stack.append(client)
             return entered
@@ -52,7 +56,10 @@ class MetastoreConnections:
     def __exit__(
         self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stack.pop().__exit__(kind, failure, trace)
+        client = self._stack.pop()
+        client.__exit__(kind, failure, trace)
+        if getattr(failure, "type", None) == TTransportException.TIMED_OUT and isinstance(failure, TTransportException):
+            note_silence(_named(client.asked))
         if isinstance(failure, _FAILED):
             raise ConnectionError(f"{type(failure).__name__}: {getattr(failure, 'message', failure)}") from failure
 
@@ -61,6 +68,15 @@ class MetastoreConnections:
         if not hasattr(self._open, "stack"):
             self._open.stack = []
         return self._open.stack  # type: ignore[no-any-return]
+
+
+def wait_for_change(client: Client) -> None:
+    """Give the next answers of a connection the time of a change, whose outcome is unknown once it is given up."""
+    _wait_for(client._iprot.trans, COMMIT_SECONDS)
+
+
+def _named(uri: str) -> str:
+    return f"the metastore at {uri}"
 
 
 def _wait_for(transport: Any, seconds: float) -> None:

@@ -19,6 +19,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 from nightkeep.errors import AddressError
 from nightkeep.storage import azure_settings, google_settings
 from nightkeep.storage.advice import ADVICE
+from nightkeep.storage.first_contact import require_first_answer
 from nightkeep.storage.machine_roles import has_role
 from nightkeep.storage.properties import given
 from nightkeep.storage.renewed import Options, Renewal, current
@@ -112,7 +113,7 @@ def client(scheme: str, authority: str, options: Options, renewal: Renewal | Non
     S3: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL, web identities and
     instance roles, but no profiles. Options take precedence. Requests are path-style; plain HTTP if the endpoint is.
     Google and Azure: the variables of the client, which docs/storage.md lists. Raises AddressError for settings that it
-    does not take, and PermissionError if nothing gives credentials.
+    does not take, PermissionError if nothing gives credentials, and OSError if an endpoint of one's own is silent.
     """
     environment = tuple(sorted((k, v) for k, v in os.environ.items() if k.startswith(("AWS_", "GOOGLE_", "AZURE_"))))
     return _client(scheme, authority, options, renewal, environment)
@@ -135,6 +136,7 @@ def _s3(bucket: str, options: Options, renewal: Renewal | None, environment: Map
     config: S3Config = {}
     if endpoint:
         _require_address(endpoint, "AWS_ENDPOINT_URL, or s3.endpoint of the catalog")
+        require_first_answer(endpoint, ADVICE["s3"].silent)
         config["aws_endpoint_url_s3"] = endpoint
     if "region" in own:
         config["region"] = own["region"]
@@ -162,6 +164,7 @@ def _gs(bucket: str, options: Options, renewal: Renewal | None) -> GCSStore:
     endpoint = google_settings.google_settings(options).get("endpoint", "")
     if endpoint:
         _require_address(endpoint, "GOOGLE_BASE_URL, or gcs.service.host of the catalog")
+        require_first_answer(endpoint, ADVICE["gs"].silent)
     if not google_settings.names_credentials(options):
         _require_role("gs", bucket)
 
@@ -181,6 +184,7 @@ def _gs(bucket: str, options: Options, renewal: Renewal | None) -> GCSStore:
 def _azure(authority: str, options: Options, renewal: Renewal | None) -> AzureStore:
     container = azure_settings.container_of(authority, options)
     _require_address(container.endpoint, "AZURE_STORAGE_ENDPOINT")
+    require_first_answer(container.endpoint, ADVICE["abfss"].silent)
     if not azure_settings.names_credentials(options, container.account):
         _require_role("abfss", authority)
     own = given("abfss", options, container.account)

@@ -14,6 +14,8 @@ from typing import Final, TypeVar
 
 from hdfs_native import Client
 
+from nightkeep.limits import PATIENCE
+from nightkeep.silence import note_silence, why_silent
 from nightkeep.storage.hdfs_failures import failure_of, idleness_of, silence_of
 
 T = TypeVar("T")
@@ -25,7 +27,9 @@ LONGEST_WAIT_MS = 10_000
 _TRANSFER_MS: Final = 60_000
 """For an answer of a datanode, as Hadoop's own client waits."""
 CALL_SECONDS = 180.0
-"""For one call with all of its attempts. Parts and ranges are a few MiB."""
+"""For one call with all of its attempts, to a namenode that has answered before. The first one waits for PATIENCE."""
+_HEARD: Final = set[str]()
+"""Authorities that this process has an answer of."""
 _FAILURES: Final = (OSError, RuntimeError, ValueError)
 """What the client raises."""
 
@@ -60,11 +64,32 @@ def asked(subject: str, authority: str, call: Callable[[], T], *, of_bytes: bool
     Raises MissingFile, FileExistsError, NotADirectoryError, PermissionError, RefusedTable or another OSError. A call
     that gets no answer may still be carried out later.
     """
+    namenode, seconds = f"the namenode at {authority}", _patience(authority)
+    if (why := why_silent(namenode)) and not of_bytes:
+        raise silence_of(subject, authority, why)
+    answer = _called(authority, call)
+    try:
+        return answer.result(seconds)
+    except TimeoutError as failure:
+        if answer.done():
+            raise failure_of(subject, authority, failure, of_bytes=of_bytes) from failure
+        waited = f"within {seconds:g} seconds"
+        if of_bytes:
+            raise idleness_of(subject, waited) from None
+        note_silence(namenode)
+        raise silence_of(subject, authority, waited) from None
+    except _FAILURES as failure:
+        raise failure_of(subject, authority, failure, of_bytes=of_bytes) from failure
+
+
+def _called(authority: str, call: Callable[[], T]) -> Future[T]:
+    """The answer to come. A thread that never ends must not keep the process from ending, and none survives a fork."""
     answer: Future[T] = Future()
 
     def ask() -> None:
         try:
             answer.set_result(call())
+            _HEARD.add(authority)
         except _FAILURES as failure:
             answer.set_exception(failure)
         finally:
@@ -72,14 +97,9 @@ def asked(subject: str, authority: str, call: Callable[[], T], *, of_bytes: bool
             if not answer.done():
                 answer.set_exception(RuntimeError("the client ended in a panic"))
 
-    # A thread that never ends must not keep the process from ending, and none survives a fork.
     Thread(target=ask, daemon=True).start()
-    try:
-        return answer.result(CALL_SECONDS)
-    except TimeoutError as failure:
-        if answer.done():
-            raise failure_of(subject, authority, failure, of_bytes=of_bytes) from failure
-        waited = f"within {CALL_SECONDS:g} seconds"
-        raise (idleness_of(subject, waited) if of_bytes else silence_of(subject, authority, waited)) from None
-    except _FAILURES as failure:
-        raise failure_of(subject, authority, failure, of_bytes=of_bytes) from failure
+    return answer
+
+
+def _patience(authority: str) -> float:
+    return CALL_SECONDS if authority in _HEARD else min(CALL_SECONDS, max(1, PATIENCE.value))

@@ -422,7 +422,7 @@ def test_a_lost_answer_leaves_the_outcome_open(
 def test_a_server_that_says_nothing_is_not_waited_for(
     iceberg_java: IcebergJava, server: tuple[RestFaults, Warehouse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rest_catalog, "PATIENCE", (5, 0.5))
+    monkeypatch.setattr(rest_catalog, "COMMIT_SECONDS", 0.5)
     faults, warehouse = server
     made(iceberg_java, Table(Warehouse(warehouse.name, warehouse.folder), "db.t"))
     handle = handle_of(warehouse.table())

@@ -33,7 +33,7 @@ from nightkeep.errors import AddressError
 from nightkeep.formats.iceberg.catalog.claims import Claim
 from nightkeep.formats.iceberg.catalog.metadata_swap import Pointers
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw
-from nightkeep.metastores.hive_connections import MetastoreConnections
+from nightkeep.metastores.hive_connections import MetastoreConnections, wait_for_change
 from nightkeep.metastores.table_kind import stated_kind
 
 LOCK_SECONDS: Final = 60.0
@@ -80,6 +80,7 @@ class HivePointers:
 
     def swap(self, identifier: tuple[str, ...], *, old: str, new: str, after: Raw) -> bool:
         with self.catalog._client as client, _locked(client, self.catalog, identifier):
+            wait_for_change(client)
             found = _table(client, identifier)
             if found is None or found.parameters.get(_POINTER) != old:
                 return False

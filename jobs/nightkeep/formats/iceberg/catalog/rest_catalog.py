@@ -2,37 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 from pyiceberg.catalog.rest import RestCatalog
+from requests import Timeout
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, decode
+from nightkeep.limits import PATIENCE
 from nightkeep.redaction import learn
+from nightkeep.silence import note_silence, require_answering
 
 if TYPE_CHECKING:
     from requests import Response, Session
 
-PATIENCE: Final = (30, 300)
-"""Time limits in seconds: to connect, and between two bytes of an answer. pyiceberg itself sets no limit."""
+COMMIT_SECONDS: Final = 300.0
+"""Between two bytes of the answer to a change, such as a commit. A look waits for PATIENCE."""
+_CHANGED: Final = re.compile("/(namespaces|transactions)(/|$)")
+"""In paths of what a request changes. Others are asked for a token."""
 
 
 class PatientRestCatalog(RestCatalog):
-    """pyiceberg's catalog, whose requests fail after a time limit. The outcome of such a commit is unknown.
+    """pyiceberg's catalog, whose requests fail after a time limit. The outcome of such a commit is unknown. A server
+    that was silent when it was last asked is not asked again for a while.
 
     Its constructor already asks for a token and for the server's settings.
     """
 
     def _config_headers(self, session: Session) -> None:
         # pyiceberg calls this for each new session, before the first request.
-        session.request = partial(session.request, timeout=PATIENCE)  # type: ignore[method-assign]
+        session.request = partial(_asked, session.request)  # type: ignore[method-assign]
         super()._config_headers(session)
+
+
+def _asked(request: Callable[..., Response], method: str, url: str, **options: Any) -> Response:
+    """The answer within the time limits, of which pyiceberg itself sets none. Raises Unreachable, and what requests
+    raises."""
+    parts, patience = urlsplit(url), max(1, PATIENCE.value)
+    server = f"the catalog at {parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    if method.upper() not in ("GET", "HEAD") and _CHANGED.search(parts.path):
+        # Not without trying: all the work before it would be lost.
+        return request(method, url, **{"timeout": (patience, COMMIT_SECONDS), **options})
+    require_answering(server)
+    try:
+        return request(method, url, **{"timeout": (patience, patience), **options})
+    except Timeout:
+        note_silence(server)
+        raise
 
 
 def open_rest(name: str, settings: dict[str, str]) -> RestCatalog:
