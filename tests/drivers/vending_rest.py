@@ -44,7 +44,8 @@ class Tickets:
 
     def takes(self, ticket: str) -> bool:
         valid = time.time() < self._ends.get(ticket, 0.0)
-        if not valid:
+        # The first look at a store has no ticket: it asks whether anybody answers.
+        if not valid and ticket:
             self.refused.append(ticket)
         return valid
 

@@ -78,6 +78,8 @@ def test_what_stands_for_a_folder_is_no_file(store: ObjectStorage, faults: S3Fau
     assert names(store) == ["full-", "full/empty", "full/f"]
     # Only of what is empty and followed by nothing below it does the listing not tell.
     assert [request.rpartition("/t/")[2] for request in faults.requests if request.startswith("HEAD")] == [
+        # The first look, which asks whether anybody answers.
+        "HEAD /",
         "full-",
         "full/empty",
         "void/deep",

@@ -40,6 +40,18 @@ def changed_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterat
 
 
 @contextmanager
+def kept_active() -> Iterator[None]:
+    """Keep the active session in the `with` block: a session that makes a frame becomes the active one."""
+    before = SparkSession.getActiveSession()
+    try:
+        yield
+    finally:
+        if before is not None:
+            SparkSession._activeSession = before
+            SparkSession._get_j_spark_session_class(before._jvm).setActiveSession(before._jsparkSession)
+
+
+@contextmanager
 def planned_for(spark: SparkSession, rows: int) -> Iterator[None]:
     """Queries in the `with` block read about so many rows. Their results are the same for any number."""
     with changed_settings(spark, _OF_FEW_ROWS if rows <= FEW_ROWS else {}):

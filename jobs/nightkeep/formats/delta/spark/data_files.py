@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 from nightkeep.formats.delta.metadata.actions import text_map
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.spark.schema import DeltaColumns, is_nested, quoted
+from nightkeep.spark.query_settings import kept_active
 from nightkeep.spark.session import session_beside
 from nightkeep.spark.stored_files import ROW_BITS, StoredFile, listed_paths, packed, with_file_facts, without_true
 from nightkeep.spark.view import column, location
@@ -131,7 +132,8 @@ def _described(
     # other threads plan queries in this one.
     lenient = session_beside(spark)
     lenient.conf.set("spark.sql.ansi.enabled", "false")
-    return lenient.createDataFrame(table).withColumns(typed), names
+    with kept_active():
+        return lenient.createDataFrame(table).withColumns(typed), names
 
 
 def _text(file: DeltaDataFile, physical: str) -> str | None:
