@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
+from urllib.parse import urlsplit
 
 from nightkeep.errors import Unreachable
 from nightkeep.limits import PATIENCE
@@ -19,6 +20,17 @@ FORGOTTEN_SECONDS: Final = 600.0
 _SINCE: Final[dict[str, float]] = {}
 """When each silent resource was given up, in seconds of the epoch."""
 _log = logging.getLogger(__name__)
+
+
+def patience() -> int:
+    """Seconds to wait for the answer to a look."""
+    return max(1, PATIENCE.value)
+
+
+def server_of(url: str) -> str:
+    """Scheme, host and port of a URL, without a user and a password."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def note_silence(resource: str) -> None:

@@ -57,9 +57,9 @@ def ask(
         number, error = config.meta[_NUMBER], error_of(outcome)
         result: dict[str, Any] = dict(outcome.to_json_dict())
         if error is not None:
-            told = cause_in(error) if evidence is Evidence.ROWS else without_quotes(error, known)
-            result["exception_info"] = _raised(told)
-            found[number] = Answer(CheckStatus.ERRORED, told, result)
+            reason = cause_in(error) if evidence is Evidence.ROWS else without_quotes(error, known)
+            result["exception_info"] = _raised(reason)
+            found[number] = Answer(CheckStatus.ERRORED, reason, result)
             continue
         if evidence is Evidence.KEYS:
             result["result"] = _counts(config.type, outcome.result)

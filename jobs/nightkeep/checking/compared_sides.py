@@ -27,7 +27,7 @@ PUBLISHED, WHOLE = "published", "whole"
 _NOT_JOINED: Final = "rows are joined where their hashes differ, and none do; check.join_budget asks for more"
 _SHARED: Final = "rows of the version before share keys as well"
 _SILENT: Final = {
-    "base_rows": "rows have keys: one that is missing, extra or there twice is told as such",
+    "base_rows": "rows have keys: one that is missing, extra or there twice is reported as such",
     "missing": _NOT_JOINED,
     "extra": _NOT_JOINED,
     "distinct_keys": "readers merge the rows of a key, so that none shows twice",
@@ -41,8 +41,8 @@ _SILENT: Final = {
 class ComparedSides:
     """Both sides of some units. `rows`: row counts of the candidate by metadata, None if metadata does not state them.
 
-    `misstated`: the number of columns with wrong statistics, for each unit that has new statistics. `untold`: the
-    number of changes that streaming readers are told wrongly or not at all, for each unit that tells changes.
+    `misstated`: the number of columns with wrong statistics, for each unit that has new statistics. `unreported`: the
+    number of changes that the changelog lacks or has wrongly, for each unit with a changelog.
     """
 
     name: str
@@ -51,7 +51,7 @@ class ComparedSides:
     units: tuple[UnitKey, ...]
     rows: Mapping[UnitKey, int | None]
     misstated: Mapping[UnitKey, int] = field(default_factory=dict)
-    untold: Mapping[UnitKey, int] = field(default_factory=dict)
+    unreported: Mapping[UnitKey, int] = field(default_factory=dict)
 
 
 def compared(
@@ -95,7 +95,7 @@ def _measured(
     sides = [(side, each.units) for each in comparisons for side in (each.base, each.candidate)]
     # Of a small query, Spark's planner takes most of the time, and it runs in the thread that asks.
     with waiting_threads(2) as threads:
-        states = (relation.misstated, relation.untold)
+        states = (relation.misstated, relation.unreported)
         wrong = [threads.submit(state, target.number, target.parent, published.units) for state in states]
         measured = measure(relation, sides, keys=keys.names, keyed=keys.units)
     pairs = zip(comparisons, measured[::2], measured[1::2], strict=True)
@@ -105,8 +105,9 @@ def _measured(
 def _with_statements(measured: Sequence[_Measured], wrong: Sequence[Future[_Statements]]) -> list[_Measured]:
     """The first one also with what the version states wrongly."""
     published, *others = measured
-    misstated, untold = (each.result() for each in wrong)
-    return [replace(published, comparison=replace(published.comparison, misstated=misstated, untold=untold)), *others]
+    misstated, unreported = (each.result() for each in wrong)
+    stated = replace(published.comparison, misstated=misstated, unreported=unreported)
+    return [replace(published, comparison=stated), *others]
 
 
 def _explained(
@@ -160,7 +161,7 @@ def _fact_row(
     # Rows of the base have different keys. Another number of rows cannot be without keys that are missing, extra or
     # there twice.
     are_told_apart = keys is not None or (bool(relation.keys) and comparison.candidate.view is View.MERGED)
-    missing, extra = (None, None) if joined is None else joined.told(sums_agree=before.content == after.content)
+    missing, extra = (None, None) if joined is None else joined.counts(sums_agree=before.content == after.content)
     return FactRow(
         unit=str(unit),
         comparison=comparison.name,
@@ -178,7 +179,7 @@ def _fact_row(
         expected_rows=comparison.rows[unit],
         unsound=None if "unsound" in relation.silent else after.unsound,
         misstated=comparison.misstated.get(unit),
-        untold=comparison.untold.get(unit),
+        untold=comparison.unreported.get(unit),
     )
 
 

@@ -204,11 +204,9 @@ def _held(
 
 def _way_back(before: int | None, rollback: Callable[[int], str]) -> str | None:
     """The statement that goes back to the version. A table is put on hold without it too."""
-    return (
-        None
-        if before is None
-        else guarded(lambda: rollback(before), lambda _: None, f"the way back to version {before}")
-    )
+    if before is None:
+        return None
+    return guarded(lambda: rollback(before), lambda _: None, f"the way back to version {before}")
 
 
 def _held_by_own(document: RunDocument, rollback: Callable[[int], str], reports: str, own: OwnReport) -> RunDocument:

@@ -17,8 +17,8 @@ _TEMPORAL = (T.DateType, *_TIMES)
 
 def readable(value: Column, kind: T.DataType) -> Column:
     """The column with its dates and times as texts, nested ones too."""
-    told = _told(kind)
-    return value if told == kind else value.cast(told)
+    texts = _with_texts(kind)
+    return value if texts == kind else value.cast(texts)
 
 
 def json_value(value: object, kind: T.DataType) -> object:
@@ -38,15 +38,16 @@ def json_value(value: object, kind: T.DataType) -> object:
     return str(value) if isinstance(value, Decimal) else value
 
 
-def _told(kind: T.DataType) -> T.DataType:
+def _with_texts(kind: T.DataType) -> T.DataType:
+    """The type with strings in place of its dates and times."""
     if isinstance(kind, _TEMPORAL):
         return T.StringType()
     if isinstance(kind, T.ArrayType):
-        return T.ArrayType(_told(kind.elementType), kind.containsNull)
+        return T.ArrayType(_with_texts(kind.elementType), kind.containsNull)
     if isinstance(kind, T.MapType):
-        return T.MapType(_told(kind.keyType), _told(kind.valueType), kind.valueContainsNull)
+        return T.MapType(_with_texts(kind.keyType), _with_texts(kind.valueType), kind.valueContainsNull)
     if isinstance(kind, T.StructType):
-        fields = [T.StructField(field.name, _told(field.dataType), field.nullable) for field in kind]
+        fields = [T.StructField(field.name, _with_texts(field.dataType), field.nullable) for field in kind]
         return T.StructType(fields)
     return kind
 

@@ -118,7 +118,7 @@ class ComparedRows:
     gone: int = 0
     new: int = 0
 
-    def told(self, *, sums_agree: bool) -> tuple[int, int]:
+    def counts(self, *, sums_agree: bool) -> tuple[int, int]:
         """The rows that are missing, and those that are extra. Where row counts and sums of hashes agree, nothing else
         could tell of other copies or other values, so these count then."""
         if sums_agree and not self.gone and not self.new:

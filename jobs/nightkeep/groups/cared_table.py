@@ -14,10 +14,9 @@ from nightkeep.causes import failure_text
 from nightkeep.checking.post_commit_check import check_after_commit
 from nightkeep.errors import DEBUG, UsageError
 from nightkeep.groups.stored_document import PERMANENT, StoredDocument
-from nightkeep.model import Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import SESSION_SECONDS, CheckStatus, Expectations, RunDocument, store_or_say
-from nightkeep.reports.after_commit import CHECK_UNFINISHED, with_surprise
+from nightkeep.reports.after_commit import unfinished_check
 from nightkeep.running.planned_work import Reader
 from nightkeep.running.run_operation import RunOrder, failed_run, read_table, run_operation
 from nightkeep.spark.engine import Engine
@@ -70,8 +69,7 @@ def check_table(document: RunDocument, policy: EffectivePolicy, reports: str, *,
     """The document with the check of its versions, or with the unexpected failure of that check. Stores nothing."""
 
     def surprised(reason: str) -> RunDocument:
-        unfinished = with_surprise(document.reason, CHECK_UNFINISHED, reason)
-        return replace(document, outcome=Outcome.FAILED, reason=unfinished)
+        return unfinished_check(document, reason)
 
     return or_failed(lambda: check_after_commit(document, policy, reports, engine=engine), surprised, document.table)
 

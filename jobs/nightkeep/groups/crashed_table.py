@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Operation, Outcome
 from nightkeep.reports import RunDocument, document_path, load_document
-from nightkeep.reports.after_commit import CHECK_UNFINISHED, with_surprise
+from nightkeep.reports.after_commit import unfinished_check
 
 DIED: Final = "the process that worked on this table died; the rest of its group went on without it"
 
@@ -32,9 +31,7 @@ def end_after_crash(
             yield failed(operation, DIED)
             return
         if awaits(document):
-            yield replace(
-                document, outcome=Outcome.FAILED, reason=with_surprise(document.reason, CHECK_UNFINISHED, DIED)
-            )
+            yield unfinished_check(document, DIED)
             return
         yield document
 

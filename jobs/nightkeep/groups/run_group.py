@@ -11,7 +11,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
@@ -30,7 +30,7 @@ from nightkeep.groups.table_group import TableGroup, Unusable
 from nightkeep.model import Operation, Outcome, Run
 from nightkeep.policy import EffectivePolicy, format_of, suited
 from nightkeep.reports import RunDocument, last_seconds, plan_text, read_history
-from nightkeep.reports.after_commit import CHECK_UNFINISHED, with_surprise
+from nightkeep.reports.after_commit import unfinished_check
 from nightkeep.retention import RetentionOrder, apply_order, awaits_check, check_after_removal, read_metadata
 from nightkeep.retention import failed_retention as upkeep_failed
 from nightkeep.retention.orphans.sweep_request import SweepMode
@@ -138,9 +138,7 @@ def check_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:
                 if isinstance(policy, EffectivePolicy) and not (document.awaits_check and table in group.died):
                     yield store_checked(document, policy, group.reports, engine=engine)
                 elif document.awaits_check:
-                    reason = with_surprise(document.reason, CHECK_UNFINISHED, why)
-                    ended = replace(document, outcome=Outcome.FAILED, reason=reason)
-                    yield stored(ended, group.reports)
+                    yield stored(unfinished_check(document, why), group.reports)
 
 
 def sweep_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:
@@ -264,9 +262,7 @@ def _upkept(
         return unchecked
 
     def surprised(reason: str) -> RunDocument:
-        return replace(
-            document, outcome=Outcome.FAILED, reason=with_surprise(document.reason, CHECK_UNFINISHED, reason)
-        )
+        return unfinished_check(document, reason)
 
     return stored(
         or_failed(lambda: check_after_removal(document, policy, order, engine=engine), surprised, table), order.reports

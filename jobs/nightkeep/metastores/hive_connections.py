@@ -15,8 +15,8 @@ from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 
-from nightkeep.limits import LISTED, PATIENCE
-from nightkeep.silence import note_silence, why_silent
+from nightkeep.limits import LISTED
+from nightkeep.silence import note_silence, patience, why_silent
 
 COMMIT_SECONDS: Final = 120.0
 """For an answer to a change: shorter than the life of a lock (300 s). A look waits for PATIENCE."""
@@ -43,7 +43,7 @@ class MetastoreConnections:
             client = HiveCatalog._create_hive_client({**self._settings, "uri": uri})
             client.asked = uri  # type: ignore[attr-defined]
             try:
-                _wait_for(client._transport, max(1, PATIENCE.value))
+                _wait_for(client._transport, patience())
                 entered = client.__enter__()
             except TTransportException as failure:
                 failures.append(failure)

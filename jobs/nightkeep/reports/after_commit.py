@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
+
+from nightkeep.model import Outcome
+from nightkeep.reports.document import RunDocument
 
 AFTER_COMMIT: Final = "published, but then: "
 """How the part of a reason begins that an unexpected failure between commit and check left."""
@@ -20,3 +24,9 @@ def without_surprise(reason: str | None) -> str | None:
 def with_surprise(reason: str | None, kind: str, failure: str) -> str:
     """The reason with such a part at its end."""
     return "; ".join(filter(None, [without_surprise(reason), f"{kind}{failure}"]))
+
+
+def unfinished_check(document: RunDocument, failure: str) -> RunDocument:
+    """The document of a published version whose check this failure ended."""
+    reason = with_surprise(document.reason, CHECK_UNFINISHED, failure)
+    return replace(document, outcome=Outcome.FAILED, reason=reason)

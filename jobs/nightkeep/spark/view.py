@@ -131,7 +131,7 @@ class TableView(Protocol):
         """How many columns have values that contradict their statistics, in files that are new `since`: for every unit
         with statistics in such a file."""
 
-    def untold(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
+    def unreported(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         """How many changes a version tells streaming readers wrongly or not at all, for every unit of a table that
         tells changes. `since` is its parent."""
 

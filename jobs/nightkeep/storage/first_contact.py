@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from nightkeep.limits import PATIENCE
-from nightkeep.silence import note_silence, why_silent
+from nightkeep.silence import note_silence, patience, server_of, why_silent
 
 
 def require_first_answer(endpoint: str, advice: str) -> None:
@@ -21,9 +21,7 @@ def require_first_answer(endpoint: str, advice: str) -> None:
     Any answer counts; it may refuse the request, which has no signature. An endpoint that refuses the connection is
     left to the client.
     """
-    parts = urlsplit(endpoint)
-    server = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-    resource = f"the store at {server}"
+    resource = f"the store at {server_of(endpoint)}"
     why = why_silent(resource)
     if why is None and not _answers(endpoint):
         note_silence(resource)
@@ -33,13 +31,13 @@ def require_first_answer(endpoint: str, advice: str) -> None:
 
 
 def _answers(endpoint: str) -> bool:
-    parts, patience = urlsplit(endpoint), float(max(1, PATIENCE.value))
+    parts, seconds = urlsplit(endpoint), float(patience())
     if getproxies().get(parts.scheme) or not parts.hostname:
         # Only the client knows the way through a proxy.
         return True
-    connection = HTTPConnection(parts.hostname, parts.port, timeout=patience)
+    connection = HTTPConnection(parts.hostname, parts.port, timeout=seconds)
     if parts.scheme == "https":
-        connection = HTTPSConnection(parts.hostname, parts.port, timeout=patience, context=_any_certificate())
+        connection = HTTPSConnection(parts.hostname, parts.port, timeout=seconds, context=_any_certificate())
     try:
         connection.request("HEAD", "/")
         connection.getresponse()

@@ -14,8 +14,7 @@ from typing import Final, TypeVar
 
 from hdfs_native import Client
 
-from nightkeep.limits import PATIENCE
-from nightkeep.silence import note_silence, why_silent
+from nightkeep.silence import note_silence, patience, why_silent
 from nightkeep.storage.hdfs_failures import failure_of, idleness_of, silence_of
 
 T = TypeVar("T")
@@ -102,4 +101,4 @@ def _called(authority: str, call: Callable[[], T]) -> Future[T]:
 
 
 def _patience(authority: str) -> float:
-    return CALL_SECONDS if authority in _HEARD else min(CALL_SECONDS, max(1, PATIENCE.value))
+    return CALL_SECONDS if authority in _HEARD else min(CALL_SECONDS, patience())

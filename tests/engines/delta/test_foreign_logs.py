@@ -3,7 +3,6 @@
 import json
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +12,7 @@ import pytest
 from tests.drivers.delta_spark import DeltaSpark, named
 from tests.formats.delta.hand_log import HandLog, remove
 from tests.formats.delta.hand_log import add as added
+from tests.formats.delta.log_edits import rewrite_log
 from tests.formats.delta.runs import files, opened, optimize
 from tests.formats.delta.sweeping import aged, part, plant, run_of, swept
 from tests.support.extended import some_extended
@@ -34,18 +34,6 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "delta"
 def adds(table: Path, version: int) -> list[dict[str, Any]]:
     lines = (table / "_delta_log" / f"{version:020d}.json").read_text().splitlines()
     return [action["add"] for action in map(json.loads, lines) if "add" in action]
-
-
-def rewrite_log(table: Path, change: Callable[[dict[str, Any]], Any], commits: str = "*.json") -> None:
-    """Changes every action; checksums, of Hadoop's and of the log's, would be of what was there before."""
-    log = table / "_delta_log"
-    for path in log.glob(commits):
-        actions = [json.loads(line) for line in path.read_text().splitlines()]
-        for action in actions:
-            change(action)
-        path.write_text("".join(json.dumps(action) + "\n" for action in actions))
-    for path in list(log.glob("*.crc")):
-        path.unlink()
 
 
 def leaves_of(file: Path) -> list[str]:

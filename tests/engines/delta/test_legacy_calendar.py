@@ -1,6 +1,5 @@
 """Files of the hybrid Julian-Gregorian calendar: delta-spark shows the same rows before and after, and so do we."""
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -9,11 +8,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tests.drivers.delta_spark import DeltaSpark, named
-from tests.drivers.lake_rows import Rows, rows_of
+from tests.formats.delta.log_edits import rewrite_adds
 from tests.formats.delta.runs import files, opened, optimize
+from tests.formats.delta.runs import shown as ours
 from tests.support.extended import some_extended
 
-import nightkeep
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Operation, Outcome
 
@@ -49,10 +48,6 @@ def made(delta_spark: DeltaSpark, table: Path, kind: str, zone: str) -> Path:
     return table
 
 
-def ours(table: Path, where: str | None = None) -> Rows:
-    return rows_of(nightkeep.read(f"delta:{table}", where=where).read_all()).ordered()
-
-
 def with_footer(table: Path, told: Mapping[bytes, bytes | None]) -> None:
     """Files of the old calendar, written anew with other keys in the footer; None takes one away."""
     sizes = {}
@@ -63,14 +58,7 @@ def with_footer(table: Path, told: Mapping[bytes, bytes | None]) -> None:
             pq.write_table(pq.read_table(path).replace_schema_metadata(keys), path)
             (table / f".{path.name}.crc").unlink(missing_ok=True)
         sizes[path.name] = path.stat().st_size
-    for commit in (table / "_delta_log").glob("*.json"):
-        actions = [json.loads(line) for line in commit.read_text().splitlines()]
-        for add in (action["add"] for action in actions if "add" in action):
-            add["size"] = sizes[add["path"]]
-        commit.write_text("".join(json.dumps(action) + "\n" for action in actions))
-        (commit.parent / f".{commit.name}.crc").unlink(missing_ok=True)
-    for crc in (table / "_delta_log").glob("*.crc"):
-        crc.unlink()
+    rewrite_adds(table, lambda add: add.update(size=sizes[add["path"]]))
 
 
 @pytest.mark.parametrize(("kind", "zone"), some_extended(list(product(KINDS, ZONES)), keep=3))

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 from tests.drivers.delta_spark import DeltaSpark, named
 from tests.drivers.json_lines import EngineError
-from tests.drivers.lake_rows import Rows, rows_of
 from tests.drivers.lakes_oracle import Lakes
+from tests.formats.delta.log_edits import rewrite_log
 from tests.formats.delta.runs import opened, optimize
+from tests.formats.delta.runs import shown as read
 from tests.formats.delta.sweeping import aged, part, plant, swept
 
 import nightkeep
@@ -37,24 +38,14 @@ def table(lakes: Lakes, tmp_path: Path) -> Path:
     return folder
 
 
-def read(table: Path, **options: Any) -> Rows:
-    return rows_of(nightkeep.read(f"delta:{table}", **options).read_all()).ordered()
-
-
 def protocol(table: Path) -> dict[str, Any]:
     lines = (table / "_delta_log" / f"{0:020d}.json").read_text().splitlines()
     return next(action["protocol"] for action in map(json.loads, lines) if "protocol" in action)
 
 
 def change_first(table: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    """Changes the actions of the first commit. Checksums would be of what was there before."""
-    commit = table / "_delta_log" / f"{0:020d}.json"
-    actions = [json.loads(line) for line in commit.read_text().splitlines()]
-    for action in actions:
-        change(action)
-    commit.write_text("".join(json.dumps(action) + "\n" for action in actions))
-    for checksum in [*(table / "_delta_log").glob("*.crc"), *(table / "_delta_log").glob(".*.crc")]:
-        checksum.unlink()
+    """Changes the actions of the first commit."""
+    rewrite_log(table, change, f"{0:020d}.json")
 
 
 def test_a_table_of_deltalake_with_vectors_is_maintained(

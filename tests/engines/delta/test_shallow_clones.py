@@ -4,15 +4,10 @@ from pathlib import Path
 
 import pytest
 from tests.drivers.delta_spark import DeltaSpark, named
-from tests.drivers.lake_rows import Rows, rows_of
 from tests.formats.delta.runs import optimize
+from tests.formats.delta.runs import shown as ours
 
-import nightkeep
 from nightkeep.model import Outcome
-
-
-def ours(table: Path, where: str | None = None) -> Rows:
-    return rows_of(nightkeep.read(f"delta:{table}", where=where).read_all()).ordered()
 
 
 @pytest.mark.parametrize("mapping", ["none", "name"])

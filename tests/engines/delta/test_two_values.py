@@ -1,34 +1,30 @@
 """A partition column that the data files hold too, with another value than the log's: delta-spark shows the log's."""
 
-import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.drivers.delta_spark import DeltaSpark, named
-from tests.drivers.lake_rows import Rows, rows_of
+from tests.formats.delta.log_edits import rewrite_adds
 from tests.formats.delta.runs import optimize
+from tests.formats.delta.runs import shown as ours
 from tests.formats.delta.sweeping import aged
 
-import nightkeep
 from nightkeep.model import Outcome
 
 
 def contradict(table: Path) -> None:
     """Every data file as a writer of Hive's habits may leave it: with the column p, and 2 in it for the log's 1."""
-    for log in (table / "_delta_log").glob("*.json"):
-        actions = [json.loads(line) for line in log.read_text().splitlines()]
-        for add in (action["add"] for action in actions if "add" in action):
-            path = table / add["path"]
-            held = pq.read_table(path)
-            pq.write_table(held.append_column("p", pa.array([2] * len(held), pa.int32())), path)
-            add["size"] = path.stat().st_size
-        log.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+    def add_column(add: dict[str, Any]) -> None:
+        path = table / add["path"]
+        held = pq.read_table(path)
+        pq.write_table(held.append_column("p", pa.array([2] * len(held), pa.int32())), path)
+        add["size"] = path.stat().st_size
+
+    rewrite_adds(table, add_column)
     aged(table)
-
-
-def ours(table: Path, where: str | None = None) -> Rows:
-    return rows_of(nightkeep.read(f"delta:{table}", where=where).read_all()).ordered()
 
 
 def test_the_log_decides(delta_spark: DeltaSpark, tmp_path: Path) -> None:

@@ -5,9 +5,12 @@ import json
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
+from tests.drivers.lake_rows import Rows, rows_of
 
+import nightkeep
 from nightkeep.formats.delta.format import DeltaTable, open_table
 from nightkeep.model import Address, Operation, run_token
 from nightkeep.policy import EffectivePolicy, load
@@ -29,6 +32,11 @@ def optimize(
     reports = str(table.parent / f"{table.name}-reports")
     order = RunOrder(operation, run_id or f"test-{uuid.uuid4().hex}", reports)
     return run_operation(policy(table, **settings), order, mapper=lambda: inline)
+
+
+def shown(table: Path, where: str | None = None, **options: Any) -> Rows:
+    """What nightkeep.read shows of the newest version."""
+    return rows_of(nightkeep.read(f"delta:{table}", where=where, **options).read_all()).ordered()
 
 
 def delete_where(table: Path, rows: str, *, run_id: str | None = None, **settings: object) -> RunDocument:

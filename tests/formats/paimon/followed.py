@@ -99,7 +99,7 @@ def untold_in_spark(table: Path, version: int, spark: SparkSession) -> Callable[
     relation = open_view(Address("paimon", str(table), "t"), spark)
     held = [relation.version(number) for number in range(version + 1)]
     units = sorted(held[version].units)  # type: ignore[union-attr]
-    return lambda: sum(relation.untold(version, version - 1, units).values())
+    return lambda: sum(relation.unreported(version, version - 1, units).values())
 
 
 def assert_spark_counts_wrong_changes(table: Path, version: int | None, spark: SparkSession) -> pa.Table:

@@ -28,9 +28,9 @@ from nightkeep.formats.iceberg.rewrite.persist_plan import (
     left_out_note,
     persist_deletes,
     refuse_persisting,
-    refuse_reserved_position,
     streaming_note,
 )
+from nightkeep.formats.iceberg.rewrite.reserved_names import refuse_lineage_names, refuse_position_name
 from nightkeep.formats.iceberg.rewrite.rewrite import IcebergTask, rewrite
 from nightkeep.model import Address, Operation, Request
 from nightkeep.protocol import Bound, OperationRules, Table
@@ -41,13 +41,13 @@ IcebergRules = OperationRules[IcebergSnapshot, IcebergUnit, IcebergTask]
 IcebergTable = Table[IcebergSnapshot, IcebergUnit, IcebergTask, IcebergEdit]
 
 _OPTIMIZE: IcebergRules = OperationRules(
-    (refuse_unhandled, require_columns),
+    (refuse_unhandled, refuse_lineage_names, require_columns),
     (cluster_files, pack_files, merge_manifests),
     (sort_order_note,),
     left_out_note,
 )
 _PERSIST_DELETES: IcebergRules = OperationRules(
-    (refuse_persisting, refuse_reserved_position), (persist_deletes,), (streaming_note, filter_note), left_out_note
+    (refuse_persisting, refuse_position_name), (persist_deletes,), (streaming_note, filter_note), left_out_note
 )
 
 

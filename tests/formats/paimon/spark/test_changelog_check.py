@@ -48,7 +48,7 @@ def counted(spark: SparkSession, table: Path) -> int:
     relation = opened(spark, table)
     version = relation.version(8)
     assert version is not None
-    return sum(relation.untold(8, 7, sorted(version.units)).values())
+    return sum(relation.unreported(8, 7, sorted(version.units)).values())
 
 
 @pytest.mark.parametrize("options", [{}, LOOKUP, SILENT], ids=["none", "lookup", "silent"])
@@ -115,4 +115,4 @@ def test_what_java_tells_is_sound(seed: int, spark: SparkSession, paimon_java: P
         before, version = relation.version(number - 1), relation.version(number)
         assert before is not None and version is not None
         units = sorted(version.units)
-        assert relation.untold(number, number - 1, units) == dict.fromkeys(units, 0)
+        assert relation.unreported(number, number - 1, units) == dict.fromkeys(units, 0)

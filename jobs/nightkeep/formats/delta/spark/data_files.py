@@ -128,6 +128,8 @@ def _described(
         **{alias: pa.array([_text(file.file, name) for file in files], pa.string()) for name, alias in names.items()},
     })  # fmt: skip
     typed = {names[columns.physical(f)]: F.col(names[columns.physical(f)]).cast(f.dataType) for f in fields}
+    if not typed:
+        return spark.createDataFrame(table), names
     # delta-spark casts without ANSI mode, in which a text that is no value is null. The mode is that of a session, and
     # other threads plan queries in this one.
     lenient = session_beside(spark)

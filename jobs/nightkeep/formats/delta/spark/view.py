@@ -131,7 +131,7 @@ class DeltaView:
         wrong = misstated(self._spark, self._storage, DeltaColumns.of(snapshot), fresh)
         return {units[place]: count for place, count in wrong.items()}
 
-    def untold(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
+    def unreported(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         return {}
 
     @property

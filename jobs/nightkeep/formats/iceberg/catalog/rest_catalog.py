@@ -17,9 +17,8 @@ from requests import Timeout
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, decode
-from nightkeep.limits import PATIENCE
 from nightkeep.redaction import learn
-from nightkeep.silence import note_silence, require_answering
+from nightkeep.silence import note_silence, patience, require_answering, server_of
 
 if TYPE_CHECKING:
     from requests import Response, Session
@@ -46,14 +45,13 @@ class PatientRestCatalog(RestCatalog):
 def _asked(request: Callable[..., Response], method: str, url: str, **options: Any) -> Response:
     """The answer within the time limits, of which pyiceberg itself sets none. Raises Unreachable, and what requests
     raises."""
-    parts, patience = urlsplit(url), max(1, PATIENCE.value)
-    server = f"the catalog at {parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-    if method.upper() not in ("GET", "HEAD") and _CHANGED.search(parts.path):
+    seconds, server = patience(), f"the catalog at {server_of(url)}"
+    if method.upper() not in ("GET", "HEAD") and _CHANGED.search(urlsplit(url).path):
         # Not without trying: all the work before it would be lost.
-        return request(method, url, **{"timeout": (patience, COMMIT_SECONDS), **options})
+        return request(method, url, **{"timeout": (seconds, COMMIT_SECONDS), **options})
     require_answering(server)
     try:
-        return request(method, url, **{"timeout": (patience, patience), **options})
+        return request(method, url, **{"timeout": (seconds, seconds), **options})
     except Timeout:
         note_silence(server)
         raise

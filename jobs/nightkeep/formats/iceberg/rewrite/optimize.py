@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from nightkeep.clustering.layout_names import packed_mark, run_of
 from nightkeep.clustering.packing import is_settled, packing, packing_work
-from nightkeep.errors import RefusedTable
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.metadata.table_metadata import objects
 from nightkeep.formats.iceberg.rewrite.inputs import IcebergInputs, IcebergPack, measuring
@@ -26,17 +25,8 @@ UNSORTED = 0
 def refuse_unhandled(snapshot: IcebergSnapshot, request: Request) -> None:
     """Raises RefusedTable for equality delete keys that readers compare differently, and for files we cannot write."""
     refuse_persisting(snapshot, request)
-    _refuse_lineage_names(snapshot)
     if snapshot.unread is None:
         measuring(snapshot.schema, snapshot.schema.default_spec_id, ())
-
-
-def _refuse_lineage_names(snapshot: IcebergSnapshot) -> None:
-    """A rewrite to format version 3 stores each row's id and version in columns of these names (spec, row lineage)."""
-    names = {"_row_id", "_last_updated_sequence_number"} & {field.name for field in snapshot.schema.current.fields}
-    if names and snapshot.schema.has_row_lineage:
-        feature = f"the column {min(names)} has the name of a column that rewrites add in format version 3"
-        raise RefusedTable(snapshot.table.name, feature, "rename the column first")
 
 
 def pack_files(snapshot: IcebergSnapshot, unit: IcebergUnit, request: Request) -> Work[IcebergPack] | None:

@@ -107,19 +107,6 @@ def refuse_persisting(snapshot: IcebergSnapshot, request: Request) -> None:
             raise RefusedTable(snapshot.table.name, feature, "delete by columns of primitive types")
 
 
-def refuse_reserved_position(snapshot: IcebergSnapshot, request: Request) -> None:
-    """Raises RefusedTable for a column named `_pos`.
-
-    Java adds the metadata column of that name where a file has positional deletes or a vector, and then refuses the
-    schema (DeleteFilter.fileProjection), so that nobody could read the table.
-    """
-    if any(field.name == "_pos" for field in snapshot.schema.current.fields):
-        feature = (
-            "the column _pos has the name of a metadata column that readers add where rows are deleted by position"
-        )
-        raise RefusedTable(snapshot.table.name, feature, "rename the column first")
-
-
 def is_unwanted(unit: IcebergUnit, delete: ContentFile) -> bool:
     """Whether a positional delete is not of the wanted kind: a vector, or a file for one data file."""
     return not delete.is_vector if unit.schema.format_version >= 3 else delete.referenced is None

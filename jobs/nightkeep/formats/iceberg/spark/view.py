@@ -161,7 +161,7 @@ class IcebergView:
         counts = misstated(self._spark, self._handle.storage, self._schema, fresh, deletes)
         return {units[place]: count for place, count in counts.items()}
 
-    def untold(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
+    def unreported(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         return {}
 
     @property

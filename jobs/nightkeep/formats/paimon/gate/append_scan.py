@@ -12,8 +12,8 @@ from dataclasses import replace
 from pyroaring import BitMap64
 
 from nightkeep.errors import CorruptMetadata, naming
-from nightkeep.formats.paimon.data.columns import PaimonFileReader
 from nightkeep.formats.paimon.deletes.append_vectors import vectors_of
+from nightkeep.formats.paimon.gate.scan import every_position
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
 from nightkeep.gate.proof_parts import PART_BYTES, proof_parts
@@ -33,11 +33,10 @@ def survivors(storage: Storage, bucket: Bucket, view: View) -> Positions:
 
 
 def _live(storage: Storage, bucket: Bucket, file: PaimonDataFile, hidden: BitMap64) -> BitMap64:
-    # The reader compares the manifest's count with the footer's: a bitmap of a wrong one may fill the memory.
-    rows = int(PaimonFileReader(storage, bucket, file).starts[-1])
-    if hidden and hidden.max() >= rows:
-        raise CorruptMetadata(bucket.path(file), f"deleted positions below its {rows} rows", str(hidden.max()))
-    return BitMap64(range(rows)) - hidden
+    every = every_position(storage, bucket, file)
+    if hidden and hidden.max() >= file.rows:
+        raise CorruptMetadata(bucket.path(file), f"deleted positions below its {file.rows} rows", str(hidden.max()))
+    return every - hidden
 
 
 def pieces(base: Bucket, candidate: Bucket, *, part_bytes: int = PART_BYTES) -> Sequence[tuple[Bucket, Bucket]]:

@@ -64,7 +64,9 @@ def survivors(storage: Storage, bucket: Bucket, view: View) -> Positions:
         vectors = read_vectors(storage, bucket)
         if view is View.RAW:
             lifted = (file for file in bucket.files if file.level > 0)
-            return {file.name: _every(storage, bucket, file) - vectors.get(file.name, BitMap64()) for file in lifted}
+            return {
+                file.name: every_position(storage, bucket, file) - vectors.get(file.name, BitMap64()) for file in lifted
+            }
         return _merged(storage, bucket, vectors)
 
 
@@ -130,9 +132,11 @@ def picked_rows(storage: Storage, bucket: Bucket, chosen: pl.DataFrame, columns:
     return pa.concat_tables(parts).combine_chunks().take(order)
 
 
-def _every(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> BitMap64:
-    # The reader compares the manifest's count with the footer's: a bitmap of a wrong one may fill the memory.
-    return BitMap64(range(int(PaimonFileReader(storage, bucket, file).starts[-1])))
+def every_position(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> BitMap64:
+    """All positions of a file, once its reader has compared the manifest's row count with the footer's: a bitmap of a
+    wrong count may fill the memory. Raises CorruptMetadata."""
+    PaimonFileReader(storage, bucket, file)
+    return BitMap64(range(file.rows))
 
 
 def count_tied_keys(storage: Storage, bucket: Bucket) -> int:
@@ -151,7 +155,9 @@ def _merged(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -
     keys = key_columns(bucket)
     whole = merge_rules(bucket.schemas.current) is None
     shown = is_newest(keys) & ~pl.col(KIND).is_in(RETRACT_KINDS) if whole else is_alone(keys)
-    positions = {file.name: _every(storage, bucket, file) - vectors.get(file.name, BitMap64()) for file in bucket.files}
+    positions = {
+        file.name: every_position(storage, bucket, file) - vectors.get(file.name, BitMap64()) for file in bucket.files
+    }
     for found in _contested(storage, bucket, vectors):
         for name, hidden in by_file(found, bucket).items():
             positions[name] -= hidden

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.paimon.metadata.entries import ADD, decoding, read_list, read_manifest
+from nightkeep.formats.paimon.metadata.entries import ADD, decoding, read_entries
 from nightkeep.formats.paimon.metadata.snapshot import (
     Bucket,
     PaimonDataFile,
@@ -64,5 +64,4 @@ def changelog_buckets(storage: Storage, raw: Mapping[str, object], schemas: Sche
 
 def _entries(storage: Storage, raw: Mapping[str, object]) -> tuple[Record, ...]:
     name = raw.get(_LIST)
-    metas = [] if name is None else read_list(storage, str(name)).records
-    return tuple(record for meta in metas for record in read_manifest(storage, meta).records)
+    return () if name is None else tuple(read_entries(storage, str(name)))

@@ -44,6 +44,12 @@ def read_manifest(storage: Storage, meta: Record) -> Container:
     return container
 
 
+def read_entries(storage: Storage, name: str) -> Iterator[Record]:
+    """The entries of all manifests of a list, in their order. Raises as `read_manifest`, and MissingFile."""
+    for meta in read_list(storage, name).records:
+        yield from read_manifest(storage, meta).records
+
+
 def read_index(storage: Storage, name: object) -> Container | None:
     """The index manifest that a snapshot names, if it names one."""
     return None if name is None else parse_index(storage.read(f"manifest/{name}"), f"manifest/{name}")

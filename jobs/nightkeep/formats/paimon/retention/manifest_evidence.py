@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata, MissingFile
@@ -18,9 +19,9 @@ from nightkeep.formats.paimon.metadata.entries import (
     ADD,
     decoding,
     merge_entries,
+    read_entries,
     read_index,
     read_list,
-    read_manifest,
 )
 from nightkeep.formats.paimon.metadata.locations import BranchFolders
 from nightkeep.formats.paimon.metadata.types import TypeRoot
@@ -115,7 +116,8 @@ def require_vectors(storage: Storage, before: object, index: Sequence[Record], l
         gone = set(_covered(parent.records if parent else ())) - set(_covered(index))
         if gone and (kept := gone - _removed(storage, lists[-1])):
             with decoding(name, "entries of data files"):
-                live = set(map(_file, merge_entries(_entries(storage, lists))))
+                entries = chain.from_iterable(read_entries(storage, each) for each in lists)
+                live = set(map(_file, merge_entries(entries)))
             lost = sorted(file for _, _, file in kept & live)
             if lost:
                 raise CorruptMetadata(name, f"a deletion vector of {lost[0]}, as the version before has", "none")
@@ -141,15 +143,10 @@ def _covered(index: Iterable[Record]) -> Iterator[_File]:
 def _removed(storage: Storage, delta: str) -> set[_File]:
     """The files that a delta list removes. One that only changes its level is added again, and not among them."""
     with decoding(f"manifest/{delta}", "entries of data files"):
-        entries = list(_entries(storage, (delta,)))
+        entries = list(read_entries(storage, delta))
         added = {_file(entry) for entry in entries if entry["_KIND"] == ADD}
         return {_file(entry) for entry in entries} - added
 
 
 def _file(entry: Record) -> _File:
     return entry["_PARTITION"], entry["_BUCKET"], entry["_FILE"]["_FILE_NAME"]
-
-
-def _entries(storage: Storage, lists: Sequence[str]) -> Iterator[Record]:
-    for meta in (meta for name in lists for meta in read_list(storage, name).records):
-        yield from read_manifest(storage, meta).records

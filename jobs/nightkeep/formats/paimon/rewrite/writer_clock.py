@@ -15,7 +15,7 @@ from typing import Final
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import MissingFile
 from nightkeep.formats.paimon.data.write import wall_clock_ms
-from nightkeep.formats.paimon.metadata.entries import ADD, decoding, read_list, read_manifest
+from nightkeep.formats.paimon.metadata.entries import ADD, decoding, read_entries
 from nightkeep.formats.paimon.metadata.snapshot import PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import newest_first
 from nightkeep.storage import Storage
@@ -41,8 +41,7 @@ def find_clock_shift(storage: Storage, snapshot: PaimonSnapshot) -> int | None:
     for raw in islice(newest_first(storage), _COMMITS):
         if raw["commitKind"] == "APPEND":
             try:
-                metas = read_list(storage, str(raw["deltaManifestList"])).records
-                entries = [entry for meta in metas for entry in read_manifest(storage, meta).records]
+                entries = tuple(read_entries(storage, str(raw["deltaManifestList"])))
             except MissingFile:
                 # It expired meanwhile, as have all older ones.
                 return None

@@ -49,7 +49,7 @@ def lifted_files(
             yield from ((place, bucket, file) for file in fresh)
 
 
-def untold(
+def unreported(
     sides: Sides, schema: T.StructType, *, keys: Sequence[str], silent: Sequence[str] | None, once: bool
 ) -> Mapping[int, int]:
     """The number of changes that are missing, or that should not be there, by index of the unit.

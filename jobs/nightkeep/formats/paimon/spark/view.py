@@ -30,7 +30,7 @@ from nightkeep.formats.paimon.metadata.record_expiry import record_age
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors, keeps_first_row, skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.spark.append_view import AppendView
-from nightkeep.formats.paimon.spark.changelog_check import Sides, lifted_files, untold
+from nightkeep.formats.paimon.spark.changelog_check import Sides, lifted_files, unreported
 from nightkeep.formats.paimon.spark.data_files import (
     LIVE_KINDS,
     PaimonStoredFile,
@@ -193,7 +193,7 @@ class PaimonView:
         stored = stored_rows(self._spark, self._versions.storage, schemas, files)
         return {units[place]: count for place, count in misstated(stored, schemas, files).items()}
 
-    def untold(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
+    def unreported(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         before, after = (
             self._versions.snapshots[since],
             with_changelog(self._versions.storage, self._versions.snapshots[version]),
@@ -213,7 +213,7 @@ class PaimonView:
             ),
         )
         silent = rules.compared(self.table) if rules.silent_if_equal else None
-        counts = untold(sides, self.schema, keys=self._stored_keys(), silent=silent, once=rules.of_first_rows)
+        counts = unreported(sides, self.schema, keys=self._stored_keys(), silent=silent, once=rules.of_first_rows)
         return dict.fromkeys(units, 0) | {units[place]: count for place, count in counts.items()}
 
     def _counted(self, rows: DataFrame) -> DataFrame:
