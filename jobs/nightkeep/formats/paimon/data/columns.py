@@ -23,7 +23,7 @@ from nightkeep.formats.paimon.metadata.file_formats import format_of, refuse_mix
 from nightkeep.formats.paimon.metadata.schema import PaimonField
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.snapshot_order import told_sequence
-from nightkeep.formats.paimon.metadata.type_changes import evolves
+from nightkeep.formats.paimon.metadata.type_changes import is_converted
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.kernels.arrow_buffers import is_view_of, without_views
 from nightkeep.model.arrow_types import ChunkedArray
@@ -180,7 +180,7 @@ class PaimonFileReader:
         held = self._written_field(wanted)
         if held is None:
             return FileColumn(name, None, None, wanted.type, wanted.type.arrow)
-        if evolves(held.type, wanted.type) is None and held.type.root != wanted.type.root:
+        if is_converted(held.type, wanted.type):
             raise RefusedTable(
                 self.subject,
                 f"column {plain} was written as {held.type} and is now {wanted.type}",

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.paimon.metadata.type_changes import evolves
+from nightkeep.formats.paimon.metadata.type_changes import is_converted
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.model.arrow_types import ChunkedArray, Datum
 
@@ -38,7 +38,7 @@ def _nulls(rows: int, kind: Any) -> Datum:
 
 
 def _conformed(array: Datum, written: PaimonType, wanted: PaimonType, *, pads_chars: bool) -> Datum:
-    if written.root is not wanted.root and evolves(written, wanted) is None:
+    if is_converted(written, wanted):
         raise RefusedTable(
             "a nested column", f"values were written as {written} and are now {wanted}",
             "rewrite the file with the engine that changed the type",

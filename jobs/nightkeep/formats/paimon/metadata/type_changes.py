@@ -21,6 +21,18 @@ def evolves(old: PaimonType, new: PaimonType) -> pa.DataType | None:
     return new.arrow if _widens(old, new) else None
 
 
+def is_converted(old: PaimonType, new: PaimonType) -> bool:
+    """Whether readers convert values of a column that was `old` and is now `new` in a way that is not handled.
+
+    Java casts between types of one root as well: it cuts a text to a shorter VARCHAR, fills up a longer CHAR, and
+    rounds to a smaller scale (CastExecutors). What nested types have within them is compared on its own.
+    """
+    if old.root is not new.root:
+        return evolves(old, new) is None
+    parameters = ((kind.precision, kind.scale, kind.length) for kind in (old, new))
+    return old.is_primitive and len(set(parameters)) > 1 and not _widens(old, new)
+
+
 # Digits that hold every value of the integer type.
 _INTEGER_DIGITS: Final[Mapping[TypeRoot, int]] = {
     TypeRoot.TINYINT: 3,

@@ -23,7 +23,7 @@ from nightkeep.formats.paimon.metadata.file_formats import format_of
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, Schemas
 from nightkeep.formats.paimon.metadata.snapshot_order import told_sequence
-from nightkeep.formats.paimon.metadata.type_changes import evolves
+from nightkeep.formats.paimon.metadata.type_changes import is_converted
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.spark.arrow_files import arrow_rows
 from nightkeep.formats.paimon.spark.nested_values import nested_text, stored_type
@@ -213,7 +213,7 @@ class _Reader:
     def _held(self, field: PaimonField) -> PaimonField | None:
         """The field with the same id in the file's schema. Raises if its change of type is not one that we handle."""
         held = next((f for f in self._written().fields if f.id == field.id), None)
-        if held is not None and held.type.root is not field.type.root and evolves(held.type, field.type) is None:
+        if held is not None and is_converted(held.type, field.type):
             raise RefusedTable(
                 f"schema {self.schema_id}",
                 f"column {field.name} was written as {held.type} and is now {field.type}",

@@ -10,7 +10,7 @@ import pyarrow as pa
 from nightkeep.formats.paimon.metadata.binary_row import decode_row
 from nightkeep.formats.paimon.metadata.schema import PaimonField
 from nightkeep.formats.paimon.metadata.snapshot import PaimonDataFile, Schemas
-from nightkeep.formats.paimon.metadata.type_changes import evolves
+from nightkeep.formats.paimon.metadata.type_changes import is_converted
 from nightkeep.formats.paimon.metadata.types import TypeRoot
 from nightkeep.formats.paimon.metadata.values import Value
 from nightkeep.kernels.skipping import FileBounds
@@ -58,7 +58,7 @@ class _Stated:
         if found is None:
             return None, None, 0
         field, low, high, nulls = found
-        if field.type.root is not column.type.root and evolves(field.type, column.type) is None:
+        if is_converted(field.type, column.type):
             return None, None, nulls
         return low, high, nulls
 
