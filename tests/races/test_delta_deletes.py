@@ -12,7 +12,7 @@ from tests.formats.delta.runs import commits_of, delete_where, files, optimize
 from tests.races.test_delta import ALTERED, CHANGES, FIRST, NEW, REWRITES, Rows, assert_clean_loss, shown
 from tests.support.extended import some_extended
 
-from nightkeep.model import Outcome
+from nightkeep.model import Operation, Outcome
 
 LOW = "id < 20"
 """Selects rows of both days."""
@@ -76,6 +76,7 @@ def test_a_rewrite_of_the_files_takes_all_of_it(
 OURS: dict[str, Callable[[Path], object]] = {
     "packs": lambda table: optimize(table, where="day = '2026-11-01'"),
     "deletes": lambda table: delete_where(table, f"{FIRST} AND id = 5"),
+    "packs vectors": lambda table: optimize(table, operation=Operation.PERSIST_DELETES, full=True, where=FIRST),
 }
 
 
@@ -83,8 +84,11 @@ OURS: dict[str, Callable[[Path], object]] = {
 def test_another_run_of_ours_on_one_partition_takes_all_of_it(
     delta_spark: DeltaSpark, made: HandMade, other: str
 ) -> None:
+    made.delete("2026-11-01", range(95, 105))  # a second file of vectors
     with deleting(made.folder, LOW, before="link") as ours:
+        version = made.version
         OURS[other](made.folder)
+        assert made.version == version + 1
         at_start = files(made.folder)
         truth = shown(made.folder)
         document = ours.go_on()
