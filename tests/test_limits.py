@@ -38,7 +38,7 @@ from nightkeep.formats.delta.retention.evidence import checkpoint_sum
 from nightkeep.formats.iceberg.deletes.puffin import read_footer
 from nightkeep.formats.iceberg.metadata.avro import Names, read_frame, read_records
 from nightkeep.formats.iceberg.metadata.table_metadata import decode, summary_of
-from nightkeep.formats.iceberg.metadata.types import parquet_schema
+from nightkeep.formats.iceberg.metadata.types import parquet_field
 from nightkeep.formats.paimon.metadata.avro import read_container
 from nightkeep.formats.paimon.metadata.entries import read_list
 from nightkeep.formats.paimon.metadata.manifest_schemas import MANIFEST_LIST
@@ -473,7 +473,7 @@ def test_half_a_character_is_corrupt(parse: Callable[[bytes], object]) -> None:
 @pytest.mark.parametrize("kind", ["decimal(99, 2)", "fixed[99999999999999999999999]"])
 def test_a_type_that_arrow_cannot_hold_is_corrupt(kind: str) -> None:
     with pytest.raises(CorruptMetadata, match=r"column type|db.t: schema 0"):
-        parquet_schema(schema_of([("a", kind)]).current)
+        parquet_field(schema_of([("a", kind)]).current.fields[0])
 
 
 TYPES = {"_FILE_SIZE": "boolean", "_FILE_NAME": "long", "_NUM_ADDED_FILES": "double", "_PARTITION_STATS": "bytes"}

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
-from nightkeep.kernels.axis import even_axis, exact_axis
+from nightkeep.kernels.axis import even_axis
 
 BYTES = st.one_of(
     st.binary(max_size=12),
@@ -21,17 +21,6 @@ LISTS = st.lists(BYTES, min_size=1, max_size=40)
 def test_places_never_descend(bounds: list[bytes], values: list[bytes]) -> None:
     ends, ascending = pa.array(bounds), pa.array(sorted(values + bounds))
     assert (np.diff(even_axis(ends, ends).places(ascending)) >= 0).all()
-    assert (np.diff(exact_axis(ends, ends).places(ascending)) >= 0).all()
-
-
-@given(LISTS, LISTS)
-def test_an_exact_axis_tells_every_value_from_every_bound(bounds: list[bytes], values: list[bytes]) -> None:
-    axis = exact_axis(pa.array(bounds), pa.array(bounds))
-    places = zip(values, axis.places(pa.array(values)), strict=True)
-    known = dict(zip(bounds, axis.places(pa.array(bounds)), strict=True))
-    for value, place in places:
-        for bound, other in known.items():
-            assert (value < bound, value == bound) == (place < other, place == other)
 
 
 def spacing(values: list[bytes]) -> tuple[float, float]:
@@ -60,6 +49,6 @@ def test_a_stray_does_not_squeeze_the_rest() -> None:
 def test_axes_of_nothing() -> None:
     for kind in (pa.string(), pa.binary(), pa.int64()):
         none = pa.array([], kind)
-        for axis in (even_axis(none, none), exact_axis(none, none)):
-            assert len(axis.places(none)) == 0
-            assert axis.places(pa.nulls(2, kind)).tolist() == [0, 0]
+        axis = even_axis(none, none)
+        assert len(axis.places(none)) == 0
+        assert axis.places(pa.nulls(2, kind)).tolist() == [0, 0]

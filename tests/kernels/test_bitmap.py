@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
-from nightkeep.kernels.bitmap import Width, from_positions, mask, positions, require_within
+from nightkeep.kernels.bitmap import Width, from_positions, mask, positions
 
 KINDS = {Width.BITS_32: BitMap, Width.BITS_64: BitMap64}
 EDGES = st.sampled_from([0, 1, 65_535, 65_536, 65_537, 2**31 - 1])
@@ -52,10 +52,3 @@ def test_a_mask_leaves_its_bitmap_alone() -> None:
 def test_a_position_without_room_is_refused(value: int, width: Width, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         from_positions(np.array([3, value]), width)
-
-
-def test_a_position_beyond_the_file_names_the_file() -> None:
-    require_within(BitMap(), rows=0, subject="a.parquet")
-    require_within(BitMap([0, 9]), rows=10, subject="a.parquet")
-    with pytest.raises(ValueError, match=r"a\.parquet: position 10, expected below its 10 rows"):
-        require_within(BitMap64([0, 10]), rows=10, subject="a.parquet")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.kernels.paimon_values import KEY_TYPES, order_key
 from tests.support.examples import examples
 
-from nightkeep.kernels.merge import Direction, OrderBy, ambiguous_keys, keep_latest
+from nightkeep.kernels.merge import Direction, OrderBy, keep_latest
 
 
 def rank(row: tuple, by: list[tuple[int, Direction]]) -> tuple:
@@ -35,25 +35,22 @@ class Descending:
         return isinstance(other, Descending) and self.value == other.value
 
 
-def twin(rows: list[tuple], keys: int, by: list[tuple[int, Direction]]) -> tuple[list[int], list[int]]:
+def twin(rows: list[tuple], keys: int, by: list[tuple[int, Direction]]) -> list[int]:
     groups: dict[tuple, list[int]] = {}
     for place, row in enumerate(rows):
         groups.setdefault(tuple(map(order_key, row[:keys])), []).append(place)
-    winners, ambiguous = [], []
+    winners = []
     for _, places in sorted(groups.items()):
-        ranks = [rank(rows[place], by) for place in places]
         winner = places[0]
         for place in places[1:]:
             if not rank(rows[place], by) < rank(rows[winner], by):
                 winner = place
         winners.append(winner)
-        if any(ranks[i] == ranks[j] for i in range(len(ranks)) for j in range(i)):
-            ambiguous.append(winner)
-    return winners, ambiguous
+    return winners
 
 
 @st.composite
-def merges(draw: st.DrawFn) -> tuple[pa.Table, list[str], list[OrderBy], list[int], list[int]]:
+def merges(draw: st.DrawFn) -> tuple[pa.Table, list[str], list[OrderBy], list[int]]:
     kinds = draw(st.lists(st.sampled_from(list(KEY_TYPES)), min_size=1, max_size=3))
     order_kinds = draw(st.lists(st.sampled_from(list(KEY_TYPES)), max_size=3))
     directions = [draw(st.sampled_from(Direction)) for _ in order_kinds]
@@ -68,7 +65,7 @@ def merges(draw: st.DrawFn) -> tuple[pa.Table, list[str], list[OrderBy], list[in
     }
     order = [OrderBy(name, way) for name, way in zip(names[len(kinds) :], directions, strict=True)]
     by = [(len(kinds) + i, way) for i, way in enumerate(directions)]
-    return pa.table(columns), names[: len(kinds)], order, *twin(rows, len(kinds), by)
+    return pa.table(columns), names[: len(kinds)], order, twin(rows, len(kinds), by)
 
 
 def chunked(rows: pa.Table, size: int | None) -> pa.Table:
@@ -80,11 +77,10 @@ def chunked(rows: pa.Table, size: int | None) -> pa.Table:
 @settings(max_examples=examples(500))
 @given(merges(), st.sampled_from([None, 1, 4]))
 def test_agrees_with_a_dict_of_rows(merge: tuple, size: int | None) -> None:
-    rows, keys, order, winners, ambiguous = merge
+    rows, keys, order, winners = merge
     kept = keep_latest(chunked(rows, size), keys=keys, order=order)
     assert kept.dtype == np.int64
     assert kept.tolist() == winners
-    assert ambiguous_keys(chunked(rows, size), keys=keys, order=order).tolist() == ambiguous
 
 
 def runs(count: int, seed: int) -> pa.Table:
@@ -105,7 +101,7 @@ def test_sorted_runs(keys: list[str], direction: Direction) -> None:
     rows = list(zip(*(table.column(name).to_pylist() for name in [*keys, "changed", "sequence"]), strict=True))
     by = [(len(keys), direction), (len(keys) + 1, Direction.ASCENDING)]
     order = [OrderBy("changed", direction), OrderBy("sequence")]
-    assert keep_latest(table, keys=keys, order=order).tolist() == twin(rows, len(keys), by)[0]
+    assert keep_latest(table, keys=keys, order=order).tolist() == twin(rows, len(keys), by)
 
 
 def test_the_result_is_a_sorted_run() -> None:
@@ -121,10 +117,9 @@ def test_null_loses_in_both_directions() -> None:
         assert keep_latest(table, keys=["k"], order=[OrderBy("v", direction)]).tolist() == [0]
 
 
-def test_without_order_the_last_wins_and_every_repetition_is_ambiguous() -> None:
+def test_without_order_the_last_wins() -> None:
     table = pa.table({"k": [1, 2, 3, 2, 3, 3]})
     assert keep_latest(table, keys=["k"], order=[]).tolist() == [0, 3, 5]
-    assert ambiguous_keys(table, keys=["k"], order=[]).tolist() == [3, 5]
 
 
 def test_runs_that_start_and_end_alike() -> None:

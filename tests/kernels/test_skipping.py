@@ -3,6 +3,7 @@
 import datetime as dt
 import decimal
 import pickle
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 
 import numpy as np
@@ -13,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
+from nightkeep.kernels.arrow_buffers import is_bytes
+from nightkeep.kernels.axis import Numeric
 from nightkeep.kernels.skipping import (
     FileBounds,
     Queries,
     layout,
-    opened,
     overlap,
-    queries_between,
     queries_of,
     simulated_layout,
     skipped_share,
@@ -54,6 +55,28 @@ def plain(values: pa.Array) -> list:
     return values.to_pylist()
 
 
+class Ranks:
+    """Bytes placed at twice their rank among `known`, other bytes between two ranks: the order is exact."""
+
+    def __init__(self, *known: pa.Array) -> None:
+        self.known = sorted({value for values in known for value in plain(values) if value is not None})
+
+    def places(self, values: pa.Array) -> np.ndarray:
+        ends = [
+            (bisect_left(self.known, value), bisect_right(self.known, value)) for value in map(filled, plain(values))
+        ]
+        return np.array([sum(end) for end in ends], np.float64)
+
+
+def filled(value: bytes | None) -> bytes:
+    return value or b""
+
+
+def queries_between(lows: pa.Array, highs: pa.Array) -> Queries:
+    axis = Ranks(lows, highs) if is_bytes(lows.type) else Numeric()
+    return Queries(axis, axis.places(lows), axis.places(highs))
+
+
 def opens(files: FileBounds, low: object, high: object) -> int:
     count = 0
     for least, most, rows in zip(plain(files.lows), plain(files.highs), files.rows.tolist(), strict=True):
@@ -75,35 +98,6 @@ def test_a_query_opens_the_files_that_may_have_its_rows(pair: tuple[FileBounds, 
     ]
     expected = sum(shares) / len(shares) if shares else 0.0
     assert skipped_share(files, queries_between(lows, highs)) == pytest.approx(expected)
-
-
-def boxes(kind: pa.DataType) -> st.SearchStrategy:
-    end = st.one_of(st.none(), KINDS[kind], st.just(float("nan")) if kind == pa.float64() else st.none())
-    return st.tuples(bounds(kind), st.lists(st.tuples(end, end), max_size=8))
-
-
-@settings(max_examples=examples(200))
-@given(st.sampled_from(list(KINDS)).flatmap(boxes))
-def test_the_files_a_query_opens_make_its_share(case: tuple[FileBounds, list[tuple]]) -> None:
-    files, ends = case
-    kind = files.lows.type
-    queries = queries_between(pa.array([low for low, _ in ends], kind), pa.array([high for _, high in ends], kind))
-    ordered = ~(queries.lows > queries.highs) & ~np.isnan(queries.lows)
-    queries = Queries(queries.axis, queries.lows[ordered], queries.highs[ordered])
-    flags = opened(files, queries)
-    assert flags.shape == (len(queries.lows), len(files.rows))
-    assert skipped_share(files, queries) == pytest.approx(1 - flags.mean() if flags.size else 0.0)
-
-
-def test_a_query_without_an_end_is_open_there() -> None:
-    files = FileBounds(pa.array([0.0, 5.0, np.nan, None]), pa.array([4.0, np.nan, np.nan, None]), np.ones(4, np.int64))
-    queries = queries_between(pa.array([None, 4.5, 2.0, None]), pa.array([3.0, None, 3.0, None], pa.float64()))
-    assert opened(files, queries).tolist() == [
-        [True, False, False, True],
-        [False, True, True, True],
-        [True, False, False, True],
-        [True, True, True, True],
-    ]
 
 
 def exact_mass(files: FileBounds, low: float, high: float) -> float:

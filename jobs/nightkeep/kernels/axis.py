@@ -61,24 +61,7 @@ class Stretches:
         return places
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ranked:
-    """Bytes are placed at their rank among `values`, which ascend strictly; other bytes between two ranks."""
-
-    values: Array
-
-    def places(self, values: Array) -> Floats:
-        """The place of each value; for nulls that of the empty string."""
-        below, shares = _among(self.values, _plain(values))
-        return below + shares / 2
-
-
-Axis: TypeAlias = Numeric | Stretches | Ranked
-
-
-def exact_axis(lows: Array, highs: Array) -> Axis:
-    """An axis on which values compare exactly with `lows` and `highs` if bytes, otherwise as float64."""
-    return Ranked(_distinct(lows, highs)) if is_bytes(lows.type) else Numeric()
+Axis: TypeAlias = Numeric | Stretches
 
 
 def even_axis(lows: Array, highs: Array) -> Axis:
@@ -92,7 +75,7 @@ def even_axis(lows: Array, highs: Array) -> Axis:
         return Numeric()
     distinct = _distinct(lows, highs)
     if not len(distinct):
-        return Ranked(distinct)
+        return Stretches(distinct, (), np.zeros(0), np.zeros(0), np.zeros(0))
     words = _following(distinct, _shared(distinct, 0, len(distinct) - 1))
     _, word_of, counts = np.unique(words, return_inverse=True, return_counts=True)
     own = (counts >= max(3, _OWN_STRETCH * len(distinct)))[word_of]

@@ -52,12 +52,6 @@ def mask(bitmap: Bitmap, rows: int, offset: int = 0) -> npt.NDArray[np.bool_]:
     return flags
 
 
-def require_within(bitmap: Bitmap, *, rows: int, subject: str) -> None:
-    """Raise ValueError naming `subject` unless every position is below `rows`, its row count."""
-    if bitmap and bitmap.max() >= rows:
-        raise ValueError(f"{subject}: position {bitmap.max()}, expected below its {rows} rows")
-
-
 def _require_between(lowest: int, highest: int, largest: int) -> None:
     if lowest < 0:
         raise ValueError(f"bitmap position {lowest}, expected 0 or more")

@@ -51,27 +51,12 @@ def in_order(rows: pa.Table, *, keys: Sequence[str], order: Sequence[OrderBy]) -
     return arranged.rows, starts
 
 
-def ambiguous_keys(rows: pa.Table, *, keys: Sequence[str], order: Sequence[OrderBy]) -> npt.NDArray[np.int64]:
-    """The winning row of each key that has two rows equal in all of `order`: int64, in key order.
-
-    Between two such rows the format does not say which comes first. Arguments and errors as keep_latest.
-    """
-    arranged = _arrange(rows, keys, order)
-    tied = np.zeros(len(arranged.lasts), np.bool_)
-    tied[np.searchsorted(arranged.lasts, arranged.ties)] = True
-    return arranged.rows[arranged.lasts[tied]]
-
-
 @dataclass(frozen=True, slots=True)
 class _Arranged:
-    """`rows` sorted by key, then order, then place. `lasts` and `ties` are ascending indexes into it.
-
-    `lasts` are the last rows of each key. `ties` are rows with the same key and order as the next row.
-    """
+    """`rows` sorted by key, then order, then place. `lasts` are the indexes in it of the last rows of each key."""
 
     rows: Rows
     lasts: Rows
-    ties: Rows
 
 
 def _arrange(rows: pa.Table, keys: Sequence[str], order: Sequence[OrderBy]) -> _Arranged:
@@ -80,14 +65,11 @@ def _arrange(rows: pa.Table, keys: Sequence[str], order: Sequence[OrderBy]) -> _
     repeated = _members(repeats)
     pairs = np.flatnonzero(repeats[repeated[:-1]])
     words = [word for by in order for word in _order_words(rows.column(by.column), by, arranged[repeated])]
-    ascending, ties = _compare(words, pairs)
-    if not ascending:
+    if not _ascends(words, pairs):
         groups = _groups(repeats[repeated[:-1]])
-        sequence = np.lexsort((*reversed(words), groups))
-        arranged[repeated] = arranged[repeated[sequence]]
-        _, ties = _compare([word[sequence] for word in words], pairs)
+        arranged[repeated] = arranged[repeated[np.lexsort((*reversed(words), groups))]]
     lasts = np.flatnonzero(np.append(~repeats, np.ones(min(1, rows.num_rows), np.bool_)))
-    return _Arranged(arranged, lasts, repeated[ties])
+    return _Arranged(arranged, lasts)
 
 
 def _by_key(keys: EncodedKeys) -> tuple[Rows, Flags]:
@@ -134,11 +116,11 @@ def _order_words(column: ChunkedArray, by: OrderBy, rows: Rows) -> list[Integers
     return [valid.astype(np.uint8), *words]
 
 
-def _compare(words: Sequence[Integers], pairs: Rows) -> tuple[bool, Rows]:
-    """Whether no pair (i, i + 1) descends, and the pairs that are equal in all words; those only if so."""
+def _ascends(words: Sequence[Integers], pairs: Rows) -> bool:
+    """Whether no pair (i, i + 1) descends."""
     for word in words:
         before, after = word[pairs], word[pairs + 1]
         if bool((after < before).any()):
-            return False, pairs[:0]
+            return False
         pairs = pairs[after == before]
-    return True, pairs
+    return True

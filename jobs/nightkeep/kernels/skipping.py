@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nightkeep.kernels.arrow_buffers import Rows, is_bytes
-from nightkeep.kernels.axis import Axis, Floats, even_axis, exact_axis
+from nightkeep.kernels.axis import Axis, Floats, even_axis
 from nightkeep.kernels.curve import curve_keys, order_of
 from nightkeep.kernels.ranks import Sample, ascending, bounds_of, present_values, rank_ids
 from nightkeep.model import Curve
@@ -55,16 +55,6 @@ class Queries:
     highs: Floats
 
 
-def queries_between(lows: Array, highs: Array) -> Queries:
-    """One query per pair of values, compared exactly where they are bytes and as float64 otherwise.
-
-    A null is no end: of `lows` it is before all values, of `highs` after all, NaN included.
-    """
-    axis = exact_axis(lows, highs)
-    starts = np.where(_valid(lows), axis.places(lows), -np.inf)
-    return Queries(axis, starts, np.where(_valid(highs), axis.places(highs), np.nan))
-
-
 def queries_of(files: FileBounds, *, share: float = 0.01, count: int = 100) -> Queries:
     """`count` queries that cover `share` of the rows each, spread evenly over the column; none without any bounds.
 
@@ -96,18 +86,6 @@ def skipped_share(files: FileBounds, queries: Queries) -> float:
     after = len(lows) - np.searchsorted(lows, queries.highs, side="right")
     empty = np.count_nonzero(files.rows == 0)
     return float(np.mean(before + after + empty) / len(files.rows))
-
-
-def opened(files: FileBounds, queries: Queries) -> Flags:
-    """Whether a query opens a file: one row per query, one column per file.
-
-    Flags of several columns, and-ed, are those of queries with a range for each.
-    """
-    lows, highs = queries.axis.places(files.lows), queries.axis.places(files.highs)
-    # NaN is ordered after all values, but comparisons with it are false.
-    before = highs < queries.lows[:, None]
-    after = (lows > queries.highs[:, None]) | (np.isnan(lows) & ~np.isnan(queries.highs[:, None]))
-    return (files.rows > 0) & ~(files.bounded & (before | after))
 
 
 def overlap(files: FileBounds) -> float:

@@ -166,4 +166,3 @@ class TableReading(Generic[S, U]):
 
 OpenReading = TableReading[Snapshot, Unit]
 """Of a table of any format. Only that format looks into its snapshots and units."""
-OpenSection = FileSection[Unit]

@@ -16,7 +16,7 @@ from nightkeep.formats.iceberg.gate.scan import rows, survivors
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit, load
-from nightkeep.formats.iceberg.metadata.types import arrow_schema, parquet_schema
+from nightkeep.formats.iceberg.metadata.types import arrow_schema, parquet_field
 from nightkeep.kernels.arrow_buffers import without_views
 from nightkeep.model import Address
 from nightkeep.storage import LocalStorage, Storage
@@ -66,7 +66,7 @@ def shown(table: Table, version: int | None = None) -> pa.Table:
 
 def canonical_rows(found: pa.Table, schema: IcebergSchema, columns: Sequence[str] | None = None) -> Rows:
     """As Java's reader answers: in the order of their JSON, a uuid as text."""
-    types = {field.name: field.type for field in parquet_schema(schema.current)}
+    types = {field.name: parquet_field(field).type for field in schema.current.fields}
     names = [field.name for field in schema.current.fields] if columns is None else columns
     arrays = [found.column(name) for name in names]
     told = [

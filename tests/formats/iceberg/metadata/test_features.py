@@ -15,14 +15,15 @@ from tests.formats.iceberg.shown import canonical_rows, shown, snapshot_of
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg.data.columns import LAST_UPDATED, ROW_ID
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.features import (
     FEATURES,
     document,
     manifest_list_of,
     refuse_features,
-    refuse_files,
     refuse_keys,
     refuse_manifests,
+    unread_file,
 )
 from nightkeep.formats.iceberg.metadata.locations import require_in, storage_name
 from nightkeep.formats.iceberg.metadata.manifest_schema import entry_schema
@@ -103,6 +104,12 @@ def typed(kind: Any) -> Callable[[], None]:
     return lambda: refuse([("plain", "int"), ("a", {"type": "list", "element-id": 8, "element": nested})])
 
 
+def refuse_file(file: ContentFile) -> None:
+    found = unread_file("db.t", [file_of("readable"), file])
+    if found:
+        raise found
+
+
 def several() -> None:
     metadata = metadata_of([("a", "int"), ("b", "int")], [("a", "bucket[4]")])
     metadata["partition-specs"][0]["fields"][0] |= {"source-ids": [1, 2]}
@@ -131,9 +138,9 @@ REFUSALS: Mapping[str, Callable[[], object]] = {
     "type geography": typed("geography"),
     "type unknown": typed("unknown"),
     "unknown types": typed("interval"),
-    "ORC files": lambda: refuse_files("db.t", [file_of("a"), file_of("b", format="orc")]),
-    "Avro files": lambda: refuse_files("db.t", [equality_of("b", 1, format="avro")]),
-    "files of other formats": lambda: refuse_files("db.t", [file_of("b", format="vortex")]),
+    "ORC files": lambda: refuse_file(file_of("b", format="orc")),
+    "Avro files": lambda: refuse_file(equality_of("b", 1, format="avro")),
+    "files of other formats": lambda: refuse_file(file_of("b", format="vortex")),
     "encryption": lambda: refuse(properties={"encryption.key-id": "k"}),
     "files of unknown schemes": lambda: storage_name("wasbs://host/a.parquet"),
     "files of another host": lambda: storage_name("file://host/a.parquet"),
@@ -155,7 +162,7 @@ def test_what_is_encrypted_is_refused_wherever_it_says_so() -> None:
     found: list[Callable[[], object]] = [
         lambda: refuse(properties={"encryption.key-id": "k"}),
         lambda: manifest_list_of("db.t", {"snapshot-id": 5, "key-id": "k", "manifest-list": "m"}),
-        lambda: refuse_files("db.t", [file_of("a", raw={"key_metadata": b"k"})]),
+        lambda: refuse_file(file_of("a", raw={"key_metadata": b"k"})),
         lambda: refuse_manifests("db.t", [_encrypted()]),
     ]
     for each in found:

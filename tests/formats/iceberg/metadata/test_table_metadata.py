@@ -17,7 +17,7 @@ from tests.formats.iceberg.content_made import metadata_of
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg.metadata.schema import parse
 from nightkeep.formats.iceberg.metadata.table_metadata import ancestors, decode, head, with_snapshot
-from nightkeep.formats.iceberg.metadata.types import arrow_schema, arrow_type, parquet_schema
+from nightkeep.formats.iceberg.metadata.types import arrow_schema, arrow_type, parquet_field
 
 COLUMNS = [("id", "long"), ("name", "string")]
 
@@ -246,7 +246,7 @@ def test_files_have_field_ids_at_every_level() -> None:
     listed = {"type": "list", "element-id": 7, "element": "long", "element-required": True}
     raw = metadata_of([("id", "long"), ("tags", tags), ("list", listed)])
     raw["schemas"][0]["fields"][0]["required"] = True
-    schema = parquet_schema(parse(raw, table="t").current)
+    schema = [parquet_field(field) for field in parse(raw, table="t").current.fields]
     ids = {name: field.metadata for name, field in _every(schema)}
     assert {name: int(told[b"PARQUET:field_id"]) for name, told in ids.items()} == {
         "id": 1, "tags": 2, "tags.key": 5, "tags.value": 6, "tags.value.x": 8, "list": 3, "list.element": 7

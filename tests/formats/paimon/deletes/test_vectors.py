@@ -19,7 +19,6 @@ from nightkeep.formats.paimon.deletes.vectors import (
     Vector,
     decode_vector,
     encode_vectors,
-    widen,
 )
 from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange
 
@@ -117,15 +116,6 @@ def test_sets_survive(file: tuple[BitmapKind, list[tuple[str, set[int]]]]) -> No
     for where, (name, positions) in zip(ranges, sets, strict=True):
         assert (where.data_file, where.cardinality) == (name, len(positions))
         assert set(decode_vector(data, where, subject="index")) == positions
-
-
-@given(st.sets(POSITIONS[BitmapKind.BITMAP32]))
-def test_widening_keeps_the_set(positions: set[int]) -> None:
-    wide = widen(BitMap(positions))
-    assert set(wide) == positions
-    assert encode_vectors([("a", BitMap(positions))], BitmapKind.BITMAP64) == encode_vectors(
-        [("a", wide)], BitmapKind.BITMAP64
-    )
 
 
 @pytest.mark.parametrize(

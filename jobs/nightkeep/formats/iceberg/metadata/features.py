@@ -101,13 +101,6 @@ def unread_file(table: str, files: Iterable[ContentFile]) -> RefusedTable | None
     return None
 
 
-def refuse_files(table: str, files: Iterable[ContentFile]) -> None:
-    """Raises RefusedTable for a live file that we cannot read."""
-    found = unread_file(table, files)
-    if found is not None:
-        raise found
-
-
 def refuse_manifests(table: str, manifests: Iterable[Manifest]) -> None:
     """Raises RefusedTable for a manifest that we cannot read."""
     for manifest in manifests:

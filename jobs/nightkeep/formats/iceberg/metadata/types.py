@@ -68,11 +68,6 @@ def parquet_field(field: NestedField) -> ArrowField:
     return _field(field, _tagged, nullable=not field.required)
 
 
-def parquet_schema(schema: Schema) -> pa.Schema:
-    """All columns of data files, in the table's order. Raises as `arrow_type`."""
-    return pa.schema([parquet_field(field) for field in schema.fields])
-
-
 def map_type(key: ArrowField, item: ArrowField) -> pa.DataType:
     """A map with these fields. The stubs of pyarrow know maps of types only."""
     fields: Any = (key, item)

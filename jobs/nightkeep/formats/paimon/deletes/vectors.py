@@ -77,18 +77,9 @@ def decode_vector(data: bytes, where: VectorRange, *, subject: str) -> Vector:
     return vector
 
 
-def widen(vector: BitMap) -> BitMap64:
-    """The same positions for a table that now uses BITMAP64 (Bitmap64DeletionVector)."""
-    if not vector:
-        return BitMap64()
-    return BitMap64.deserialize(_COUNT.pack(1) + _KEY.pack(0) + vector.serialize())
-
-
 _VERSION: Final = 1
 _INT: Final = struct.Struct(">i")
 _CRC: Final = struct.Struct(">I")
-_COUNT: Final = struct.Struct("<q")
-_KEY: Final = struct.Struct("<i")
 _MAGIC_BYTES: Final = 4
 
 

@@ -28,9 +28,6 @@ from nightkeep.gate.untouched import stray_changes
 from nightkeep.model import UnitKey
 from nightkeep.storage import Storage
 
-_NAMED_KEYS = 5
-"""How many keys a fault shows as text; of the rest it gives the number."""
-
 
 def version_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> tuple[str, ...]:
     """Faults of the version: totals that differ from the files, and changes outside the touched buckets."""

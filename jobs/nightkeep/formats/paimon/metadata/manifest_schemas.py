@@ -10,13 +10,6 @@ from typing import Final
 
 from nightkeep.encodings.avro_schemas import AvroType, Schema
 
-# ManifestFileMeta, version 2.
-MANIFEST_LIST_VERSION: Final = 2
-# ManifestEntry, version 2, with the 20 fields of DataFileMeta.
-MANIFEST_ENTRY_VERSION: Final = 2
-# IndexManifestEntry, version 1.
-INDEX_MANIFEST_VERSION: Final = 1
-
 
 def _field(name: str, kind: AvroType) -> Schema:
     return {"name": name, "type": kind}
@@ -48,6 +41,7 @@ def _stats(name: str) -> Schema:
     )
 
 
+# ManifestFileMeta, version 2.
 MANIFEST_LIST: Final[Schema] = _root(
     _field("_VERSION", "int"),
     _field("_FILE_NAME", "string"),
@@ -88,6 +82,7 @@ _DATA_FILE: Final = _record(
     _nullable("_WRITE_COLS", _array("string")),
 )
 
+# ManifestEntry, version 2, with the 20 fields of DataFileMeta.
 MANIFEST_ENTRY: Final[Schema] = _root(
     _field("_VERSION", "int"),
     _field("_KIND", "int"),
@@ -115,6 +110,7 @@ _GLOBAL_INDEX: Final = _record(
     _nullable("_SOURCE_META", "bytes"),
 )
 
+# IndexManifestEntry, version 1.
 INDEX_MANIFEST: Final[Schema] = _root(
     _field("_VERSION", "int"),
     _field("_KIND", "int"),
