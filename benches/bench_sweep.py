@@ -33,10 +33,11 @@ from tests.drivers.iceberg_tables import Table, Warehouse
 
 from nightkeep.formats import FORMATS, open_table
 from nightkeep.model import Address, Run
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sets import Sets
 from nightkeep.retention.orphans.spark_sets import SparkSets
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
+from nightkeep.retention.orphans.sweep_request import SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
 from nightkeep.spark.engine import Engine
 

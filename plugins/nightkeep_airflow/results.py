@@ -8,20 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import NotRequired, TypedDict
+from typing import TypedDict
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Outcome
+from nightkeep.model.job_entry import JobEntry
 from nightkeep.reports import RunDocument, load_document
 
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """One entry of a job's result file; `document` is the path of what was written about it, if anything.
-
-    `checked`: whether the job itself knows of a check, for results without a document. `permanent`: a retry would fail
-    for the same reason, such as a missing table or denied access.
-    """
+    """A JobEntry with every key."""
 
     table: str
     operation: str
@@ -47,19 +44,6 @@ class Settled:
 
     def __str__(self) -> str:
         return f"{self.table}: {self.outcome}" + (f" ({self.reason})" if self.reason else "")
-
-
-class JobEntry(TypedDict):
-    """A JobResult as JSON holds it."""
-
-    table: str
-    operation: str
-    outcome: str
-    reason: NotRequired[str | None]
-    document: NotRequired[str | None]
-    committed_version: NotRequired[int | None]
-    checked: NotRequired[bool]
-    permanent: NotRequired[bool]
 
 
 class SettledEntry(TypedDict):

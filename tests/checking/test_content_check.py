@@ -15,10 +15,10 @@ from nightkeep.checking.content_check import KeptRow, content, judge
 from nightkeep.errors import MissingFile
 from nightkeep.model import Fingerprint, Operation, Outcome, View
 from nightkeep.model.check_values import Content
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import load
 from nightkeep.reports import CheckStatus
 from nightkeep.retention import RetentionOrder, run_retention
-from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.spark.engine import Engine
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -18,7 +18,8 @@ from tests.support.faulty_store import Fuse, Point, fail
 from tests.support.processes import child
 
 from nightkeep.model import Outcome
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder
+from nightkeep.model.sweep_rules import SweepMode
+from nightkeep.retention.orphans.sweep_request import SweepOrder
 
 RUN = "nightly-2026-11-21"
 

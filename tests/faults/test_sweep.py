@@ -15,9 +15,9 @@ from tests.support.processes import child
 
 from nightkeep.errors import NotCreated, RefusedTable, UsageError
 from nightkeep.model import Outcome
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.retention.orphans.quarantine import restore
 from nightkeep.retention.orphans.quarantine_manifest import quarantines
-from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.storage import LocalStorage
 
 OLD = ("data/day=1/old one.dat", "data/old.dat")

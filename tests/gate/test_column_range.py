@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightkeep.gate.column_range import ColumnRange, field_id, leaf_values, watched
+from nightkeep.gate.column_range import ColumnRange, leaf_values, watched
 from nightkeep.gate.listing import listing_faults
 from nightkeep.gate.untouched import stray_changes
 from nightkeep.model import UnitKey
@@ -66,11 +66,6 @@ def test_pieces_are_added_to_ranges_as_they_come() -> None:
 def test_a_leaf_below_a_null_struct_is_null() -> None:
     rows: list[dict[str, Any]] = [{"a": {"b": 1}}, {"a": None}, {"a": {"b": None}}]
     assert leaf_values(pa.Table.from_pylist(rows), ("a", "b")).to_pylist() == [1, None, None]
-
-
-@pytest.mark.parametrize(("metadata", "number"), [(None, None), ({"x": "1"}, None), ({"PARQUET:field_id": "7"}, 7)])
-def test_the_id_of_a_field(metadata: dict[str, str] | None, number: int | None) -> None:
-    assert field_id(pa.field("a", pa.int8(), metadata=metadata)) == number
 
 
 def test_a_listing_tells_what_is_missing_or_of_another_size(tmp_path: Path) -> None:

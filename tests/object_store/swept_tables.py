@@ -19,12 +19,13 @@ from tests.object_store.bucket_tables import SAMPLES, upload
 
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Run, run_token
-from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, OpenFiles, Retention
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
+from nightkeep.protocol.table_files import ExpireRequest, OpenFiles, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
 from nightkeep.retention.file_check import FileCheck, check_files
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.retention.orphans.sweep_request import RestoreResult, SweepMode, SweepOrder, SweepResult
+from nightkeep.retention.orphans.sweep_request import RestoreResult, SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "delta"

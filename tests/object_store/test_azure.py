@@ -30,8 +30,9 @@ from tests.object_store.swept_tables import swept_now
 
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Outcome
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepResult
+from nightkeep.retention.orphans.sweep_request import SweepResult
 from nightkeep.storage import ObjectStorage, renewed
 from nightkeep.storage.properties import relevant
 from nightkeep.storage.renewed import Options

@@ -23,9 +23,10 @@ from nightkeep.checking.check import check
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.reports import CheckStatus
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepResult
+from nightkeep.retention.orphans.sweep_request import SweepResult
 from nightkeep.storage import hdfs, hdfs_client, open_storage
 
 pytestmark = pytest.mark.in_turn("table")

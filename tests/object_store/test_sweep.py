@@ -31,7 +31,7 @@ from tests.support.extended import some_extended
 from nightkeep.formats import open_table
 from nightkeep.kernels.fingerprint import fingerprint
 from nightkeep.model import Fingerprint, Outcome, View
-from nightkeep.retention.orphans.sweep_request import SweepMode
+from nightkeep.model.sweep_rules import SweepMode
 
 ROOT = Path(__file__).parents[2]
 ODD_DAYS = ("a b", "100%", "x/y", "%2F", "\u00e4\u4e16", "q=1", "1+1", "it's & <so>")

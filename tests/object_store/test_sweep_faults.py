@@ -14,7 +14,7 @@ from tests.support.extended import some_extended
 
 from nightkeep.errors import EvidenceError
 from nightkeep.model import Outcome
-from nightkeep.retention.orphans.sweep_request import SweepMode
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.storage import clients
 
 ALWAYS = 1_000

@@ -18,8 +18,8 @@ from tests.policy.schema import policy_schema
 
 import nightkeep.policy
 from nightkeep.errors import AddressError, PolicyError, UsageError
-from nightkeep.formats.delta.retention.table_files import FLOOR_MS as DELTA_FLOOR_MS
 from nightkeep.model import Address, Clustering, Curve, Operation, VerifyLevel, Writers
+from nightkeep.model.sweep_rules import DAY_MS, floor_ms
 from nightkeep.policy import (
     Check,
     Overrides,
@@ -37,8 +37,6 @@ from nightkeep.policy import (
     parse_size,
     parse_window,
 )
-from nightkeep.policy.settings import floor_ms
-from nightkeep.protocol.table_files import DAY_MS
 
 ROOT = Path(__file__).parents[2]
 MB, GB = 1 << 20, 1 << 30
@@ -604,7 +602,7 @@ class TestSweep:
     def test_floors_are_those_that_the_formats_have(self) -> None:
         assert {name: floor_ms(name) for name in ("paimon", "delta", "iceberg")} == {
             "paimon": DAY_MS,
-            "delta": DELTA_FLOOR_MS,
+            "delta": 7 * DAY_MS,
             "iceberg": DAY_MS,
         }
 

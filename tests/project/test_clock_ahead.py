@@ -26,10 +26,11 @@ from tests.formats.paimon.keeping import expired as paimon_expired
 from tests.formats.paimon.upgrade import upgrade
 
 from nightkeep.model import Operation, Outcome, Run, run_token
-from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Retention
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
+from nightkeep.protocol.table_files import ExpireRequest, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder
+from nightkeep.retention.orphans.sweep_request import SweepOrder
 from nightkeep.retention.orphans.sweep_table import sweep_table
 from nightkeep.storage import LocalStorage
 from nightkeep.storage.times import TICK_MS, happened_ms, not_ahead

@@ -27,12 +27,12 @@ from nightkeep.formats import open_table
 from nightkeep.groups.run_group import StoredDocument, TableGroup, run_group
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import load
 from nightkeep.reports import CheckStatus, load_history, store
 from nightkeep.reports.check_report import CheckReport, ExpectationResult
 from nightkeep.reports.local_reports import LocalReports
 from nightkeep.reports.report_store import KeptFile
-from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.running.run_operation import RunOrder
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline, inline_exchange

@@ -16,9 +16,10 @@ from pathlib import Path
 
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Outcome, Run
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import OpenFiles, Retention
 from nightkeep.retention.orphans.memory_sets import MemorySets
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder
+from nightkeep.retention.orphans.sweep_request import SweepOrder
 from nightkeep.retention.orphans.sweep_table import sweep_table
 
 MAGIC, SYNC_BYTES = b"Obj\x01", 16

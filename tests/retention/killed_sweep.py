@@ -7,9 +7,8 @@ from multiprocessing.connection import Connection
 from tests.retention.toy_table import NOW, Toy
 from tests.support.faulty_store import FaultyStorage, Fuse, Point, kill
 
-from nightkeep.protocol.table_files import DAY_MS
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.retention.orphans.sweep_request import SweepMode
 
 LATER = NOW + 31 * DAY_MS
 """When what was put aside at NOW is purged."""

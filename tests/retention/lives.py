@@ -18,11 +18,12 @@ from tests.support.faulty_store import Fuse, Point, fail
 
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome, Run, run_token
-from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, OpenFiles, Retention
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
+from nightkeep.protocol.table_files import ExpireRequest, OpenFiles, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import purge, restore
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
+from nightkeep.retention.orphans.sweep_request import SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
 
 OWN = "_nightkeep/"

@@ -11,10 +11,10 @@ from tests.retention.test_run_order import Looking
 
 from nightkeep.formats.memory.format import table_of
 from nightkeep.model import Address, Fingerprint, Operation, Outcome
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.reports import CheckStatus, RunDocument, held, load_document
 from nightkeep.retention import RetentionOrder, run_order, run_retention
-from nightkeep.retention.orphans.sweep_request import SweepMode
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from tests.retention.toy_table import NOW, Toy, run_of
 
 from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.model import Outcome, Run
-from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expiry, Reach, Retention, Root, Unproven
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
+from nightkeep.protocol.table_files import ExpireRequest, Expiry, Reach, Retention, Root, Unproven
 from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
 from nightkeep.retention.orphans.lease import Clock, wall_ms
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sets import FileTotals
-from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.storage import LocalStorage
 
 

@@ -15,7 +15,8 @@ import pytest
 from tests.retention.toy_table import NOW, Toy
 
 from nightkeep.errors import CorruptMetadata, MissingFile
-from nightkeep.protocol.table_files import DAY_MS, Reach, Retention, Root, files_table
+from nightkeep.model.sweep_rules import DAY_MS
+from nightkeep.protocol.table_files import Reach, Retention, Root, files_table
 from nightkeep.retention.file_check import FileCheck, check_files
 from nightkeep.retention.orphans.memory_sets import MemorySets
 

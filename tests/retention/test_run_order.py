@@ -21,12 +21,12 @@ from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats import open_table
 from nightkeep.groups.run_group import TableGroup, sweep_group
 from nightkeep.model import Fingerprint, Operation, Outcome, View
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, load, parse_window
 from nightkeep.policy.windows import Windows
 from nightkeep.reports import CheckStatus, Expectations, RunDocument, held, hold, load_document, store
 from nightkeep.retention import RetentionOrder, apply_order, run_order, run_retention
 from nightkeep.retention.order import unchecked_versions
-from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.spark.engine import Engine
 
 SAMPLES = Path(__file__).parents[2] / "samples"

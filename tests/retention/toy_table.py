@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Address, Run
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
 from nightkeep.protocol.table_files import (
-    DAY_MS,
     ExpireRequest,
     Expiry,
     FileKind,
@@ -32,7 +32,7 @@ from nightkeep.protocol.table_files import (
     files_table,
 )
 from nightkeep.retention.orphans.memory_sets import MemorySets
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
+from nightkeep.retention.orphans.sweep_request import SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
 from nightkeep.storage import LocalStorage, Storage
 

@@ -21,11 +21,11 @@ from nightkeep.formats.iceberg.catalog.catalog import parse_location
 from nightkeep.formats.iceberg.catalog.description import described
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.model.description import TableDescription
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import load, parse_duration
 from nightkeep.reports import RunDocument
 from nightkeep.retention.expire import expire_order
 from nightkeep.retention.order import Log, RetentionOrder
-from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.retention.sweep import sweep_order
 from nightkeep.running.owner_says import OwnerSays, owner_says
 from nightkeep.running.table_status import TableStatus, read_status

@@ -19,9 +19,10 @@ from nightkeep.errors import NightkeepError
 from nightkeep.formats import open_table
 from nightkeep.model import VerifyLevel
 from nightkeep.model.check_values import READS, CheckRequest, ReaderName
+from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.other_readers.agreement import ask
 from nightkeep.other_readers.reader_process import ReaderProcess
-from nightkeep.protocol.table_files import DAY_MS, Retention
+from nightkeep.protocol.table_files import Retention
 from nightkeep.reports import CheckStatus
 from nightkeep.reports.check_report import ComparedVersions
 from nightkeep.retention.file_check import check_files

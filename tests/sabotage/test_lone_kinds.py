@@ -24,11 +24,11 @@ from nightkeep.checking.check import check
 from nightkeep.checking.expectations import EXPECTATIONS, KEPT
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, load
 from nightkeep.reports import CheckStatus, RunDocument
 from nightkeep.retention import RetentionOrder, run_retention
 from nightkeep.retention.check_afterwards import check_after_removal
-from nightkeep.retention.orphans.sweep_request import SweepMode
 
 PAGE = Path(__file__).parents[2] / "docs/proof.md"
 CASES = [(kind, name) for kind, lone in BY_FORMAT.items() for name in lone]

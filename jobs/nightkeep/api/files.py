@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from nightkeep.api.place import Place, find_place, name_run, parse_duration_option, start_engine
 from nightkeep.errors import UsageError
 from nightkeep.model import Operation
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.reports import RunDocument
 from nightkeep.retention import RetentionOrder, run_retention
-from nightkeep.retention.orphans.sweep_request import SweepMode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

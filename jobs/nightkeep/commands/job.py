@@ -19,6 +19,7 @@ from nightkeep.errors import STOPS, UsageError
 from nightkeep.groups.run_group import StoredDocument
 from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Operation
+from nightkeep.model.job_entry import JobEntry
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import Overrides, load_usable
 from nightkeep.redaction import redacted, redacted_output
@@ -128,7 +129,7 @@ def _write(result: str | None, reported: Iterable[StoredDocument], group: TableG
     If Spark has ended, the work stops with status 1, as the other tables would fail too. The note of the tables at work
     stays.
     """
-    entries = list[dict[str, object]]()
+    entries = list[JobEntry]()
     _put(result, entries)
     try:
         return _write_each(result, entries, reported, group)
@@ -139,7 +140,7 @@ def _write(result: str | None, reported: Iterable[StoredDocument], group: TableG
 
 
 def _write_each(
-    result: str | None, entries: list[dict[str, object]], reported: Iterable[StoredDocument], group: TableGroup
+    result: str | None, entries: list[JobEntry], reported: Iterable[StoredDocument], group: TableGroup
 ) -> int:
     for one in reported:
         if not group.goes_on():
@@ -165,7 +166,7 @@ def _hand(result: str | None) -> str | None:
     return None if result is None else f"{result}.hand"
 
 
-def _put(result: str | None, entries: Sequence[dict[str, object]]) -> None:
+def _put(result: str | None, entries: Sequence[JobEntry]) -> None:
     if result is None:
         return
     try:

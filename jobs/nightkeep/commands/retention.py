@@ -13,8 +13,8 @@ from nightkeep.api import files as api
 from nightkeep.commands import options
 from nightkeep.commands.printing import show
 from nightkeep.model import Operation, Outcome
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.reports import RunDocument, leftovers, summary_text
-from nightkeep.retention.orphans.sweep_request import SweepMode
 
 _OlderThan = Annotated[str | None, typer.Option("--older-than", help="Younger ones stay, such as 7d, 36h or 90m")]
 _Quarantine = Annotated[bool, typer.Option("--quarantine", help="Put files aside, to be restored or purged later")]

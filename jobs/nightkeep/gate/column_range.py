@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +13,7 @@ import pyarrow.compute as pc
 
 from nightkeep.kernels.arrow_buffers import OF_VIEWS
 from nightkeep.kernels.text_ends import end_values
-from nightkeep.model.arrow_types import Array, ArrowField, ChunkedArray, Scalar
-
-_FIELD_ID: Final = b"PARQUET:field_id"
+from nightkeep.model.arrow_types import Array, ChunkedArray, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +90,3 @@ def leaf_values(batch: pa.Table, path: Sequence[str]) -> ChunkedArray:
     for name in path[1:]:
         values = pc.struct_field(values, [values.type.get_field_index(name)])
     return values
-
-
-def field_id(field: ArrowField) -> int | None:
-    """The Parquet field id of a field; None if it has none."""
-    number = (field.metadata or {}).get(_FIELD_ID)
-    return None if number is None else int(number)

@@ -28,12 +28,12 @@ from nightkeep.groups.side_by_side import most_at_once, side_by_side
 from nightkeep.groups.stored_document import PERMANENT, StoredDocument
 from nightkeep.groups.table_group import TableGroup, Unusable
 from nightkeep.model import Operation, Outcome, Run
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, format_of, suited
 from nightkeep.reports import RunDocument, last_seconds, plan_text, read_history
 from nightkeep.reports.after_commit import unfinished_check
 from nightkeep.retention import RetentionOrder, apply_order, awaits_check, check_after_removal, read_metadata
 from nightkeep.retention import failed_retention as upkeep_failed
-from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.running.planned_work import Reading
 from nightkeep.running.run_operation import RunOrder, failed_run, published_earlier, read_table
 from nightkeep.running.software_versions import versions

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nightkeep.errors import CorruptMetadata
+from nightkeep.model.job_entry import JobEntry
 from nightkeep.reports import RunDocument
 
 PERMANENT = "permanent"
@@ -20,7 +21,7 @@ class StoredDocument:
     document: RunDocument
     path: str | None
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> JobEntry:
         document = self.document
         return {
             "table": document.table, "operation": document.operation,

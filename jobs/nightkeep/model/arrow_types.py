@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,3 +19,12 @@ ArrowMapType: TypeAlias = "pa.MapType[pa.DataType, pa.DataType]"
 ArrowField: TypeAlias = "pa.Field[Any]"
 Datum: TypeAlias = Any
 """A column or a scalar, as Arrow's functions take and return them. The stubs know few of the combinations."""
+
+FIELD_ID: Final = b"PARQUET:field_id"
+"""The key of an Arrow field's metadata that Arrow reads from Parquet, and writes to it, as the field id."""
+
+
+def field_id(field: ArrowField) -> int | None:
+    """The Parquet field id of a field; None if it has none."""
+    number = (field.metadata or {}).get(FIELD_ID)
+    return None if number is None else int(number)

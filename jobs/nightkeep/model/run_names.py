@@ -7,12 +7,13 @@ from typing import Final
 
 from nightkeep.model.identity import UnitKey
 from nightkeep.model.request import Run
+from nightkeep.model.sweep_rules import DAY_MS
 
 MARK: Final = "nk"
 """Part of the name of every file that a run creates."""
 COMMIT_USER: Final = "nightkeep-"
 """Prefix of the committer's name in the commits of all runs."""
-RETRY_HORIZON_MS: Final = 7 * 24 * 3600 * 1000
+RETRY_HORIZON_MS: Final = 7 * DAY_MS
 """How far back a run looks for its own commit. Airflow's retries end long before."""
 
 

@@ -9,6 +9,7 @@ from pydantic.json_schema import WithJsonSchema
 
 from nightkeep.model import Clustering
 from nightkeep.model.own_expectations import OwnExpectation
+from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.policy.address import NAME_PATTERN, is_address
 from nightkeep.policy.clustering import CLUSTERING_SCHEMA, parse_clustering
 from nightkeep.policy.own_expectations import EXPECTATIONS_SCHEMA, SuiteFile, parse_expectations
@@ -21,8 +22,6 @@ from nightkeep.policy.units import (
 )
 from nightkeep.policy.when import WHEN_SCHEMA, When, parse_when
 from nightkeep.policy.windows import WINDOWS_SCHEMA, Windows, parse_windows
-
-DAY_MS = 24 * 60 * 60 * 1000
 
 
 def _a_day_or_longer(duration: int) -> int:

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 from nightkeep.model import Operation, VerifyLevel, Writers
 from nightkeep.model.check_values import Evidence, ReaderName
 from nightkeep.model.own_expectations import ExpectedOn
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
 from nightkeep.policy.budget import Budget
 from nightkeep.policy.setting_types import (
-    DAY_MS,
     Age,
     ClusterBy,
     Conditions,
@@ -35,14 +35,6 @@ _GB = 1 << 30
 
 Nightly = Literal["upgrade", "persist-deletes", "optimize"]
 """Operations that a policy can ask for. Operations that change rows are only started by hand."""
-
-
-SweepMode = Literal["dry-run", "quarantine", "delete"]
-
-
-def floor_ms(table_format: str) -> int:
-    """The least age of files for a sweep, in milliseconds. Younger files may be those of a writer at work."""
-    return 7 * DAY_MS if table_format == "delta" else DAY_MS
 
 
 class Preset(StrEnum):
@@ -101,7 +93,7 @@ class Sweep(_Block):
     """What becomes of files that nothing needs any more."""
 
     mode: SweepMode = Field(
-        default="dry-run",
+        default=SweepMode.DRY_RUN,
         description="dry-run only reports, quarantine moves to where they can be brought back from, delete deletes.",
     )
     older_than: Age = Field(

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Address, Run
+from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.storage import Storage
 
 _FIELDS: tuple[pa.Field[Any], ...] = (
@@ -31,8 +32,6 @@ Q = TypeVar("Q")
 """A source of files. Hashes and pickles."""
 R_co = TypeVar("R_co", covariant=True)
 Q_co = TypeVar("Q_co", covariant=True)
-
-DAY_MS = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.reports.file_names import NO_TABLES, PAGES
 from nightkeep.reports.report_places import is_address, report_store
 from nightkeep.reports.report_store import ReportStore
 from nightkeep.reports.validations import DATA_DOCS, RESULTS_OF_RUNS
 
-YOUNGEST_MS: Final = 24 * 60 * 60 * 1000
+YOUNGEST_MS: Final = DAY_MS
 """A younger file is never removed. A run takes hours, not days."""
 _PAGE: Final = re.compile(r".+-[0-9]+\.html")
 

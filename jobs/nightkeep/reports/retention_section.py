@@ -24,16 +24,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from nightkeep.model import Operation, Outcome
+from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.reports.bars import show_bytes
 from nightkeep.reports.document import CheckStatus, RunDocument
 
-_HOUR_MS = 60 * 60 * 1000
-
 AGES: tuple[tuple[str, int | None], ...] = (
-    ("under a day", 24 * _HOUR_MS),
-    ("1 to 7 days", 7 * 24 * _HOUR_MS),
-    ("7 to 30 days", 30 * 24 * _HOUR_MS),
-    ("30 to 90 days", 90 * 24 * _HOUR_MS),
+    ("under a day", DAY_MS),
+    ("1 to 7 days", 7 * DAY_MS),
+    ("7 to 30 days", 30 * DAY_MS),
+    ("30 to 90 days", 90 * DAY_MS),
     ("90 days or more", None),
 )
 """Names of age groups, and the exclusive end of each in milliseconds. The last has no end."""

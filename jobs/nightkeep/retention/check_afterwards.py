@@ -13,6 +13,7 @@ from nightkeep.errors import MissingFile, NightkeepError, RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.model import Fingerprint, Outcome, View
 from nightkeep.model.check_values import Content, KeptRow
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol.table_files import Retention
 from nightkeep.reports import CheckStatus, Expectations, ExpectationSummary, RunDocument, UnitResult, hold_or_say
@@ -20,7 +21,6 @@ from nightkeep.reports import check_report as checks
 from nightkeep.retention.file_check import FileCheck, check_files
 from nightkeep.retention.order import Log, RetentionOrder, retained_files, unchecked_versions
 from nightkeep.retention.orphans.growing_sets import sets_of
-from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.spark.engine import Engine
 
 _UNJUDGED = frozenset({CheckStatus.NOT_RUN, CheckStatus.ERRORED})

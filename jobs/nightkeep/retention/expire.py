@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from nightkeep.model import Outcome, Run
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import ExpireRequest, OpenExpiry, OpenFiles, Retention
 from nightkeep.reports import RunDocument
 from nightkeep.retention.check_afterwards import remember_content
@@ -16,7 +17,6 @@ from nightkeep.retention.order import Log, unchecked_versions
 from nightkeep.retention.orphan_list import counted
 from nightkeep.retention.orphans.growing_sets import sets_of
 from nightkeep.retention.orphans.sets import Sets
-from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.retention.resume import end_resumed, resume_expiry
 from nightkeep.retention.sweep import failures, file_counts, full, list_orphans
 from nightkeep.retention.timed_sets import TimedSets

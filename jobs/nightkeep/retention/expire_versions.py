@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from nightkeep.model import Outcome, Run
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import ExpireRequest, Expiry, OpenExpiry, OpenFiles, Retention, refuse_changes
 from nightkeep.retention.orphans.guards import check_spelling, clocks_apart, not_proven, store_ahead_ms
 from nightkeep.retention.orphans.lease import Clock, wall_ms
@@ -19,7 +20,7 @@ from nightkeep.retention.orphans.look import FileSurvey, still_orphans
 from nightkeep.retention.orphans.removal import remove
 from nightkeep.retention.orphans.sets import SetCounts, Sets
 from nightkeep.retention.orphans.shared_locations import vouched_table
-from nightkeep.retention.orphans.sweep_request import FilesRemoved, SweepMode
+from nightkeep.retention.orphans.sweep_request import FilesRemoved
 
 _TRIES: Final = 3
 """How often an expiry is planned anew when another writer commits first; the same as the tries of a commit."""

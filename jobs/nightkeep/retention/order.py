@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Operation, Outcome, Run, run_token
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenTable
-from nightkeep.protocol.table_files import DAY_MS, OpenFiles
+from nightkeep.protocol.table_files import OpenFiles
 from nightkeep.reports import Metrics, RunDocument, read_history, secure
-from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.running.owner_says import OwnerSays
 from nightkeep.running.run_ids import ASKED
 from nightkeep.running.software_versions import versions

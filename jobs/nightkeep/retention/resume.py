@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import cast
 
 from nightkeep.model import Outcome, Run
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import TableFiles
 from nightkeep.reports import RunDocument
 from nightkeep.retention.order import Log
 from nightkeep.retention.orphan_list import counted
 from nightkeep.retention.orphans.quarantine_manifest import Mark, folder_of, parts, read_mark, read_plan
 from nightkeep.retention.orphans.sets import NO_FILES, FileTotals
-from nightkeep.retention.orphans.sweep_request import SweepMode
 
 _LIST = ("orphans", "orphans_total", "orphans_bytes", "orphans_file", "by_kind", "by_age")
 

@@ -8,13 +8,13 @@ from contextlib import suppress
 from nightkeep.errors import STOPS, NightkeepError, UsageError, add_stop
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenTable
 from nightkeep.reports import RunDocument, document_path, failure_outcome, load_document, store_or_say
 from nightkeep.retention.check_afterwards import awaits_check, check_after_removal
 from nightkeep.retention.expire import expire_table
 from nightkeep.retention.order import Log, RetentionOrder, retained_files
-from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.retention.restore import restore_run
 from nightkeep.retention.sweep import sweep_orphans
 from nightkeep.running.owner_says import owner_says, require_no_other_manager

@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import Final
 
 from nightkeep.model import Outcome, Run
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import OpenFiles
 from nightkeep.reports import RunDocument, absolute, document_path
 from nightkeep.retention.check_afterwards import remember_content
@@ -13,7 +14,7 @@ from nightkeep.retention.order import Log, unchecked_versions
 from nightkeep.retention.orphan_list import SHOWN, counted, iso, write_orphans
 from nightkeep.retention.orphans.growing_sets import sets_of
 from nightkeep.retention.orphans.sets import SetCounts, Sets
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
+from nightkeep.retention.orphans.sweep_request import SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
 from nightkeep.retention.resume import end_resumed, resume_sweep
 from nightkeep.retention.timed_sets import TimedSets

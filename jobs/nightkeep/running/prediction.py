@@ -8,6 +8,7 @@ from typing import Final
 
 from nightkeep.model import Clustering, FileSizes, Operation
 from nightkeep.model.health import Health
+from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.protocol import OpenPlan
 from nightkeep.reports import Predicted
 from nightkeep.running.corrections import UNCORRECTED, Corrections
@@ -20,7 +21,6 @@ FIXED_BYTES: Final = 32 << 20
 """What a run costs beside its rows (metadata, a commit, a check), as bytes read or written."""
 _QUERY: Final = 0.01
 """The share of the rows that a query asks for, as the metrics of layouts have it."""
-_DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ def _gain(health: Health, predicted: Prediction, planned: OpenPlan) -> float:
         gain += sum(len(unit.input_files) for unit in planned.units) * (health.equality_files or 0) * OPEN_BYTES
     if predicted.operation is Operation.UPGRADE:
         waiting = (health.level0_bytes or 0) + (health.level0_files or 0) * OPEN_BYTES
-        gain += waiting * (1 + (health.level0_age_ms or 0) / _DAY_MS)
+        gain += waiting * (1 + (health.level0_age_ms or 0) / DAY_MS)
     return gain
 
 

@@ -7,7 +7,7 @@ from tests.formats.delta.runs import opened
 from tests.formats.delta.sweeping import aged, swept
 
 from nightkeep.model import Outcome
-from nightkeep.retention.orphans.sweep_request import SweepMode
+from nightkeep.model.sweep_rules import SweepMode
 
 
 def test_an_empty_task_is_no_lost_file(delta_spark: DeltaSpark, tmp_path: Path) -> None:

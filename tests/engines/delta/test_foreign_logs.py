@@ -22,10 +22,10 @@ from nightkeep.formats.delta.metadata.features import FEATURES
 from nightkeep.formats.delta.metadata.head import head
 from nightkeep.formats.delta.metadata.locations import storage_name
 from nightkeep.model import Outcome
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import ExpireRequest, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
-from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.storage import LocalStorage
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "delta"

@@ -20,7 +20,7 @@ import nightkeep
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.delta.metadata.features import supported
 from nightkeep.model import Operation, Outcome
-from nightkeep.retention.orphans.sweep_request import SweepMode
+from nightkeep.model.sweep_rules import SweepMode
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 

@@ -20,11 +20,11 @@ from tests.support.processes import child
 from nightkeep.errors import EvidenceError, UsageError
 from nightkeep.formats.delta.deletes.vectors import vector_file
 from nightkeep.model import Operation, Outcome, run_token
-from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Retention
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
+from nightkeep.protocol.table_files import ExpireRequest, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.retention.orphans.sweep_request import SweepMode
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "delta"
 SAMPLES = Path(__file__).parents[3] / "samples/delta/shop.db"

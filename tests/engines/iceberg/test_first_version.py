@@ -20,13 +20,13 @@ from tests.formats.iceberg.sweeping import UUID, aged, listed, needed_by, now_ms
 
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Operation, Outcome, Run
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.protocol.table_files import ExpireRequest, Retention
 from nightkeep.reports import RunDocument
 from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 

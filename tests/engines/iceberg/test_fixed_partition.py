@@ -21,11 +21,11 @@ from nightkeep.formats.iceberg.metadata.manifest_schema import entry_names
 from nightkeep.formats.iceberg.metadata.table_metadata import head
 from nightkeep.model import Operation, Outcome, Run
 from nightkeep.model.check_values import CheckRequest
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import ExpireRequest, Retention
 from nightkeep.reports.document import CheckStatus
 from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
-from nightkeep.retention.orphans.sweep_request import SweepMode
 
 COLUMNS: tuple[Column, ...] = (("id", "long"), ("day", "string"), ("code", "fixed[3]"))
 DAYS = ("2026-11-01", "2026-11-02")

@@ -22,10 +22,10 @@ from tests.support.processes import child
 
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Outcome, Run
-from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Retention
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
+from nightkeep.protocol.table_files import ExpireRequest, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
-from nightkeep.retention.orphans.sweep_request import SweepMode
 
 pytestmark = pytest.mark.in_turn("version")
 

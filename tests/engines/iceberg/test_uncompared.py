@@ -11,10 +11,10 @@ from tests.formats.iceberg.sweeping import UUID, aged, listed, needed_by, now_ms
 
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Operation, Outcome, Run
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import ExpireRequest, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
-from nightkeep.retention.orphans.sweep_request import SweepMode
 
 KINDS = ("variant", "geometry", "geography")
 

@@ -36,10 +36,11 @@ from tests.support.processes import child
 
 from nightkeep.errors import EvidenceError
 from nightkeep.model import Operation, Outcome
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import OpenFiles, Root, TableFiles
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
+from nightkeep.retention.orphans.sweep_request import SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
 
 UUID = "c2d8813c-5e9f-4ab4-8fad-662173002a2f"

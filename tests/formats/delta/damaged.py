@@ -8,7 +8,8 @@ from pathlib import Path
 from tests.formats.delta.runs import opened
 from tests.retention.damage import World
 
-from nightkeep.protocol.table_files import DAY_MS, OpenFiles
+from nightkeep.model.sweep_rules import DAY_MS
+from nightkeep.protocol.table_files import OpenFiles
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "delta"
 NAMES = (

@@ -21,7 +21,8 @@ from tests.retention.lives import OWN, Life, wall_ms
 from tests.support.faulty_store import Fuse
 
 from nightkeep.model import Operation, Outcome
-from nightkeep.protocol.table_files import DAY_MS, OpenFiles
+from nightkeep.model.sweep_rules import DAY_MS
+from nightkeep.protocol.table_files import OpenFiles
 
 DAYS = ("2026-11-01", "2026-11-02")
 HOUR_MS = DAY_MS // 24

@@ -16,9 +16,9 @@ from tests.formats.delta.vacuum import SMALL
 
 from nightkeep.formats.delta.retention.action_files import vector_names
 from nightkeep.model import Operation, Run, run_token
-from nightkeep.protocol.table_files import DAY_MS
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
 from nightkeep.retention.orphans.memory_sets import MemorySets
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
+from nightkeep.retention.orphans.sweep_request import SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
 
 Tell = Mapping[str, dict[str, Any]]

@@ -12,7 +12,8 @@ from tests.formats.iceberg.runs import configure, folder, opened
 from tests.formats.iceberg.sweeping import aged, now_ms, planted
 from tests.retention.damage import World
 
-from nightkeep.protocol.table_files import DAY_MS, OpenFiles
+from nightkeep.model.sweep_rules import DAY_MS
+from nightkeep.protocol.table_files import OpenFiles
 
 NAMES = (
     "history_v2", "refs_v2", "merge_on_read_v2", "merge_on_read_v3", "statistics_v3", "changelog_v2",

@@ -15,9 +15,10 @@ from tests.drivers.iceberg_tables import Table
 from tests.formats.iceberg.runs import folder, opened
 
 from nightkeep.model import Run
-from nightkeep.protocol.table_files import DAY_MS, OpenFiles, Retention, Root
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
+from nightkeep.protocol.table_files import OpenFiles, Retention, Root
 from nightkeep.retention.orphans.memory_sets import MemorySets
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
+from nightkeep.retention.orphans.sweep_request import SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
 
 OLD_DAYS = 30

@@ -8,7 +8,7 @@ from tests.formats.paimon.contents import SAMPLES, opened
 from tests.formats.paimon.keeping import aged
 from tests.retention.damage import World, without_sizes
 
-from nightkeep.protocol.table_files import DAY_MS
+from nightkeep.model.sweep_rules import DAY_MS
 
 LEFT = "0123abcd-0000-4000-8000-"
 """How the UUIDs of leftovers begin."""

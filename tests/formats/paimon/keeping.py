@@ -14,10 +14,11 @@ from tests.drivers.paimon_values import MERGE_ON_READ, Compaction, Layout, Scan,
 from tests.formats.paimon.contents import opened
 
 from nightkeep.model import Operation, Run, run_token
-from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Retention
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
+from nightkeep.protocol.table_files import ExpireRequest, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
+from nightkeep.retention.orphans.sweep_request import SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
 
 COLUMNS = (("id", "INT NOT NULL"), ("day", "STRING NOT NULL"), ("text", "STRING"))

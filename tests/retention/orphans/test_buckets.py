@@ -14,11 +14,11 @@ from tests.drivers.s3_server import Bucket, S3Server
 from tests.retention.toy_table import NOW, Toy, age, run_of
 
 from nightkeep.model import Outcome
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.retention.orphans.lease import LEASE_MS
 from nightkeep.retention.orphans.quarantine import close, restore
 from nightkeep.retention.orphans.removal import _Work
 from nightkeep.retention.orphans.sets import ORPHANS
-from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.storage import LocalStorage, ObjectStorage, clients
 
 if TYPE_CHECKING:

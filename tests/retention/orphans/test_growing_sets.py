@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from tests.retention.toy_table import NOW, Toy
 
-from nightkeep.protocol.table_files import DAY_MS, OpenFiles, Retention, Root, TableFiles
+from nightkeep.model.sweep_rules import DAY_MS
+from nightkeep.protocol.table_files import OpenFiles, Retention, Root, TableFiles
 from nightkeep.retention.orphans.growing_sets import SpillingSets
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sets import SetCounts, Sets

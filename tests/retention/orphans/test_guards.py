@@ -8,7 +8,8 @@ import pytest
 
 from nightkeep.errors import EvidenceError, UsageError
 from nightkeep.model import Address, Run
-from nightkeep.protocol.table_files import DAY_MS, TableFiles
+from nightkeep.model.sweep_rules import DAY_MS
+from nightkeep.protocol.table_files import TableFiles
 from nightkeep.retention.orphans.guards import (
     FEW,
     check_age,

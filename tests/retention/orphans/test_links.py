@@ -7,10 +7,10 @@ import pytest
 from tests.retention.toy_table import NOW, Toy
 
 from nightkeep.errors import EvidenceError
-from nightkeep.protocol.table_files import DAY_MS, Retention
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
+from nightkeep.protocol.table_files import Retention
 from nightkeep.retention.file_check import check_files
 from nightkeep.retention.orphans.memory_sets import MemorySets
-from nightkeep.retention.orphans.sweep_request import SweepMode
 
 
 @pytest.fixture

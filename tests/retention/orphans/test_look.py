@@ -9,10 +9,10 @@ from tests.retention.toy_table import KINDS, NOW, Toy, ToyWithHistory, age
 
 from nightkeep.errors import CorruptMetadata, EvidenceError, MissingFile, UsageError
 from nightkeep.model import Operation, Outcome, run_token
-from nightkeep.protocol.table_files import DAY_MS, FileKind, TableFolder
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
+from nightkeep.protocol.table_files import FileKind, TableFolder
 from nightkeep.retention.orphans.lease import wall_ms
 from nightkeep.retention.orphans.sets import FileTotals
-from nightkeep.retention.orphans.sweep_request import SweepMode
 
 HOUR_MS = 60 * 60 * 1000
 

@@ -12,10 +12,10 @@ from tests.retention.toy_table import NOW, Toy, age, run_of
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, UsageError
 from nightkeep.model import Outcome
-from nightkeep.protocol.table_files import DAY_MS, TableFolder
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
+from nightkeep.protocol.table_files import TableFolder
 from nightkeep.retention.orphans.quarantine import close, purge, restore
 from nightkeep.retention.orphans.quarantine_manifest import parts
-from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.storage import LocalStorage
 
 OLD = ("data/day=1/old.dat", "data/old.dat")

@@ -11,10 +11,11 @@ from tests.retention.toy_table import run_of
 
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Outcome
-from nightkeep.protocol.table_files import DAY_MS, OpenFiles
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
+from nightkeep.protocol.table_files import OpenFiles
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
+from nightkeep.retention.orphans.sweep_request import SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
 
 SAMPLES = Path(__file__).parents[3] / "samples"

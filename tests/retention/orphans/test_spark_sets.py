@@ -15,7 +15,8 @@ from tests.retention.toy_table import NOW, Toy
 from tests.support.extended import some_extended
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.protocol.table_files import DAY_MS, Retention, Root
+from nightkeep.model.sweep_rules import DAY_MS
+from nightkeep.protocol.table_files import Retention, Root
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sets import SetCounts, Sets
 from nightkeep.retention.orphans.spark_sets import SparkSets

@@ -13,7 +13,7 @@ from tests.retention.toy_table import NOW, Toy, ToyWithHistory, age, run_of
 
 from nightkeep.errors import CorruptMetadata, EvidenceError, RefusedTable, UsageError
 from nightkeep.model import Operation, Outcome, run_token
-from nightkeep.protocol.table_files import DAY_MS
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
 from nightkeep.retention.orphans import lease
 from nightkeep.retention.orphans.quarantine import close, purge, restore
 from nightkeep.retention.orphans.quarantine_manifest import (
@@ -27,7 +27,7 @@ from nightkeep.retention.orphans.quarantine_manifest import (
 from nightkeep.retention.orphans.reconcile import Where, reconcile
 from nightkeep.retention.orphans.removal import _Work, remove
 from nightkeep.retention.orphans.sets import ORPHANS, FileTotals
-from nightkeep.retention.orphans.sweep_request import RestoreResult, SweepMode
+from nightkeep.retention.orphans.sweep_request import RestoreResult
 from nightkeep.retention.sweep import sweep_facts as document
 from nightkeep.storage import ListedFile, LocalStorage, MovedFolders
 from nightkeep.storage.verbs import always

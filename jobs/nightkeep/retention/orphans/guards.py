@@ -7,11 +7,12 @@ from typing import Final
 
 from nightkeep.errors import EvidenceError, UsageError
 from nightkeep.model import Run
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import TableFiles
 from nightkeep.retention.orphans.classify import below, own_folder
 from nightkeep.retention.orphans.links import require_folders
 from nightkeep.retention.orphans.sets import SetCounts
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder
+from nightkeep.retention.orphans.sweep_request import SweepOrder
 from nightkeep.storage import spelled
 from nightkeep.storage.times import TICK_MS
 

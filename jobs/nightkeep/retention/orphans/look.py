@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nightkeep.errors import CorruptMetadata, EvidenceError
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import OpenFiles, OpenRoot, Retention, TableFiles
 from nightkeep.retention.orphans.guards import check_proven, check_spelling
 from nightkeep.retention.orphans.sets import SetCounts, Sets
-from nightkeep.retention.orphans.sweep_request import SweepMode
 
 _ROUNDS: Final = 20
 """How often new roots are read. A table that gets versions faster than that is not swept."""

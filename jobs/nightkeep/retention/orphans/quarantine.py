@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable, UsageError
 from nightkeep.model import Outcome, Run
-from nightkeep.protocol.table_files import DAY_MS, TableFiles, refuse_changes
+from nightkeep.model.sweep_rules import DAY_MS
+from nightkeep.protocol.table_files import TableFiles, refuse_changes
 from nightkeep.retention.orphans.classify import own_folder
 from nightkeep.retention.orphans.guards import CLOCK
 from nightkeep.retention.orphans.lease import LEASE_MS, may_be_at_work, wall_ms

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Run
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import Removal, RemovalEntries, TableFiles
 from nightkeep.retention.orphans.lease import LEASE_MS, Clock, wall_ms
 from nightkeep.retention.orphans.quarantine_manifest import (
@@ -26,7 +27,7 @@ from nightkeep.retention.orphans.quarantine_manifest import (
 )
 from nightkeep.retention.orphans.reconcile import Where, reconcile
 from nightkeep.retention.orphans.sets import NO_FILES, FileTotals
-from nightkeep.retention.orphans.sweep_request import FilesRemoved, SweepMode
+from nightkeep.retention.orphans.sweep_request import FilesRemoved
 from nightkeep.storage import ListedFile, MoveAnswer, MoveEnd, Storage, at_once, delete_listed, move_listed
 
 _DELETED_PARTS: Final = 4

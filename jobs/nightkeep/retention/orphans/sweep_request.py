@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from nightkeep.model import Outcome
-from nightkeep.protocol.table_files import DAY_MS
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
 from nightkeep.retention.orphans.sets import NO_FILES, FileTotals, SetCounts
-
-
-class SweepMode(StrEnum):
-    """What to do with orphan files. The values are those of the command line."""
-
-    DRY_RUN = "dry-run"
-    """Report them; write nothing."""
-    QUARANTINE = "quarantine"
-    """Move them to a folder below the table's, to be restored or purged later."""
-    DELETE = "delete"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from functools import partial
 from nightkeep.errors import NightkeepError, RefusedTable
 from nightkeep.model import Operation, Outcome, Run, run_token
 from nightkeep.model.counted import counted
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import OpenFiles, Retention, TableFiles, refuse_changes
 from nightkeep.retention.orphans.classify import own_folder, vouched
 from nightkeep.retention.orphans.guards import (
@@ -24,9 +25,9 @@ from nightkeep.retention.orphans.look import FileSurvey, still_orphans
 from nightkeep.retention.orphans.quarantine import close, purge
 from nightkeep.retention.orphans.removal import remove
 from nightkeep.retention.orphans.sets import NO_FILES, SetCounts, Sets
-from nightkeep.retention.orphans.sweep_request import FilesRemoved, SweepMode, SweepOrder, SweepResult
+from nightkeep.retention.orphans.sweep_request import FilesRemoved, SweepOrder, SweepResult
 
-__all__ = ["SweepMode", "SweepOrder", "SweepResult", "sweep_table"]
+__all__ = ["SweepOrder", "SweepResult", "sweep_table"]
 
 
 def sweep_table(

@@ -12,7 +12,8 @@ from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.metadata.feature_use import collated_columns
 from nightkeep.formats.delta.metadata.features import refuse_features, refuse_reads
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema, RowTracking, parse_schema
-from nightkeep.formats.delta.metadata.types import FIELD_ID, widens
+from nightkeep.formats.delta.metadata.types import widens
+from nightkeep.model.arrow_types import FIELD_ID
 
 ALL = {
     "string": pa.string(), "long": pa.int64(), "integer": pa.int32(), "short": pa.int16(), "byte": pa.int8(),

@@ -14,7 +14,7 @@ from tests.retention.copies import copied
 from tests.retention.damage import World
 
 from nightkeep.errors import EvidenceError
-from nightkeep.protocol.table_files import DAY_MS
+from nightkeep.model.sweep_rules import DAY_MS
 
 Make = Callable[[pytest.FixtureRequest, Path], None]
 

@@ -14,8 +14,9 @@ from tests.retention.damage import fuzz, pieces
 
 from nightkeep.errors import EvidenceError
 from nightkeep.model import Outcome, Run
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.retention.orphans.memory_sets import MemorySets
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder, SweepResult
+from nightkeep.retention.orphans.sweep_request import SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
 
 COMMIT = "_delta_log/{:020d}.json"

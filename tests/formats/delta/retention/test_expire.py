@@ -12,11 +12,11 @@ from tests.formats.delta.sweeping import run_of, swept
 
 from nightkeep.formats.delta.deletes import z85
 from nightkeep.model import Outcome
-from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expiry, Retention
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
+from nightkeep.protocol.table_files import ExpireRequest, Expiry, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
 from nightkeep.retention.file_check import check_files
 from nightkeep.retention.orphans.memory_sets import MemorySets
-from nightkeep.retention.orphans.sweep_request import SweepMode
 
 NOW = 1_795_000_000_000
 UUID = b"0123456789abcdef"

@@ -17,7 +17,8 @@ from tests.formats.delta.runs import opened
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.delta.deletes import z85
 from nightkeep.formats.delta.retention.horizon import tombstone_retention_ms
-from nightkeep.protocol.table_files import DAY_MS, OpenFiles, Retention, Root, refuse_changes
+from nightkeep.model.sweep_rules import DAY_MS
+from nightkeep.protocol.table_files import OpenFiles, Retention, Root, refuse_changes
 
 NOW = 1_795_000_000_000
 OLD = NOW - 30 * DAY_MS

@@ -8,7 +8,7 @@ from tests.formats.delta.hand_log import HandLog
 from tests.formats.delta.runs import files, opened
 
 from nightkeep.errors import RefusedTable
-from nightkeep.protocol.table_files import DAY_MS
+from nightkeep.model.sweep_rules import DAY_MS
 
 UUID = "8f0e1d2c-3b4a-4958-8776-655443322110"
 GOLDEN = Path(__file__).parents[3] / "golden" / "delta"

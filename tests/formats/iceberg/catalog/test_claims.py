@@ -15,11 +15,11 @@ from tests.support.table_storage import storage_of
 
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Outcome, Run
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import ExpireRequest, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import purge, restore
-from nightkeep.retention.orphans.sweep_request import SweepMode
 
 SCHEMA = pa.schema([("id", pa.int64())])
 ACTING = [SweepMode.QUARANTINE, SweepMode.DELETE]

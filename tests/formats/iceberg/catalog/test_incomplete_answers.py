@@ -14,8 +14,8 @@ from tests.formats.iceberg.runs import configured, folder, opened
 from tests.formats.iceberg.sweeping import aged, now_ms, swept
 
 from nightkeep.errors import EvidenceError
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import ExpireRequest, Retention
-from nightkeep.retention.orphans.sweep_request import SweepMode
 
 
 @contextmanager

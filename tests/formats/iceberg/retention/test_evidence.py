@@ -13,7 +13,7 @@ from tests.retention.damage import emptied, fuzz
 
 from nightkeep.errors import EvidenceError
 from nightkeep.model import Outcome
-from nightkeep.retention.orphans.sweep_request import SweepMode
+from nightkeep.model.sweep_rules import SweepMode
 
 Made = Callable[[str], Table]
 

@@ -23,7 +23,8 @@ from nightkeep.formats.iceberg.catalog.sql_pointers import SqlPointers
 from nightkeep.formats.iceberg.metadata.remove_snapshots import RemovedSnapshots, without
 from nightkeep.formats.iceberg.retention.expire import plan_expiry
 from nightkeep.model import Run
-from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expiry, Retention
+from nightkeep.model.sweep_rules import DAY_MS
+from nightkeep.protocol.table_files import ExpireRequest, Expiry, Retention
 from nightkeep.storage import LocalStorage
 
 pytestmark = pytest.mark.in_turn("kept")

@@ -18,7 +18,7 @@ from tests.formats.iceberg.sweeping import UUID, aged, listed, planted, stored, 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg.metadata import metadata_beginning
 from nightkeep.model import Outcome
-from nightkeep.retention.orphans.sweep_request import SweepMode
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.retention.sweep import sweep_facts
 from nightkeep.storage import LocalStorage
 

@@ -13,10 +13,10 @@ from tests.formats.iceberg.sweeping import UUID, aged
 
 from nightkeep.errors import UsageError
 from nightkeep.model import Operation, Outcome
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, load
 from nightkeep.reports import RunDocument, document_path
 from nightkeep.retention.order import RetentionOrder
-from nightkeep.retention.orphans.sweep_request import SweepMode
 from nightkeep.retention.run_order import run_retention
 from nightkeep.spark.engine import Engine
 

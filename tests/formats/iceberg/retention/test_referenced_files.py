@@ -33,8 +33,8 @@ from nightkeep.errors import CorruptMetadata, EvidenceError, MissingFile, Refuse
 from nightkeep.formats.iceberg.metadata.locations import stored_name
 from nightkeep.formats.iceberg.retention import referenced_files as live_module
 from nightkeep.formats.iceberg.retention.referenced_files import ManifestFiles
-from nightkeep.protocol.table_files import DAY_MS, FILES, Retention, Root
-from nightkeep.retention.orphans.sweep_request import SweepMode
+from nightkeep.model.sweep_rules import DAY_MS, SweepMode
+from nightkeep.protocol.table_files import FILES, Retention, Root
 from nightkeep.storage import LocalStorage
 
 EVERY_FILE = Retention(0, 0)

@@ -12,7 +12,7 @@ from tests.formats.iceberg.runs import configured, folder
 from tests.formats.iceberg.sweeping import UUID, aged, planted, stored, swept
 
 from nightkeep.errors import EvidenceError
-from nightkeep.retention.orphans.sweep_request import SweepMode
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.retention.sweep import sweep_facts
 
 SCHEMA = pa.schema([("id", pa.int64())])

@@ -16,7 +16,8 @@ from tests.retention.damage import emptied
 from nightkeep.errors import EvidenceError
 from nightkeep.formats.paimon.metadata.avro import read_container
 from nightkeep.model import Outcome
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder
+from nightkeep.model.sweep_rules import SweepMode
+from nightkeep.retention.orphans.sweep_request import SweepOrder
 
 DELETE = SweepOrder(SweepMode.DELETE, max_share=1.0)
 COLUMNS = (("text", "STRING"), ("n", "INT"))

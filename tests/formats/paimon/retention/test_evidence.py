@@ -13,9 +13,10 @@ from tests.retention.damage import emptied, fuzz, without_sizes
 
 from nightkeep.errors import EvidenceError, RefusedTable
 from nightkeep.model import Outcome
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.retention.file_check import check_files
 from nightkeep.retention.orphans.memory_sets import MemorySets
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder
+from nightkeep.retention.orphans.sweep_request import SweepOrder
 
 DELETE, ASIDE = SweepOrder(SweepMode.DELETE, max_share=1.0), SweepOrder(SweepMode.QUARANTINE, max_share=1.0)
 

@@ -37,8 +37,9 @@ from tests.support.table_storage import storage_of
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.paimon.metadata.entries import read_list
 from nightkeep.model import Operation, Outcome
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import ExpireRequest
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder
+from nightkeep.retention.orphans.sweep_request import SweepOrder
 
 NOW = {"snapshot.num-retained.min": "1", "snapshot.time-retained": "0 ms"}
 Prepared = Callable[[PaimonJava, Path], object]

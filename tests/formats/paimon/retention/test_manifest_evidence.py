@@ -21,7 +21,7 @@ from tests.retention.damage import World
 
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Outcome
-from nightkeep.protocol.table_files import DAY_MS
+from nightkeep.model.sweep_rules import DAY_MS
 
 PLAIN = {"manifest.compression": "null"}
 """Manifests of as many entries have the same size then."""

@@ -18,7 +18,8 @@ from nightkeep.formats.paimon.metadata.avro import FILE_NAME, _items, write_cont
 from nightkeep.formats.paimon.metadata.manifest_schemas import INDEX_MANIFEST
 from nightkeep.formats.paimon.retention.evidence import Read, read_index_manifest
 from nightkeep.model import Outcome
-from nightkeep.retention.orphans.sweep_request import SweepMode, SweepOrder
+from nightkeep.model.sweep_rules import SweepMode
+from nightkeep.retention.orphans.sweep_request import SweepOrder
 from nightkeep.storage import LocalStorage
 
 NAME = "index-manifest-nk-0123456789abcdef-01234567-1"

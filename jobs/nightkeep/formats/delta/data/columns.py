@@ -18,12 +18,12 @@ from pyroaring import BitMap64
 from nightkeep.encodings.legacy_calendar import legacy_calendar
 from nightkeep.encodings.parquet_rows import BATCH_ROWS, GroupDecoder, ParquetRows, leaf_bounds, only, sample
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of, unfit_values
-from nightkeep.formats.delta.data.conform import Find, by_name, chunked, conform, field_id, finder
+from nightkeep.formats.delta.data.conform import Find, by_name, chunked, conform, finder
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
 from nightkeep.kernels.arrow_buffers import is_view_of, one_array
-from nightkeep.model.arrow_types import Array, ArrowField, ChunkedArray, Datum
+from nightkeep.model.arrow_types import FIELD_ID, Array, ArrowField, ChunkedArray, Datum, field_id
 from nightkeep.storage import Storage
 
 ROW_ID: Final = "_metadata.row_id"
@@ -167,7 +167,7 @@ class DeltaFileReader:
         if mapped and all(field_id(held) is None for held in self._parquet.fields):
             advice = "rewrite the table with the engine that wrote this file"
             raise RefusedTable(self.subject, "columns are found by id and the file has no field ids", advice)
-        metadata = {"PARQUET:field_id": str(field.id)} if field.id is not None else None
+        metadata = {FIELD_ID: str(field.id).encode()} if field.id is not None else None
         named = pa.field(field.physical, field.stored, metadata=metadata)
         return self._index(self._find, field.name, named)
 

@@ -22,13 +22,13 @@ from nightkeep.model.arrow_types import (
     ChunkedArray,
     ListArray,
     MapArray,
+    field_id,
 )
 
 Find: TypeAlias = Callable[[list[ArrowField], ArrowField, int], int | None]
 """(fields of the file, the wanted field as the files name it, its index) -> the index of the matching field, or None.
 """
 
-FIELD_ID: Final = b"PARQUET:field_id"
 _INT_BITS_IN_DOUBLE: Final = 32
 
 
@@ -105,12 +105,6 @@ def without_void(kind: pa.DataType) -> pa.DataType:
         parts: Any = (kind.key_type, without_void(kind.item_type))
         return cast(pa.DataType, pa.map_(*parts))
     return kind
-
-
-def field_id(field: ArrowField) -> int | None:
-    """The Parquet field id in Arrow's metadata, None without one."""
-    text = (field.metadata or {}).get(FIELD_ID)
-    return None if text is None else int(text)
 
 
 def nested(kind: pa.DataType) -> bool:

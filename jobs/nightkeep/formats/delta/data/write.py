@@ -19,7 +19,7 @@ from nightkeep.formats.delta.metadata.naming import DeltaNaming
 from nightkeep.formats.delta.metadata.partition import folder
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
 from nightkeep.kernels.row_groups import ROW_GROUP_ROWS, ChunkSource, FileLimit, with_bounds, with_dictionaries
-from nightkeep.model.arrow_types import ArrowField
+from nightkeep.model.arrow_types import FIELD_ID, ArrowField
 from nightkeep.storage import Storage
 
 
@@ -141,7 +141,7 @@ def _columns(schema: DeltaSchema) -> list[_StoredColumn]:
     columns_stored: list[_StoredColumn] = []
     for column in schema.fields if schema.stores_partitions else schema.data_fields:
         if not pa.types.is_null(column.type):
-            metadata = None if column.id is None else {"PARQUET:field_id": str(column.id)}
+            metadata = None if column.id is None else {FIELD_ID: str(column.id).encode()}
             stored = pa.field(column.physical, without_void(column.stored), nullable=column.nullable, metadata=metadata)
             columns_stored.append(_StoredColumn(column.name, stored))
     if schema.row_tracking is not None:

@@ -21,8 +21,8 @@ from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.leaf_columns import leaves
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
-from nightkeep.gate.column_range import ColumnRange, field_id, is_exact, watched
-from nightkeep.model.arrow_types import ChunkedArray, Scalar
+from nightkeep.gate.column_range import ColumnRange, is_exact, watched
+from nightkeep.model.arrow_types import ChunkedArray, Scalar, field_id
 from nightkeep.protocol import Show
 from nightkeep.storage import Storage
 

@@ -30,7 +30,7 @@ class DeltaField:
     """A top-level column. `type` has the logical names of nested fields, `stored` the physical ones.
 
     `physical` is its name in data files, statistics and partition values; `id` its Parquet field id, None without
-    column mapping. `stored` carries the ids of nested fields as Arrow metadata (PARQUET:field_id).
+    column mapping. `stored` carries the ids of nested fields as Arrow metadata (FIELD_ID).
     """
 
     name: str

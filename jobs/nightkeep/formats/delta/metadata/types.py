@@ -13,9 +13,9 @@ from typing import Final
 import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
+from nightkeep.model.arrow_types import FIELD_ID
 
 MAX_PRECISION: Final = 38
-FIELD_ID: Final = b"PARQUET:field_id"
 
 VARIANT: Final = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
 """How a variant is stored and shown: its names and its values, encoded (PROTOCOL.md, "Variant data in Parquet")."""

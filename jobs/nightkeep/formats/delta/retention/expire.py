@@ -31,7 +31,8 @@ from nightkeep.formats.delta.retention.action_files import (
 from nightkeep.formats.delta.retention.horizon import threshold_ms
 from nightkeep.model import Address
 from nightkeep.model.counted import counted
-from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expiry, Root
+from nightkeep.model.sweep_rules import DAY_MS
+from nightkeep.protocol.table_files import ExpireRequest, Expiry, Root
 from nightkeep.storage import ListedFile, Storage
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.delta.metadata.actions import Raw
+from nightkeep.model.sweep_rules import DAY_MS
 
 DELETED_FILES: Final = "delta.deletedFileRetentionDuration"
 
@@ -20,7 +21,7 @@ def tombstone_retention_ms(metadata: Raw) -> int:
     """
     properties = metadata.get("configuration")
     text = properties.get(DELETED_FILES) if isinstance(properties, Mapping) else None
-    return _WEEK_MS if text is None else _milliseconds(str(text))
+    return 7 * DAY_MS if text is None else _milliseconds(str(text))
 
 
 def threshold_ms(metadata: Raw, now_ms: int, older_than_ms: int) -> int:
@@ -38,7 +39,6 @@ def _milliseconds(text: str) -> int:
     return int(total) // 1000
 
 
-_WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
 _MICROSECONDS: Final[Mapping[str, int]] = {
     "microsecond": 1,
     "millisecond": 1000,

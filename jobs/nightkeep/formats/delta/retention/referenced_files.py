@@ -35,7 +35,8 @@ from nightkeep.formats.delta.retention.expire import RemovedVersions, removed
 from nightkeep.formats.delta.retention.horizon import threshold_ms
 from nightkeep.formats.delta.retention.version_audit import Proof
 from nightkeep.model import Address
-from nightkeep.protocol.table_files import DAY_MS, Reach, Retention, Root
+from nightkeep.model.sweep_rules import DAY_MS
+from nightkeep.protocol.table_files import Reach, Retention, Root
 from nightkeep.storage import Storage
 
 Row = tuple[str, int | None, bool]

@@ -18,12 +18,10 @@ from nightkeep.formats.delta.metadata.partition import folder_names
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema, is_true, parse_partitions
 from nightkeep.model import Address
 from nightkeep.model.run_names import MARK
+from nightkeep.model.sweep_rules import floor_ms
 from nightkeep.protocol.foreign_tables import foreign_patterns, require_one_format
-from nightkeep.protocol.table_files import DAY_MS, FileKind, TableFiles, TableFolder
+from nightkeep.protocol.table_files import FileKind, TableFiles, TableFolder
 from nightkeep.storage import Storage
-
-FLOOR_MS: Final = 7 * DAY_MS
-"""VACUUM's default of 168 hours. Writers that take days, and readers of old versions, rely on it."""
 
 
 def find_table_files(address: Address, storage: Storage) -> TableFiles:
@@ -42,7 +40,7 @@ def find_table_files(address: Address, storage: Storage) -> TableFiles:
         home="",
         places=(TableFolder("", tuple(kinds(schema))),),
         foreign=tuple(foreign_patterns()),
-        floor_ms=FLOOR_MS,
+        floor_ms=floor_ms(address.format),
         dry_only=_only_listed(address.name, newest),
     )
 

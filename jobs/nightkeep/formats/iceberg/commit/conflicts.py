@@ -19,9 +19,9 @@ from nightkeep.formats.iceberg.metadata.positional_deletes import positional_of
 from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.metadata.table_metadata import ancestors
 from nightkeep.model import Rewrite, UnitKey
+from nightkeep.model.arrow_types import field_id
 from nightkeep.storage import Storage
 
-_FIELD_ID = b"PARQUET:field_id"
 _OF_VERSION_2 = "was written for a table of format version 2"
 
 
@@ -73,8 +73,8 @@ def _upgraded(storage: Storage, head: IcebergSnapshot, added: Sequence[NewFile])
 
 def _row_ids(storage: Storage, new: NewFile) -> bool:
     with storage.open(storage_name(new.path)) as source:
-        ids = {(field.metadata or {}).get(_FIELD_ID) for field in pq.read_schema(source)}
-    return str(LINEAGE[ROW_ID].field_id).encode() in ids
+        ids = {field_id(field) for field in pq.read_schema(source)}
+    return LINEAGE[ROW_ID].field_id in ids
 
 
 def _lost(planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Rewrite[IcebergEdit]]) -> str | None:

@@ -14,10 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
-from nightkeep.formats.iceberg.metadata.name_mapping import field_id
 from nightkeep.formats.iceberg.metadata.types import arrow_type
 from nightkeep.kernels.int96 import WIDTH, micros, times
-from nightkeep.model.arrow_types import Array, ArrowField, ArrowListType, ArrowMapType, Datum, ListArray, MapArray
+from nightkeep.model.arrow_types import (
+    Array,
+    ArrowField,
+    ArrowListType,
+    ArrowMapType,
+    Datum,
+    ListArray,
+    MapArray,
+    field_id,
+)
 
 Fill = Callable[[NestedField, int], Array]
 """(a field that the file does not have, number of rows) -> its values."""

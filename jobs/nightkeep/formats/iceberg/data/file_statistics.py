@@ -18,10 +18,9 @@ from pyiceberg.types import BinaryType, IcebergType, NestedField, StringType, UU
 
 from nightkeep.formats.iceberg.metadata.conversions import to_bytes
 from nightkeep.formats.iceberg.metadata.leaf_columns import IcebergLeaf, StatsModes, leaves_of
-from nightkeep.formats.iceberg.metadata.types import FIELD_ID
 from nightkeep.kernels.arrow_buffers import is_bytes
 from nightkeep.kernels.stats import Bound, Detail, StatsMode, column_stats, cut, raised
-from nightkeep.model.arrow_types import Array, ArrowField, ChunkedArray, Datum, Scalar
+from nightkeep.model.arrow_types import FIELD_ID, Array, ArrowField, ChunkedArray, Datum, Scalar
 
 _FULL = StatsMode(Detail.FULL)
 

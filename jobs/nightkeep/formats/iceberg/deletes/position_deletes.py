@@ -23,7 +23,7 @@ from nightkeep.formats.iceberg.metadata.conversions import to_bytes
 from nightkeep.formats.iceberg.metadata.file_records import PATH_FIELD
 from nightkeep.formats.iceberg.metadata.locations import name_in
 from nightkeep.kernels.bitmap import Width, from_positions, positions
-from nightkeep.model.arrow_types import ArrowField, DictionaryArray
+from nightkeep.model.arrow_types import FIELD_ID, ArrowField, DictionaryArray, field_id
 from nightkeep.storage import Storage
 
 POSITION_FIELD: Final = 2147483545
@@ -83,8 +83,8 @@ _BATCH_ROWS: Final = 1 << 17
 _PATH, _POSITION = "file_path", "pos"
 
 
-def _field(name: str, kind: pa.DataType, field_id: int) -> ArrowField:
-    return pa.field(name, kind, nullable=False, metadata={"PARQUET:field_id": str(field_id)})
+def _field(name: str, kind: pa.DataType, number: int) -> ArrowField:
+    return pa.field(name, kind, nullable=False, metadata={FIELD_ID: str(number).encode()})
 
 
 _SCHEMA: Final = pa.schema(
@@ -108,13 +108,13 @@ _FOUND_BY: Final = (
 def _columns(source: pq.ParquetFile, subject: str) -> tuple[str, str]:
     """The names of the path and position columns, found by field id, or by name in a file without ids."""
     schema = source.schema_arrow
-    by_id = {int((f.metadata or {}).get(b"PARQUET:field_id", b"-1")): f for f in schema}
+    by_id = {field_id(field): field for field in schema}
     names = []
-    for field_id, name, kinds in _FOUND_BY:
+    for number, name, kinds in _FOUND_BY:
         at = schema.get_field_index(name)
-        field = by_id.get(field_id, schema.field(at) if at >= 0 else None)
+        field = by_id.get(number, schema.field(at) if at >= 0 else None)
         if field is None or field.type not in kinds:
-            raise CorruptMetadata(subject, f"a column {name} with field id {field_id}", f"{schema.names}")
+            raise CorruptMetadata(subject, f"a column {name} with field id {number}", f"{schema.names}")
         names.append(field.name)
     return names[0], names[1]
 

@@ -25,8 +25,8 @@ from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.formats.iceberg.metadata.types import parquet_field
-from nightkeep.gate.column_range import ColumnRange, field_id, is_exact, watched
-from nightkeep.model.arrow_types import ArrowField, Scalar
+from nightkeep.gate.column_range import ColumnRange, is_exact, watched
+from nightkeep.model.arrow_types import ArrowField, Scalar, field_id
 from nightkeep.protocol import Show
 from nightkeep.storage import Storage
 

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
-from nightkeep.gate.column_range import field_id
-from nightkeep.model.arrow_types import ArrowField
+from nightkeep.model.arrow_types import ArrowField, field_id
 
 
 def footer_faults(footer: pq.FileMetaData, file: ContentFile) -> Iterator[str]:

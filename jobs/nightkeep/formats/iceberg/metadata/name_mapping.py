@@ -13,16 +13,10 @@ from pyiceberg.table.name_mapping import MappedField, parse_mapping_from_json
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
-from nightkeep.formats.iceberg.metadata.types import FIELD_ID, map_type
-from nightkeep.model.arrow_types import ArrowField
+from nightkeep.formats.iceberg.metadata.types import map_type
+from nightkeep.model.arrow_types import FIELD_ID, ArrowField, field_id
 
 PROPERTY: Final = "schema.name-mapping.default"
-
-
-def field_id(field: ArrowField) -> int | None:
-    """The Parquet field id of an Arrow field; None if the file has none."""
-    text = (field.metadata or {}).get(FIELD_ID)
-    return None if text is None else int(text)
 
 
 def with_ids(fields: Sequence[ArrowField], schema: IcebergSchema, *, subject: str) -> list[ArrowField]:

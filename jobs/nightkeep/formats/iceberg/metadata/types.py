@@ -35,10 +35,7 @@ from pyiceberg.types import (
 )
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
-from nightkeep.model.arrow_types import ArrowField
-
-FIELD_ID: Final = b"PARQUET:field_id"
-"""The key of an Arrow field's metadata that Arrow writes to Parquet as the field id."""
+from nightkeep.model.arrow_types import FIELD_ID, ArrowField
 
 _Tag = Callable[[int], dict[bytes | str, bytes | str] | None]
 _Build = Callable[[Any, _Tag], pa.DataType]

@@ -29,7 +29,8 @@ from nightkeep.formats.iceberg.metadata.table_metadata import (
 from nightkeep.formats.iceberg.retention.referenced_files import SnapshotFiles, snapshot_roots
 from nightkeep.formats.iceberg.retention.table_files import refuse_upkeep
 from nightkeep.model import Run
-from nightkeep.protocol.table_files import DAY_MS, ExpireRequest, Expiry
+from nightkeep.model.sweep_rules import DAY_MS
+from nightkeep.protocol.table_files import ExpireRequest, Expiry
 from nightkeep.storage import Storage
 from nightkeep.storage.times import happened_ms
 

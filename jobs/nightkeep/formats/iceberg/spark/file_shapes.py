@@ -14,10 +14,10 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 
 from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
-from nightkeep.formats.iceberg.metadata.name_mapping import PROPERTY, field_id, with_ids
+from nightkeep.formats.iceberg.metadata.name_mapping import PROPERTY, with_ids
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.spark.schema import Names
-from nightkeep.model.arrow_types import ArrowField
+from nightkeep.model.arrow_types import ArrowField, field_id
 from nightkeep.storage import Storage
 
 

@@ -17,10 +17,11 @@ from nightkeep.formats.paimon.metadata.snapshot import VECTORS_INDEX, Bucket, Pa
 from nightkeep.formats.paimon.metadata.snapshot_files import parse_snapshot
 from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
 from nightkeep.model.run_names import COMMIT_USER
+from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.protocol import Seen, Undone, Watch
 from nightkeep.storage import Storage
 
-HORIZON_MS: Final = 7 * 24 * 3600 * 1000
+HORIZON_MS: Final = 7 * DAY_MS
 """How far back to look in a table's history at the first look."""
 
 

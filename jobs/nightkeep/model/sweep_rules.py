@@ -1,0 +1,26 @@
+"""What a sweep may do with files, and how old they must be."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+DAY_MS: Final = 24 * 60 * 60 * 1000
+
+
+class SweepMode(StrEnum):
+    """What to do with orphan files. The values are those of the command line."""
+
+    DRY_RUN = "dry-run"
+    """Report them; write nothing."""
+    QUARANTINE = "quarantine"
+    """Move them to a folder below the table's, to be restored or purged later."""
+    DELETE = "delete"
+
+
+def floor_ms(table_format: str) -> int:
+    """The least age of files for a sweep, in milliseconds. Younger files may be those of a writer at work.
+
+    Of Delta it is the 168 hours of VACUUM: writers that take days, and readers of old versions, rely on them.
+    """
+    return 7 * DAY_MS if table_format == "delta" else DAY_MS
