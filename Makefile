@@ -176,8 +176,11 @@ samples: environment  ## write samples/ again with Paimon Java, delta-spark and 
 	$(BIN)/python -m samples.make_iceberg_samples
 
 policy-reference: environment  ## docs/policy-reference.md and dags/tables.schema.json, from the policy's model
-	@$(BIN)/python -m nightkeep.policy.reference > docs/policy-reference.md
+	@$(BIN)/python -m docs_tools.policy_reference > docs/policy-reference.md
 	@$(BIN)/python -c "import json, nightkeep.policy as p; print(json.dumps(p.json_schema(), indent=2))" > dags/tables.schema.json
+
+feature-pages: environment  ## docs/paimon-features.md, delta-features.md and iceberg-features.md, from what the code handles
+	@set -e; for format in paimon delta iceberg; do $(BIN)/python -m docs_tools.$${format}_features > docs/$$format-features.md; done
 
 wheel: $(UV)  ## the package as a wheel, in dist/
 	$(UV) build -q --wheel --out-dir dist

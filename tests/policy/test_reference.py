@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from docs_tools.policy_reference import reference
 from pydantic import BaseModel
 
 from nightkeep.policy.document import Document
 from nightkeep.policy.layers import BUILT_IN
-from nightkeep.policy.reference import reference
 from nightkeep.policy.settings import Defaults, PatternEntry, TableEntry
 
 ROOT = Path(__file__).parents[2]

@@ -413,7 +413,7 @@ def test_kernels_never_walk_rows() -> None:
 
 
 def test_what_is_written_is_ascii_and_names_no_machine() -> None:
-    written = sources("jobs", "plugins", "dags", "tests", "samples", "benches")
+    written = sources("jobs", "plugins", "dags", "tests", "samples", "benches", "docs_tools")
     written += [
         path for glob in ("*.*", "Makefile", "dags/*", "docs/**/*.md", "samples/*.md") for path in ROOT.glob(glob)
     ]

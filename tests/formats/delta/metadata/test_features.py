@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from docs_tools.delta_features import document
 from tests.drivers.lake_rows import Rows, rows_of
 from tests.formats.delta.hand_log import HandLog, vector
 from tests.formats.delta.hand_log import add as added
@@ -17,7 +18,6 @@ from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.gate import scan
 from nightkeep.formats.delta.metadata.features import (
     FEATURES,
-    document,
     refuse_features,
     refuse_reads,
     supported,

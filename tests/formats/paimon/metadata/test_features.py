@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from docs_tools.paimon_features import EXAMPLES, Example, document, refusal
 
 from nightkeep.formats.paimon.metadata import features
-from nightkeep.formats.paimon.metadata.feature_page import EXAMPLES, Example, document, refusal
 from nightkeep.formats.paimon.metadata.merge_engine import Function
 
 ROOT = Path(__file__).parents[4]

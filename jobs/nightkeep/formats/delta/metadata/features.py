@@ -1,8 +1,8 @@
-"""Every table feature of the Delta protocol: what we do about it, or why it is refused, and the test that proves it.
+"""Every table feature of the Delta protocol: what we do about it, or why it is refused.
 
 A feature is supported if the protocol names it or an old protocol version implies it. A property without its feature
 has no effect. A feature that nothing in the table uses refuses nothing. What only writers must know refuses no read.
-`python -m nightkeep.formats.delta.metadata.features` prints the table of docs/delta-features.md.
+`make feature-pages` writes docs/delta-features.md, with the test that proves each statement.
 """
 
 from __future__ import annotations
@@ -39,11 +39,9 @@ class DeltaFeature:
     `is_shown`: whoever only shows rows handles it all the same.
     `moves_commits`: commits or rows may be elsewhere, so that a reader must know it, whatever list names it.
     `is_of_values`: only code that reads values must know the feature, so a sweep and an expiry may ignore it. `reader`,
-    `writer`: the protocol versions that imply it. `refuses`: operations that cannot be done, with advice. `test`: the
-    test that proves our statement.
+    `writer`: the protocol versions that imply it. `refuses`: operations that cannot be done, with advice.
     """
 
-    test: str
     handled: str = ""
     refused: str = ""
     is_of_values: bool = False
@@ -144,26 +142,6 @@ def _refuse_feature(
         raise RefusedTable(table, f"table feature {name} is not handled", advice)
 
 
-def document() -> str:
-    """The table of features as Markdown."""
-    rows = [f"| `{name}` | {_verdict(known)} | `{known.test}[{name}]` |" for name, known in sorted(FEATURES.items())]
-    return "\n".join((_HEAD, *rows, ""))
-
-
-def _verdict(known: DeltaFeature) -> str:
-    refusals = (
-        f"Refused for `{operation}`{known.where and ' '}{known.where}: {advice}"
-        for operation, advice in known.refuses.items()
-    )
-    others = [
-        *(("`sweep` and `expire`, which read no values, are done",) if known.is_of_values else ()),
-        *(("`read` shows the stored values",) if known.is_shown else ()),
-    ]
-    refused = f"Refused{known.where and ' '}{known.where}: {known.refused}"
-    sentence = ". ".join((known.handled or refused, *refusals, *others))
-    return f"{sentence}."
-
-
 def _version(protocol: Raw, name: str) -> int:
     version = protocol[name]
     if not isinstance(version, int) or version < 0:
@@ -179,27 +157,22 @@ def _named(protocol: Raw, name: str, *, lists: bool) -> Iterator[str]:
     yield from map(str, names if lists and isinstance(names, list) else ())
 
 
-_SUITE: Final = "tests/formats/delta/metadata/test_features.py"
-_READ: Final = f"{_SUITE}::test_a_handled_feature_reads_as_the_engine_reads_it"
-_NAME: Final = f"{_SUITE}::test_a_refused_feature_is_named"
 _ENGINE: Final = "use the engine's own OPTIMIZE for this table"
 _CATALOG: Final = "only its catalog may commit: use the catalog's own maintenance"
 _ICEBERG: Final = "commits must keep Iceberg metadata in step: drop the feature, or use the engine's own OPTIMIZE"
 _COORDINATOR: Final = "delta.coordinatedCommits.commitCoordinator-preview"
 _VARIANT: Final = DeltaFeature(
-    _NAME,
     refused="values of type variant are not rewritten: use the engine's own OPTIMIZE",
     is_of_values=True,
     used=has_types("variant"),
     where="with a column of type variant",
     is_shown=True,
 )
-_ADAPTIVE: Final = DeltaFeature(_NAME, refused=f"its log is a tree of manifests: {_ENGINE}", moves_commits=True)
+_ADAPTIVE: Final = DeltaFeature(refused=f"its log is a tree of manifests: {_ENGINE}", moves_commits=True)
 _GEOSPATIAL: Final = DeltaFeature(
-    _NAME, refused=_ENGINE, is_of_values=True, used=has_types("geometry", "geography"), where="with such a column"
+    refused=_ENGINE, is_of_values=True, used=has_types("geometry", "geography"), where="with such a column"
 )
 _COLLATED: Final = DeltaFeature(
-    _NAME,
     refused=f"bounds of statistics depend on collations: {_ENGINE}",
     is_of_values=True,
     used=has_collations,
@@ -208,64 +181,62 @@ _COLLATED: Final = DeltaFeature(
 
 
 def _in_step(name: str) -> DeltaFeature:
-    return DeltaFeature(_NAME, refused=_ICEBERG, used=is_enabled(name), where=f"with property `{name}`")
+    return DeltaFeature(refused=_ICEBERG, used=is_enabled(name), where=f"with property `{name}`")
 
 
 def _redirected(name: str, advice: str) -> DeltaFeature:
-    return DeltaFeature(_NAME, refused=advice, used=is_set(name), where=f"with property `{name}`")
+    return DeltaFeature(refused=advice, used=is_set(name), where=f"with property `{name}`")
 
 
 FEATURES: Final[Mapping[str, DeltaFeature]] = {
     "appendOnly": DeltaFeature(
-        _READ, "Commits only rearrange rows (dataChange false), which the feature allows; deletes are refused", writer=2
+        "Commits only rearrange rows (dataChange false), which the feature allows; deletes are refused", writer=2
     ),
-    "invariants": DeltaFeature(_READ, "Nothing to do: rows are copied as they are, so what held still holds", writer=2),
-    "checkConstraints": DeltaFeature(_READ, "Nothing to do: rows are copied as they are", writer=3),
+    "invariants": DeltaFeature("Nothing to do: rows are copied as they are, so what held still holds", writer=2),
+    "checkConstraints": DeltaFeature("Nothing to do: rows are copied as they are", writer=3),
     "changeDataFeed": DeltaFeature(
-        _READ, "Nothing to do: commits with dataChange false have no changes; _change_type is no column", writer=4
+        "Nothing to do: commits with dataChange false have no changes; _change_type is no column", writer=4
     ),
-    "generatedColumns": DeltaFeature(_READ, "Nothing to do: generated values are copied, not computed again", writer=4),
+    "generatedColumns": DeltaFeature("Nothing to do: generated values are copied, not computed again", writer=4),
     "columnMapping": DeltaFeature(
-        _READ,
         "Files, statistics and partition values go by physical names, in mode id by field ids",
         reader=2,
         writer=5,
     ),
-    "identityColumns": DeltaFeature(_READ, "Nothing to do: values are copied and the high-water mark stays", writer=6),
-    "allowColumnDefaults": DeltaFeature(_READ, "Nothing to do: no row lacks a value when it is copied"),
-    "checkpointProtection": DeltaFeature(_READ, "Nothing to do: no checkpoint and no commit is ever removed or made"),
+    "identityColumns": DeltaFeature("Nothing to do: values are copied and the high-water mark stays", writer=6),
+    "allowColumnDefaults": DeltaFeature("Nothing to do: no row lacks a value when it is copied"),
+    "checkpointProtection": DeltaFeature("Nothing to do: no checkpoint and no commit is ever removed or made"),
     "clustering": DeltaFeature(
-        _READ,
         "Read; files keep their clusteringProvider",
         refuses={Operation.OPTIMIZE: "files are clustered by another rule: use the engine's own OPTIMIZE"},
         used=is_clustered,
         where="of tables with clustering columns",
     ),
     "deletionVectors": DeltaFeature(
-        _READ, "Vectors are always read, a remove repeats its file's; new ones only where the table enables them"
+        "Vectors are always read, a remove repeats its file's; new ones only where the table enables them"
     ),
-    "domainMetadata": DeltaFeature(_READ, "Domains are kept; only the high-water mark of row tracking is ever written"),
-    "inCommitTimestamp": DeltaFeature(_READ, "commitInfo comes first, with a time later than the version before"),
+    "domainMetadata": DeltaFeature("Domains are kept; only the high-water mark of row tracking is ever written"),
+    "inCommitTimestamp": DeltaFeature("commitInfo comes first, with a time later than the version before"),
     "materializePartitionColumns": DeltaFeature(
-        _READ, "New files hold the partition columns too; their values are always read from the log"
+        "New files hold the partition columns too; their values are always read from the log"
     ),
     "rowTracking": DeltaFeature(
-        _READ, "New files get row ids above the high-water mark; where it is enabled, rows keep their ids and versions"
+        "New files get row ids above the high-water mark; where it is enabled, rows keep their ids and versions"
     ),
-    "timestampNtz": DeltaFeature(_READ, "Times without zone are read and written as such"),
-    "typeWidening": DeltaFeature(_READ, "Older files are cast to the wider type; the history of changes stays"),
-    "typeWidening-preview": DeltaFeature(_READ, "As typeWidening"),
-    "v2Checkpoint": DeltaFeature(_READ, "Checkpoints with a UUID and with sidecars are read; none is written"),
-    "vacuumProtocolCheck": DeltaFeature(_READ, "The writer protocol is checked before every operation"),
+    "timestampNtz": DeltaFeature("Times without zone are read and written as such"),
+    "typeWidening": DeltaFeature("Older files are cast to the wider type; the history of changes stays"),
+    "typeWidening-preview": DeltaFeature("As typeWidening"),
+    "v2Checkpoint": DeltaFeature("Checkpoints with a UUID and with sidecars are read; none is written"),
+    "vacuumProtocolCheck": DeltaFeature("The writer protocol is checked before every operation"),
     "adaptiveMetadata": _ADAPTIVE,
     "adaptiveMetadata-preview": _ADAPTIVE,
-    "catalogManaged": DeltaFeature(_NAME, refused=_CATALOG, moves_commits=True),
-    "catalogOwned-preview": DeltaFeature(_NAME, refused=_CATALOG, moves_commits=True),
+    "catalogManaged": DeltaFeature(refused=_CATALOG, moves_commits=True),
+    "catalogOwned-preview": DeltaFeature(refused=_CATALOG, moves_commits=True),
     "collations": _COLLATED,
     "collations-preview": _COLLATED,
-    "columnMappingUsageTracking": DeltaFeature(_NAME, refused=f"it was never released: {_ENGINE}"),
+    "columnMappingUsageTracking": DeltaFeature(refused=f"it was never released: {_ENGINE}"),
     "coordinatedCommits-preview": DeltaFeature(
-        _NAME, refused=_CATALOG, used=is_set(_COORDINATOR), where=f"with property `{_COORDINATOR}`", moves_commits=True
+        refused=_CATALOG, used=is_set(_COORDINATOR), where=f"with property `{_COORDINATOR}`", moves_commits=True
     ),
     "geospatial": _GEOSPATIAL,
     "geospatial-dev": _GEOSPATIAL,
@@ -285,15 +256,3 @@ FEATURES: Final[Mapping[str, DeltaFeature]] = {
     "variantType": _VARIANT,
     "variantType-preview": _VARIANT,
 }
-
-_HEAD: Final = """# Features of Delta tables
-
-What a table's protocol may name, by the Delta protocol and delta-spark 4.4; anything else is refused as unknown.
-Protocol versions up to (3, 7) are read; older ones imply the features that they brought.
-Printed by `python -m nightkeep.formats.delta.metadata.features`.
-
-| feature | what we do | test |
-|---|---|---|"""
-
-if __name__ == "__main__":
-    print(document(), end="")

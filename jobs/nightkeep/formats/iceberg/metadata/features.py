@@ -1,6 +1,6 @@
-"""Table metadata and files -> refusals. Each feature of Iceberg's format versions is handled or refused, with a test.
+"""Table metadata and files -> refusals. Each feature of Iceberg's format versions is handled or refused.
 
-`python -m nightkeep.formats.iceberg.metadata.features` prints the table of docs/iceberg-features.md.
+`make feature-pages` writes docs/iceberg-features.md, with the test that proves each statement.
 """
 
 from __future__ import annotations
@@ -27,20 +27,16 @@ class IcebergFeature:
 
     `handled` says what we do with it. `refused` says what the user can do instead. `without` says which operations
     still work on a table with a refused feature; planning always does. `of_writers`: whoever only reads rows need not
-    know it. `test` names the test, if not the one that all handled or all refused features share.
+    know it.
     """
 
     handled: str = ""
     refused: str = ""
     without: str = ""
     of_writers: bool = False
-    test: str = ""
 
     def __post_init__(self) -> None:
         assert bool(self.handled) != bool(self.refused)
-
-    def proof(self, name: str) -> str:
-        return self.test or f"{_HANDLED if self.handled else _NAME}[{name}]"
 
 
 def refuse_features(
@@ -131,17 +127,6 @@ def refuse_keys(schema: IcebergSchema, deletes: Iterable[ContentFile]) -> None:
             raise refusal(schema.table, "equality deletes by float or double columns", found)
 
 
-def document() -> str:
-    """The table of features as Markdown."""
-    rows = (f"| {name} | {_verdict(feature)} | `{feature.proof(name)}` |" for name, feature in FEATURES.items())
-    return "\n".join((_HEAD, *rows, ""))
-
-
-def _verdict(known: IcebergFeature) -> str:
-    refused = f"{known.without}; all else is refused: {known.refused}" if known.without else f"Refused: {known.refused}"
-    return f"{known.handled or refused}."
-
-
 def refusal(table: str, name: str, use: str) -> RefusedTable:
     """The refusal of a feature of FEATURES, with where the table uses it."""
     return RefusedTable(table, f"{name}: {use}", FEATURES[name].refused)
@@ -198,16 +183,6 @@ def _fields(kind: Raw) -> list[Raw]:
     return fields
 
 
-_SUITE: Final = "tests/formats/iceberg/metadata/test_features.py"
-_NAME: Final = f"{_SUITE}::test_a_refused_feature_is_named"
-_HANDLED: Final = f"{_SUITE}::test_a_handled_feature_is_read"
-_KEPT: Final = "tests/formats/iceberg/catalog/test_catalog.py::test_what_metadata_says_beyond_the_commit_is_kept"
-_NESTED_KEYS: Final = (
-    "tests/formats/iceberg/rewrite/test_persist_plan.py::test_columns_without_one_meaning_of_equal_are_refused"
-)
-_BUCKETS: Final = "tests/object_store/test_runs.py::test_pyiceberg_reads_on_s3_what_java_read_before"
-_OF_ANOTHER: Final = "tests/engines/iceberg/test_written_by_paimon.py::test_nothing_is_rewritten_expired_or_written"
-_TWO_VALUES: Final = "tests/engines/iceberg/test_two_values.py::test_a_partition_with_two_values_is_refused_by_name"
 _ENGINE: Final = "use the engine's own maintenance for this table"
 _ROWLESS: Final = "Planned, swept and expired, for which no row is read"
 _REWRITE: Final = (
@@ -238,9 +213,7 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
     "equality deletes": IcebergFeature(handled="Applied by sequence number, those of no partition everywhere"),
     "equality deletes by float or double columns": IcebergFeature(refused=_ENGINE),
     "equality deletes by columns that no schema has": IcebergFeature(refused=_ENGINE),
-    "equality deletes by structs or fields within them": IcebergFeature(
-        refused="delete by columns of primitive types", test=_NESTED_KEYS
-    ),
+    "equality deletes by structs or fields within them": IcebergFeature(refused="delete by columns of primitive types"),
     "row lineage": IcebergFeature(handled="Rows keep their ids and the sequence numbers of their last change"),
     "default values": IcebergFeature(handled="Read where a file lacks the column"),
     "default values of nanosecond timestamps": IcebergFeature(refused=_ENGINE),
@@ -255,7 +228,6 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
         refused="write the rows of that partition again with the engine that shows what you mean: Iceberg's Java shows "
         "the partition's value, other readers the rows'",
         without="Swept and expired",
-        test=_TWO_VALUES,
     ),
     "type timestamp_ns": IcebergFeature(handled="Read and written"),
     "type timestamptz_ns": IcebergFeature(handled="Read and written"),
@@ -268,24 +240,13 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
     "Avro files": IcebergFeature(refused=_REWRITE),
     "files of other formats": IcebergFeature(refused=_REWRITE),
     "encryption": IcebergFeature(refused=_ENGINE),
-    "files in object stores": IcebergFeature(handled="Read and written in one bucket", test=_BUCKETS),
+    "files in object stores": IcebergFeature(handled="Read and written in one bucket"),
     **{name: IcebergFeature(refused=advice) for name, advice in ADVICE.items()},
     "files outside the table's folder": IcebergFeature(handled="Read where manifests say, written as properties say"),
     "metadata that Paimon or Delta writes of its own tables": IcebergFeature(
-        refused="care for the table by its own format", test=_OF_ANOTHER
+        refused="care for the table by its own format"
     ),
     "branches and tags": IcebergFeature(handled="Left alone: only the branch main is read and committed to"),
-    "statistics files": IcebergFeature(handled="Kept", test=_KEPT),
+    "statistics files": IcebergFeature(handled="Kept"),
     "snapshots without a manifest list": IcebergFeature(refused="expire snapshots of before the upgrade to version 2"),
 }
-
-_HEAD: Final = """# Features of Iceberg tables
-
-What a table's metadata may say, by the Iceberg table spec, format versions 1 to 3.
-Printed by `python -m nightkeep.formats.iceberg.metadata.features`.
-
-| feature | what we do | test |
-|---|---|---|"""
-
-if __name__ == "__main__":
-    print(document(), end="")

@@ -1,6 +1,6 @@
 """Examples of what is refused -> docs/paimon-features.md, with what the refusal of each says.
 
-`python -m nightkeep.formats.paimon.metadata.feature_page` prints the page.
+`make feature-pages` writes the page.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HEAD: Final = f"""# What is refused of Paimon tables
 
 Every operation refuses a table with one of these before it reads data. Paimon 2.0.0 has these options and types.
 Everything else is handled, or has no effect on stored rows; what one operation refuses is in [formats](formats.md).
-Printed by `python -m nightkeep.formats.paimon.metadata.feature_page`.
+Printed by `make feature-pages`.
 Each line is a case of `{TEST}`.
 
 | a table with | why, or what to do |

@@ -1,0 +1,47 @@
+"""The features of the Delta protocol -> docs/delta-features.md. `make feature-pages` writes the page."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nightkeep.formats.delta.metadata.features import FEATURES, DeltaFeature
+
+_SUITE: Final = "tests/formats/delta/metadata/test_features.py"
+_HEAD: Final = """# Features of Delta tables
+
+What a table's protocol may name, by the Delta protocol and delta-spark 4.4; anything else is refused as unknown.
+Protocol versions up to (3, 7) are read; older ones imply the features that they brought.
+Printed by `make feature-pages`.
+
+| feature | what we do | test |
+|---|---|---|"""
+
+
+def document() -> str:
+    """The table of features as Markdown."""
+    rows = [f"| `{name}` | {_verdict(known)} | `{_proof(known)}[{name}]` |" for name, known in sorted(FEATURES.items())]
+    return "\n".join((_HEAD, *rows, ""))
+
+
+def _verdict(known: DeltaFeature) -> str:
+    refusals = (
+        f"Refused for `{operation}`{known.where and ' '}{known.where}: {advice}"
+        for operation, advice in known.refuses.items()
+    )
+    others = [
+        *(("`sweep` and `expire`, which read no values, are done",) if known.is_of_values else ()),
+        *(("`read` shows the stored values",) if known.is_shown else ()),
+    ]
+    refused = f"Refused{known.where and ' '}{known.where}: {known.refused}"
+    sentence = ". ".join((known.handled or refused, *refusals, *others))
+    return f"{sentence}."
+
+
+def _proof(known: DeltaFeature) -> str:
+    """The test of our statement."""
+    handled = "a_handled_feature_reads_as_the_engine_reads_it"
+    return f"{_SUITE}::test_{handled if known.handled else 'a_refused_feature_is_named'}"
+
+
+if __name__ == "__main__":
+    print(document(), end="")
