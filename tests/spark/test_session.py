@@ -7,6 +7,7 @@ import sys
 import threading
 import zipimport
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,19 @@ def test_a_session_that_is_there_is_used_and_stays(spark: SparkSession) -> None:
     with spark_session(app_name="other", task_memory_bytes=1 << 30) as session:
         assert session is spark
         assert session.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.range(3).count() == 3
+
+
+def test_a_session_of_another_thread_is_used_and_stays(spark: SparkSession) -> None:
+    """A thread has no active session before it makes a frame."""
+
+    def used() -> SparkSession:
+        assert SparkSession.getActiveSession() is None
+        with spark_session(app_name="other", task_memory_bytes=1 << 30) as session:
+            return session
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(used).result().sparkContext is spark.sparkContext
     assert spark.range(3).count() == 3
 
 

@@ -45,7 +45,8 @@ def spark_session(
     *, master: str = "local[*]", app_name: str, task_memory_bytes: int, given: SparkSession | None = None,
     stored_bytes: int | None = None, meanwhile: Sequence[str] = (),
 ) -> Iterator[SparkSession]:  # fmt: skip
-    """The session `given`, else the active one, else the one of spark-submit, else a new one on `master`.
+    """The session `given`, else the active one, else another one of this process, else the one of spark-submit, else a
+    new one on `master`.
 
     A new session is stopped at the end. In an existing one only those of `settings.SESSION` change, and they stay
     changed; a session that was `given` gets its own settings back at the end. Modules in `meanwhile` are imported while
@@ -61,7 +62,7 @@ def spark_session(
         with changed_settings(given, SESSION):
             yield given
         return
-    active = SparkSession.getActiveSession()
+    active = _running()
     if active is not None:
         for name, value in SESSION.items():
             active.conf.set(name, value)
@@ -79,6 +80,18 @@ def spark_session(
             yield spark
     finally:
         spark.stop()
+
+
+def _running() -> SparkSession | None:
+    """The active session of this thread, else the session of the Spark context that runs in this process, else None.
+
+    Each thread has an active session of its own, and most have none. A context that runs all the same is its caller's:
+    it is used, and never stopped here.
+    """
+    active = SparkSession.getActiveSession()
+    if active is None and SparkContext._active_spark_context is not None:
+        return SparkSession.builder.getOrCreate()
+    return active
 
 
 def session_beside(spark: SparkSession) -> SparkSession:
