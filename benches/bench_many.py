@@ -31,11 +31,11 @@ import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 from samples.iceberg_places import current_metadata, place
 
+from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.groups.cared_table import care_for, store_checked
 from nightkeep.policy import load
 from nightkeep.reports import load_history
 from nightkeep.running.run_operation import RunOrder, read_table
-from nightkeep.running.suited_operations import suited_operations
 from nightkeep.spark.engine import Engine
 
 ROOT = Path(__file__).parents[1]

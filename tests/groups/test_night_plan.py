@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.drivers.memory_engine import MemoryEngine
 
+from nightkeep.admission.past_metrics import BUDGET
 from nightkeep.commands.job import places_of
 from nightkeep.errors import UsageError
 from nightkeep.groups.night_plan import NightBudget, budgets_of, night_order
@@ -18,7 +19,6 @@ from nightkeep.model import Outcome
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import load
 from nightkeep.policy.budget import Budget
-from nightkeep.running.past_metrics import BUDGET
 from nightkeep.running.run_costs import SESSION
 from nightkeep.running.table_status import TableStatus
 from nightkeep.spark.engine import Engine

@@ -43,14 +43,15 @@ EDGES = {
     "spark": "errors formats interpreter model reports storage tasks",
     "stages": "errors kernels model protocol sql_text surprises tasks",
     "reading": "errors kernels model protocol sql_text",
-    "running": "errors formats model policy protocol reports sql_text stages surprises tasks",
+    "admission": "errors formats model policy reports",
+    "running": "admission errors formats model policy protocol reports sql_text stages surprises tasks",
     "other_readers": "causes errors formats interpreter kernels limits model protocol reading reports",
     "checking": "causes errors formats model other_readers policy reports spark surprises",
-    "retention": "errors formats model policy protocol reports running spark storage",
-    "groups": "causes checking errors formats interpreter limits model policy redaction reports retention running "
-    "silence spark surprises",
-    "api": "clustering discovery errors formats groups model other_readers policy protocol reading redaction reports "
-    "retention running spark sql_text tasks",
+    "retention": "admission errors formats model policy protocol reports running spark storage",
+    "groups": "admission causes checking errors formats interpreter limits model policy redaction reports retention "
+    "running silence spark surprises",
+    "api": "admission clustering discovery errors formats groups model other_readers policy protocol reading redaction "
+    "reports retention running spark sql_text tasks",
     "commands": "api discovery errors formats groups model policy redaction reports retention",
     "__main__": "commands errors",
 }

@@ -19,6 +19,7 @@ from tests.reports.test_ledger import DONE
 from tests.reports.test_report import document
 from tests.support.faulty_hdfs import FaultyHdfs, Trouble
 
+from nightkeep.admission.reasons import case_of, reason_to_skip
 from nightkeep.api.results import Release
 from nightkeep.discovery import keep_found, kept_found
 from nightkeep.discovery.found import Found, FoundTable
@@ -58,7 +59,6 @@ from nightkeep.reports import (
 from nightkeep.reports.holds import _hold as parsed_hold
 from nightkeep.reports.report_store import KeptFile, ReportStore
 from nightkeep.reports.validations import keep_validations, read_validations
-from nightkeep.running.skip_reasons import skip_reason
 from nightkeep.storage import HdfsStorage, hdfs, hdfs_client
 
 
@@ -337,10 +337,10 @@ class TestFaults:
     ) -> None:
         (tmp_path / "tables.yaml").write_text("version: 1\ntables: [{name: t, table: 'delta:/t'}]\n")
         policy = load(tmp_path / "tables.yaml").effective("t")
-        assert skip_reason(policy, DONE.operation, bucket_place, DONE.started_at) is None
+        assert reason_to_skip(case_of(policy, DONE.operation, bucket_place, DONE.started_at)) is None
         faults.fail(403, request="GET .*/holds/t.json", times=2)
         with pytest.raises(Unreachable, match=r"expected a hold, or none, found .*access denied"):
-            skip_reason(policy, DONE.operation, bucket_place, DONE.started_at)
+            reason_to_skip(case_of(policy, DONE.operation, bucket_place, DONE.started_at))
         with pytest.raises(Unreachable, match="access denied"):
             release(bucket_place, "t")
         assert held(bucket_place, "t") is None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.api.asked_rows import asked_condition, asked_keys, asked_values
 from nightkeep.api.one_run import run_and_check
 from nightkeep.api.place import Place, choose, find_place, name_run, start_engine
@@ -17,7 +18,6 @@ from nightkeep.policy import EffectivePolicy, Overrides
 from nightkeep.reports import RunDocument
 from nightkeep.running.one_version import OneVersion
 from nightkeep.running.run_operation import RunOrder, run_operation
-from nightkeep.running.suited_operations import suited_operations
 from nightkeep.sql_text.statement import Statement, parse_statement
 
 if TYPE_CHECKING:

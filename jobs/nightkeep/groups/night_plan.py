@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from nightkeep.admission.past_metrics import BUDGET
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import PolicyFile
 from nightkeep.policy.budget import Budget
 from nightkeep.policy.units import format_size
-from nightkeep.running.past_metrics import BUDGET
 from nightkeep.running.run_costs import SESSION
 from nightkeep.running.table_status import TableStatus
 

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
+from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.errors import NightkeepError
 from nightkeep.formats import OF_ONE_PROCESS
 from nightkeep.groups.cared_table import care_for, or_failed, store_checked, stored
@@ -37,7 +38,6 @@ from nightkeep.retention import failed_retention as upkeep_failed
 from nightkeep.running.planned_work import Reading
 from nightkeep.running.run_operation import RunOrder, failed_run, published_earlier, read_table
 from nightkeep.running.software_versions import versions
-from nightkeep.running.suited_operations import suited_operations
 from nightkeep.spark.engine import Engine, beside
 
 __all__ = [

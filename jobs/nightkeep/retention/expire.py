@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from nightkeep.admission.owner_says import longest
 from nightkeep.model import Outcome, Run
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import ExpireRequest, OpenExpiry, OpenFiles, Retention
@@ -20,7 +21,6 @@ from nightkeep.retention.orphans.sets import Sets
 from nightkeep.retention.resume import end_resumed, resume_expiry
 from nightkeep.retention.sweep import failures, file_counts, full, list_orphans
 from nightkeep.retention.timed_sets import TimedSets
-from nightkeep.running.owner_says import longest
 from nightkeep.spark.engine import Engine
 
 UNFINISHED = "ended before it was done; a sweep finds what is left of the versions that went"

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from nightkeep.admission.owner_says import OwnerSays
+from nightkeep.admission.run_ids import ASKED
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Operation, Outcome, Run, run_token
 from nightkeep.model.sweep_rules import DAY_MS, SweepMode
@@ -17,8 +19,6 @@ from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenTable
 from nightkeep.protocol.table_files import OpenFiles
 from nightkeep.reports import Metrics, RunDocument, read_history, secure
-from nightkeep.running.owner_says import OwnerSays
-from nightkeep.running.run_ids import ASKED
 from nightkeep.running.software_versions import versions
 
 CHECK_WAIT_MS: Final = 7 * DAY_MS

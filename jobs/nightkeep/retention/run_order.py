@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
+from nightkeep.admission.owner_says import owner_of, owner_says
+from nightkeep.admission.reasons import Act, Case, Opened, case_of, reason_to_skip
+from nightkeep.admission.run_ids import ASKED, other_options
 from nightkeep.errors import STOPS, NightkeepError, UsageError, add_stop
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy
-from nightkeep.protocol import OpenTable
 from nightkeep.reports import RunDocument, document_path, failure_outcome, load_document, store_or_say
 from nightkeep.retention.check_afterwards import awaits_check, check_after_removal
 from nightkeep.retention.expire import expire_table
 from nightkeep.retention.order import Log, RetentionOrder, retained_files
 from nightkeep.retention.restore import restore_run
 from nightkeep.retention.sweep import sweep_orphans
-from nightkeep.running.owner_says import owner_says, require_no_other_manager
-from nightkeep.running.run_ids import ASKED, other_options
-from nightkeep.running.skip_reasons import left_alone, skip_reason
 from nightkeep.spark.engine import Engine
 
 
@@ -52,11 +52,12 @@ def apply_order(
             return earlier
         log.earlier = earlier
         # A pause or a hold stops new work only: the document of an earlier attempt is still returned and checked.
-        waiting = _waiting(policy, order, log)
+        case = case_of(policy, order.operation, order.reports, log.started, act=_act(order, policy))
+        waiting = reason_to_skip(case)
         if waiting is not None:
             return earlier or log.document(Outcome.SKIPPED, waiting)
         first()
-        return _work(log, engine)
+        return _work(log, case, engine)
     except UsageError:
         raise
     except (NightkeepError, OSError) as failure:
@@ -82,41 +83,30 @@ def failed_retention(policy: EffectivePolicy, order: RetentionOrder, reason: str
     return log.document(Outcome.FAILED, reason)
 
 
-def _waiting(policy: EffectivePolicy, order: RetentionOrder, log: Log) -> str | None:
-    """Why the policy or a hold says to leave the table alone, or None. A restore is always allowed."""
+def _act(order: RetentionOrder, policy: EffectivePolicy) -> Act:
     if order.operation is Operation.RESTORE:
-        return None
-    alone = left_alone(policy, looks=False)
-    if alone is not None or order.mode_for(policy) is SweepMode.DRY_RUN:
-        return alone
-    return skip_reason(policy, order.operation, order.reports, log.started)
+        return Act.RESTORE
+    return Act.LIST if order.mode_for(policy) is SweepMode.DRY_RUN else Act.WORK
 
 
-def _work(log: Log, engine: Engine) -> RunDocument:
+def _work(log: Log, case: Case, engine: Engine) -> RunDocument:
     order, table = log.order, open_table(log.policy.address)
     if order.operation is not Operation.RESTORE and table.never_written():
         return log.document(Outcome.UNCHANGED, "nothing was ever written to it")
-    if (alone := _heed_owner(log, table)) is not None:
-        return log.document(Outcome.SKIPPED, alone)
+    if case.act is not Act.RESTORE:
+        description = table.description()
+        log.facts["table_id"] = description.id
+        # Files may be listed, whoever else manages the table.
+        log.owner = (owner_says if case.act is Act.LIST else owner_of)(log.policy, description)
+    waiting = reason_to_skip(replace(case, opened=Opened(log.owner)))
+    if waiting is not None:
+        return log.document(Outcome.SKIPPED, waiting)
     files = retained_files(table, order.operation)
     if order.operation is Operation.EXPIRE:
         return expire_table(log, files, order.run(), engine)
     if order.operation is Operation.RESTORE:
         return restore_run(log, files, order.run())
     return sweep_orphans(log, files, order.run(), engine)
-
-
-def _heed_owner(log: Log, table: OpenTable) -> str | None:
-    """Note what the owner says in `log`. Why the owner says to leave the table alone, or None; a restore is always
-    allowed. Raises RefusedTable for a table that another service manages, unless files are only listed."""
-    if log.order.operation is Operation.RESTORE:
-        return None
-    description, looks = table.description(), log.order.mode_for(log.policy) is SweepMode.DRY_RUN
-    log.facts["table_id"] = description.id
-    log.owner = owner_says(log.policy, description)
-    if not looks:
-        require_no_other_manager(log.policy, description)
-    return log.owner.left_alone(log.started, looks=looks)
 
 
 def _earlier_document(log: Log) -> RunDocument | None:

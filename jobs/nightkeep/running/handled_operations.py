@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.errors import NightkeepError, UsageError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation
@@ -12,7 +13,6 @@ from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.reports import failure_outcome
 from nightkeep.running.planned_work import request_of, run_of
 from nightkeep.running.run_log import RunOrder
-from nightkeep.running.suited_operations import suited_operations
 from nightkeep.stages.plan import refusals
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from nightkeep.admission.reasons import Opened
 from nightkeep.model import Committed, Operation, Request, Run, run_token
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenPlan, OpenTable, Snapshot, Watch
@@ -18,16 +19,16 @@ from nightkeep.sql_text.rows.keys import key_condition
 
 @dataclass(frozen=True, slots=True)
 class PlannedWork:
-    """The plan for `base`, and the findings in the history up to `base`. `seconds`: the time to read and plan. `unmet`:
-    why the table is well enough to be left alone; None if it is not. `predicted`: what the work would come to, None if
-    there is none."""
+    """The plan for `base`, and the findings in the history up to `base`. `seconds`: the time to read and plan. `opened`
+    decides whether the work may be done now. It and `predicted`, what the work would come to, are None if there is no
+    work."""
 
     base: Snapshot
     request: Request
     plan: OpenPlan
     watch: Watch | None
     seconds: float
-    unmet: str | None = None
+    opened: Opened | None = None
     predicted: Prediction | None = None
 
 

@@ -1,20 +1,24 @@
-"""Policy + an opened table -> its plan, what that would come to, and why it is to wait. Reads metadata only."""
+"""Policy + an opened table -> its plan, its cost, and what decides whether it may be done. Reads metadata only."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
 
-from nightkeep.model import Clustering, Run
-from nightkeep.policy import EffectivePolicy
+from nightkeep.admission.owner_says import owner_of
+from nightkeep.admission.past_metrics import PAST, past_metrics
+from nightkeep.admission.reasons import Opened
+from nightkeep.model import Clustering, Request, Run
+from nightkeep.policy import EffectivePolicy, when
 from nightkeep.protocol import OpenPlan, OpenTable, Snapshot
-from nightkeep.reports import Metrics
+from nightkeep.reports import Metrics, table_documents
 from nightkeep.running.corrections import read_corrections
 from nightkeep.running.expected_columns import require_expected_columns
 from nightkeep.running.planned_work import PlannedWork, request_of
 from nightkeep.running.prediction import Prediction, predict
 from nightkeep.running.run_log import RunOrder
 from nightkeep.running.undone_deletes import find_undone_deletes
-from nightkeep.running.unmet_conditions import held_back
 from nightkeep.stages.plan import plan
 
 
@@ -29,8 +33,36 @@ def plan_table(policy: EffectivePolicy, order: RunOrder, table: OpenTable, run: 
     planned = plan(table, base, request)
     watch = find_undone_deletes(table, base, order.reports, now_ms=run.now_ms)
     predicted = predicted_of(policy, order.reports, planned, base, request.clustering)
-    unmet = held_back(policy, order, table, base, request, predicted)
-    return PlannedWork(base, request, planned, watch, time.perf_counter() - begun, unmet, predicted)
+    opened = opened_for(policy, order, table, base, request, predicted)
+    return PlannedWork(base, request, planned, watch, time.perf_counter() - begun, opened, predicted)
+
+
+def opened_for(
+    policy: EffectivePolicy, order: RunOrder, table: OpenTable, base: Snapshot, request: Request,
+    predicted: Prediction | None,
+) -> Opened | None:  # fmt: skip
+    """What decides whether the work that was `predicted` may be done now; None if there is no work.
+
+    Raises RefusedTable for a table that another service manages, and for one whose owner cannot be understood."""
+    owner = owner_of(policy, table.described(base))
+    if predicted is None:
+        return None
+    return Opened(owner, _condition_metrics(policy, order, table, base, request), predicted.seconds)
+
+
+def _condition_metrics(
+    policy: EffectivePolicy, order: RunOrder, table: OpenTable, base: Snapshot, request: Request
+) -> Mapping[str, int | float | None] | None:
+    """The metrics for the policy's condition. None where there is none, and for an operation that the caller named and
+    for changes of rows, which no health of the table holds back."""
+    condition = policy.condition(order.operation)
+    if condition is None or order.named or order.rows is not None or order.keys is not None:
+        return None
+    metrics = {} if table.health is None else dict(table.health(base, request).metrics)
+    if when.metrics_of(condition) & PAST:
+        now = datetime.fromtimestamp(request.now_ms / 1000, UTC)
+        metrics |= past_metrics(table_documents(order.reports, policy.address.name), now)
+    return metrics
 
 
 def predicted_of(

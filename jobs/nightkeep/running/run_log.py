@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from nightkeep.admission.run_ids import ASKED
 from nightkeep.model import Committed, Operation, Outcome
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import Metrics, RunDocument
-from nightkeep.running.run_ids import ASKED
 from nightkeep.running.software_versions import versions
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from nightkeep.admission.reasons import Act, Case, case_of, reason_to_skip, reason_to_stay_closed
+from nightkeep.admission.run_ids import begun, require_same
 from nightkeep.errors import STOPS, EvidenceError, NotCreated, RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.model import Candidate, Committed, Conflicted, Mismatch, Outcome, Run
@@ -25,7 +27,6 @@ from nightkeep.running.interrupted_run import UNFINISHED, say_interrupted
 from nightkeep.running.planned_work import PlannedWork, Reader, Reading, new_attempt, run_of
 from nightkeep.running.planning import metrics_of, plan_table
 from nightkeep.running.run_failures import as_stored_before, failed_document
-from nightkeep.running.run_ids import begun, require_same
 from nightkeep.running.run_log import RunLog, RunOrder
 from nightkeep.running.run_summary import (
     Batch,
@@ -40,7 +41,6 @@ from nightkeep.running.run_summary import (
     unit_results,
     versions_of,
 )  # fmt: skip
-from nightkeep.running.skip_reasons import left_alone, skip_reason
 from nightkeep.running.undone_deletes import hold_if_undone, undone_facts
 from nightkeep.running.unpublished_files import removing_unpublished
 from nightkeep.stages.base_version import replaced
@@ -96,11 +96,13 @@ def run_operation(
     ends in the document.
     """
     log = RunLog(policy, order)
-    if (alone := left_alone(policy, looks=order.dry_run)) is not None:
-        return log.document(Outcome.SKIPPED, alone)
+    case = case_of(policy, order.operation, order.reports, log.started, left_out=order.left_out)
+    closed = reason_to_stay_closed(replace(case, act=Act.PLAN) if order.dry_run else case)
+    if closed is not None:
+        return log.document(Outcome.SKIPPED, closed)
     try:
         return guarded(
-            lambda: _care(log, reader, lambda: _Workers(mapper(), exchange())),
+            lambda: _care(log, case, reader, lambda: _Workers(mapper(), exchange())),
             partial(failed_document, log),
             policy.address.name,
         )
@@ -122,9 +124,9 @@ def published_earlier(policy: EffectivePolicy, order: RunOrder) -> RunDocument |
     return run_outcomes.published_document(RunLog(policy, order), table, done) if done else None
 
 
-def _care(log: RunLog, reader: Reader, workers: Callable[[], _Workers]) -> RunDocument:
+def _care(log: RunLog, case: Case, reader: Reader, workers: Callable[[], _Workers]) -> RunDocument:
     order, run, name = log.order, run_of(log.order), log.policy.address.name
-    waiting = skip_reason(log.policy, order.operation, order.reports, log.started) or order.left_out
+    waiting = reason_to_skip(case)
     if order.left_out and not order.dry_run and not begun(order, name):
         # The night has opened it once, for its place.
         return log.document(Outcome.SKIPPED, waiting)
@@ -137,7 +139,7 @@ def _care(log: RunLog, reader: Reader, workers: Callable[[], _Workers]) -> RunDo
     if reading.planned is None:
         return log.document(Outcome.UNCHANGED, "nothing was ever written to it")
     try:
-        document = _as_planned(log, reading.table, reading.planned, run, workers, waiting=waiting)
+        document = _as_planned(log, reading.table, reading.planned, run, workers, case=case)
     except RefusedTable:
         late = _own_commits(order, reading.table, run)
         if not late:
@@ -162,12 +164,12 @@ def _as_planned(
     run: Run,
     workers: Callable[[], _Workers],
     *,
-    waiting: str | None,
+    case: Case,
 ) -> RunDocument:
     base, proposed = planned.base, planned.plan
     log.seconds["plan"] = planned.seconds
-    waiting = waiting or planned.unmet
-    if waiting:
+    waiting = reason_to_skip(replace(case, opened=planned.opened))
+    if waiting is not None:
         proposed = replace(proposed, notes=(*proposed.notes, f"a run would be skipped now: {waiting}"))
     log.facts |= {
         "base_version": base.version,
@@ -180,8 +182,8 @@ def _as_planned(
         return undone
     if not proposed.units:
         return log.document(Outcome.UNCHANGED, "; ".join(("nothing to do", *proposed.notes)))
-    if planned.unmet is not None and not log.order.dry_run:
-        return log.document(Outcome.SKIPPED, planned.unmet)
+    if waiting is not None and not log.order.dry_run:
+        return log.document(Outcome.SKIPPED, waiting)
     if log.order.dry_run:
         return _dry_run(log, table, proposed, workers)
     return _work(log, table, base, proposed, run=run, workers=workers())

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from nightkeep.admission.past_metrics import PAST
+from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.errors import NightkeepError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Request
@@ -17,10 +19,8 @@ from nightkeep.policy.when import could_hold, metrics_of
 from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.reports import failure_outcome
 from nightkeep.running.expected_columns import require_expected_columns
-from nightkeep.running.past_metrics import PAST
 from nightkeep.running.planned_work import request_of, run_of
 from nightkeep.running.run_log import RunOrder
-from nightkeep.running.suited_operations import suited_operations
 from nightkeep.stages.plan import plan
 
 _DEFAULT: Final = Settings()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from nightkeep.admission.owner_says import owner_of
+from nightkeep.admission.past_metrics import past_metrics
+from nightkeep.admission.reasons import Case, Opened, case_of, reason_to_skip
 from nightkeep.errors import NightkeepError, UsageError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
@@ -13,16 +16,12 @@ from nightkeep.model.counted import counted
 from nightkeep.model.health import Health
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import EffectivePolicy
-from nightkeep.policy.when import Metrics
 from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.reports import failure_outcome, table_documents
-from nightkeep.running.past_metrics import past_metrics
 from nightkeep.running.planned_work import request_of, run_of
 from nightkeep.running.planning import predicted_of
 from nightkeep.running.prediction import Prediction, score, shown
 from nightkeep.running.run_log import RunOrder
-from nightkeep.running.skip_reasons import left_alone, skip_reason
-from nightkeep.running.unmet_conditions import owner_holds_back, too_long, unmet_by
 from nightkeep.stages.plan import plan
 
 
@@ -84,12 +83,13 @@ def _status(policy: EffectivePolicy, reports: str, table: OpenTable, now: dateti
     health = _health(policy, table, base)
     metrics = {} if health is None else shown(health.metrics)
     ranked, refused = _ranked(policy, reports, table, base, health)
-    alone = owner_holds_back(policy, table, base, now) or left_alone(policy, looks=True)
-    waiting = _waiting(policy, reports, ranked, {**metrics, **past}, now, alone=alone)
+    opened = Opened(owner_of(policy, table.described(base)), {**metrics, **past})
+    case = replace(case_of(policy, policy.operations[0], reports, now), opened=opened)
+    waiting = _waiting(case, opened, [would for _, would in ranked])
     due = [each for each, reason in zip(ranked, waiting, strict=True) if reason is None]
     best = max(due or ranked, key=lambda each: each[0], default=None)
     if best is None:
-        held_back = alone or skip_reason(policy, policy.operations[0], reports, now)
+        held_back = reason_to_skip(replace(case, opened=replace(opened, metrics=None)))
     else:
         held_back = None if due else waiting[ranked.index(best)]
     why = _why(base, best, refused)
@@ -103,16 +103,12 @@ def _status(policy: EffectivePolicy, reports: str, table: OpenTable, now: dateti
     )  # fmt: skip
 
 
-def _waiting(
-    policy: EffectivePolicy, reports: str, ranked: Sequence[tuple[float, Prediction]], metrics: Metrics, now: datetime,
-    *, alone: str | None,
-) -> list[str | None]:  # fmt: skip
+def _waiting(case: Case, opened: Opened, ranked: Sequence[Prediction]) -> list[str | None]:
     """Why each operation would be skipped now; None where it would not. One follows on the other."""
     reasons, seconds = list[str | None](), 0.0
-    for _, would in ranked:
-        operation, window = would.operation, policy.window(would.operation)
-        reason = alone or skip_reason(policy, operation, reports, now) or unmet_by(policy, operation, metrics)
-        reasons.append(reason or too_long(window, seconds + would.seconds, now))
+    for would in ranked:
+        until_then = replace(opened, seconds=seconds + would.seconds)
+        reasons.append(reason_to_skip(replace(case, operation=would.operation, opened=until_then)))
         seconds += would.seconds if reasons[-1] is None else 0.0
     return reasons
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.errors import UsageError
 from nightkeep.model import Address, Operation
 from nightkeep.policy import EffectivePolicy, load
 from nightkeep.running.handled_operations import HandledOperation, handled_operations
-from nightkeep.running.suited_operations import suited_operations
 
 ROOT = Path(__file__).parents[2]
 PAIMON = ROOT / "samples/paimon/shop.db"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,14 +10,15 @@ import pytest
 from samples.working_copy import copy_tables
 
 import nightkeep
+from nightkeep.admission.reasons import Opened, case_of, reason_to_skip, too_long
 from nightkeep.errors import PolicyError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome, Request
 from nightkeep.policy import load
 from nightkeep.reports import RunDocument, store
+from nightkeep.running.planning import opened_for
 from nightkeep.running.prediction import predict
 from nightkeep.running.run_log import RunOrder
-from nightkeep.running.unmet_conditions import held_back, too_long
 from nightkeep.stages.plan import plan
 
 
@@ -93,7 +95,9 @@ def test_rows_are_deleted_on_any_health(clicks: Path) -> None:
 
     def why(**asked: object) -> str | None:
         order = RunOrder(Operation.DELETE, "run", str(clicks), **asked)  # type: ignore[arg-type]
-        return held_back(chosen, order, table, base, request, predict(planned, base.sizes))
+        opened = opened_for(chosen, order, table, base, request, predict(planned, base.sizes))
+        case = case_of(chosen, Operation.DELETE, str(clicks), datetime(2026, 1, 1, tzinfo=UTC))
+        return reason_to_skip(replace(case, opened=opened))
 
     assert why() == "when: expected files > 1000, found files 43"
     assert why(rows="user_id = 7") is why(keys=clicks / "keys.csv") is why(named=True) is None
@@ -115,7 +119,8 @@ def test_a_run_that_would_end_outside_its_window_does_not_start(
     window: str, hour: int, seconds: float, fits: bool
 ) -> None:
     chosen = load("t.yaml", text=f"version: 1\ndefaults: {{window: '{window}'}}").effective("delta:/t")
-    why = too_long(chosen.window(Operation.OPTIMIZE), seconds, datetime(2026, 10, 25, hour, tzinfo=UTC))
+    case = case_of(chosen, Operation.OPTIMIZE, "reports", datetime(2026, 10, 25, hour, tzinfo=UTC))
+    why = too_long(replace(case, opened=Opened(seconds=seconds)))
     assert (why is None) is fits
     if why is not None:
         assert why.startswith(f"would end outside its window {window}: about {seconds:,} s to do, and ")

@@ -15,6 +15,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from tests.discovery.warehouses import SAMPLES, place_samples
 
 import nightkeep
+from nightkeep.admission.owner_says import OwnerSays, owner_says
 from nightkeep.errors import RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.formats.iceberg.catalog.catalog import parse_location
@@ -27,7 +28,6 @@ from nightkeep.reports import RunDocument
 from nightkeep.retention.expire import expire_order
 from nightkeep.retention.order import Log, RetentionOrder
 from nightkeep.retention.sweep import sweep_order
-from nightkeep.running.owner_says import OwnerSays, owner_says
 from nightkeep.running.table_status import TableStatus, read_status
 from nightkeep.storage import LocalStorage
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from datetime import datetime
 from typing import Final
 
 from nightkeep.errors import RefusedTable
@@ -28,13 +27,16 @@ class OwnerSays:
     expire_retain_last: int | None = None
     sweep_older_than: int | None = None
 
-    def left_alone(self, now: datetime, *, looks: bool = False) -> str | None:
-        """Why the owner says to leave the table alone now, or None. `looks`: nothing is done, in no window."""
-        if self.pause is not None:
-            return f"paused by its owner ({PREFIX}pause): {self.pause}"
-        if self.window is not None and not looks and not self.window.contains(now):
-            return f"outside its owner's window {self.window} ({PREFIX}window)"
-        return None
+
+def owner_of(policy: EffectivePolicy, description: TableDescription) -> OwnerSays:
+    """What the owner says of a table that is to be changed. Raises RefusedTable as `owner_says`, and if another service
+    compacts or expires the table as well, unless the policy knows it."""
+    if description.managers and policy.settings.other_managers == "unknown":
+        raise RefusedTable(
+            policy.address.name, f"it is managed by {' and '.join(description.managers)} as well",
+            "turn that off, or say other_managers: known in the policy",
+        )  # fmt: skip
+    return owner_says(policy, description)
 
 
 def owner_says(policy: EffectivePolicy, description: TableDescription) -> OwnerSays:
@@ -53,15 +55,6 @@ def owner_says(policy: EffectivePolicy, description: TableDescription) -> OwnerS
             feature = f"its property {key}: expected {failure.args[0]}, found {text!r}"
             raise RefusedTable(name, feature, "correct or remove the property") from failure
     return OwnerSays(**said)  # type: ignore[arg-type]
-
-
-def require_no_other_manager(policy: EffectivePolicy, description: TableDescription) -> None:
-    """Raises RefusedTable if another service compacts or expires the table as well, unless the policy knows it."""
-    if description.managers and policy.settings.other_managers == "unknown":
-        raise RefusedTable(
-            policy.address.name, f"it is managed by {' and '.join(description.managers)} as well",
-            "turn that off, or say other_managers: known in the policy",
-        )  # fmt: skip
 
 
 def longest(*values: int | None) -> int | None:
