@@ -112,7 +112,7 @@ def test_logs_and_tracebacks_are_redacted(capsys: pytest.CaptureFixture[str]) ->
 
 
 COMMANDS = [
-    ["plan"], ["run"], ["sweep"], ["sweep", "--delete"], ["expire"], ["expire", "--dry-run"], ["advise"], ["explain"],
+    ["plan"], ["run"], ["sweep"], ["sweep", "--delete"], ["expire"], ["expire", "--delete"], ["advise"], ["explain"],
     ["history"], ["release"], ["check"], ["restore", "run-1"], ["diff", "--version", "1", "--other", "2"],
     ["delete", "--rows-where", "a = 1"],
 ]  # fmt: skip

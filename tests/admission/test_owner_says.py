@@ -115,6 +115,7 @@ def test_an_owner_may_pause_a_table_and_give_it_a_window(lake: Lake, kind: str) 
         nightkeep.sweep(lake.address(kind), reports=lake.reports),
         nightkeep.sweep(lake.address(kind), delete=True, reports=lake.reports),
         nightkeep.expire(lake.address(kind), reports=lake.reports),
+        nightkeep.expire(lake.address(kind), delete=True, reports=lake.reports),
     ):
         assert (swept.outcome, swept.reason) == (Outcome.SKIPPED, why)
     # Harsher it cannot be: neither does the policy's own pause end.

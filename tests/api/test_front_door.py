@@ -138,6 +138,7 @@ def test_a_run_a_statement_and_their_history(door: Door) -> None:
     door.agrees(past.to_json(), "history", door.other)
     pages = nightkeep.report(reports=door.reports)
     assert pages.index.is_file() and len(pages.runs) == 2 and str(pages) == str(pages.index)
+    assert door.command("report", "--json").json.keys() == pages.to_json().keys()
 
 
 def test_deleted_rows(door: Door) -> None:
@@ -166,8 +167,9 @@ def test_files_that_nothing_needs(door: Door) -> None:
     assert (listed.extra["orphans_total"], swept.outcome) == (1, "verified")
     back = nightkeep.restore(door.table, "aside", reports=door.reports)
     door.agrees(back.to_json(), "restore", door.other, "aside")
-    expired = nightkeep.expire(door.table, dry_run=True, retain_last=1, reports=door.reports)
-    door.agrees(expired.to_json(), "expire", door.other, "--dry-run", "--retain-last", "1")
+    expired = nightkeep.expire(door.table, retain_last=1, reports=door.reports)
+    assert expired.extra["mode"] == "dry-run"
+    door.agrees(expired.to_json(), "expire", door.other, "--retain-last", "1")
 
 
 def test_advice_and_the_policy_in_force(door: Door) -> None:
@@ -178,6 +180,7 @@ def test_advice_and_the_policy_in_force(door: Door) -> None:
     explained = nightkeep.explain("shop.clicks", policy=policy)
     told = said(door._capture, "explain", "shop.clicks", "--policy", str(policy))
     assert told.out == f"{explained}\n" and explained.table == "shop.clicks"
+    assert said(door._capture, "explain", "shop.clicks", "--policy", str(policy), "--json").json == explained.to_json()
     (size,) = (each for each in explained.to_json()["settings"] if each["setting"] == "target_size")  # type: ignore[attr-defined]
     assert size["value"].startswith("64") and size["from"] == f"{policy}:2"
     states = {each["operation"]: each["refused_for"] for each in explained.to_json()["operations"]}  # type: ignore[attr-defined]
@@ -186,11 +189,13 @@ def test_advice_and_the_policy_in_force(door: Door) -> None:
 
 
 def test_a_hold_is_lifted_once(door: Door) -> None:
-    document = nightkeep.plan(door.table, reports=door.reports)[0]
-    hold_or_say(str(door.reports), document)
+    for table, reports in ((door.table, door.reports), (door.other, door.theirs / "reports")):
+        hold_or_say(str(reports), nightkeep.plan(table, reports=reports)[0])
     lifted, again = (nightkeep.release(door.table, reports=door.reports) for _ in range(2))
     assert (str(lifted), str(again)) == (f"{door.table}: hold of run plan lifted", f"{door.table}: no hold")
     assert (lifted.to_json()["lifted"], again.to_json()["lifted"]) == (True, False)
+    door.agrees(lifted.to_json(), "release", door.other)
+    door.agrees(again.to_json(), "release", door.other)
 
 
 def test_a_notebook_shows_nothing_as_markup(door: Door) -> None:

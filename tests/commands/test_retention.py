@@ -55,7 +55,7 @@ def test_people_read_kinds_ages_and_what_comes_next(shell: Shell) -> None:
     said = shell.call("sweep", shell.table)
     assert "kind  files  bytes\ndata      1      9\n" in said.out
     assert "age            files  bytes\n30 to 90 days      1      9\n" in said.out
-    assert f"to put them aside: nightkeep sweep {shell.table} --quarantine" in said.out
+    assert f"to quarantine them: nightkeep sweep {shell.table} --quarantine" in said.out
     assert "modified before " in said.out
 
 
@@ -67,8 +67,9 @@ def test_what_is_put_aside_comes_back(shell: Shell) -> None:
     assert (back.status, back.json["outcome"], shell.old.read_bytes()) == (0, "verified", b"left over")
 
 
-def test_an_expiry_tells_what_would_go_on_request(shell: Shell) -> None:
-    said = shell.call("expire", shell.table, "--dry-run", "--json")
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_an_expiry_only_lists_unless_asked_to_act(shell: Shell, options: tuple[str, ...]) -> None:
+    said = shell.call("expire", shell.table, *options, "--json")
     assert (said.status, said.json["operation"], said.json["mode"]) == (0, "expire", "dry-run")
 
 
@@ -91,9 +92,14 @@ def test_a_sweep_that_would_take_too_much_is_refused(shell: Shell) -> None:
         (["sweep", "--older-than", "36h"], "expected at least 168 h"),
         (["sweep", "--max-share", "2"], "--max-share: expected a share from 0 to 1, found 2.0"),
         (["expire", "--dry-run", "--quarantine"], "--dry-run and --quarantine: expected one of the two, found both"),
+        (["expire", "--dry-run", "--delete"], "--dry-run and --delete: expected one of the two, found both"),
+        (["expire", "--delete", "--quarantine"], "--delete and --quarantine: expected one of the two, found both"),
         (["restore", "nobody"], "nothing of run nobody is in quarantine"),
-        (["run", "--operation", "sweep"], "--operation: expected one of upgrade, persist-deletes, optimize, delete"),
+        (["run", "--operation", "sweep"], "--operation: expected one of upgrade, persist-deletes, optimize, found"),
+        (["run", "--operation", "compact"], "expected one of upgrade, persist-deletes, optimize, found 'compact'"),
         (["plan", "--operation", "expire"], "which is a command of its own: nightkeep expire"),
+        (["plan", "--operation", "delete"], "which is a command of its own: nightkeep delete"),
+        (["plan", "--operation", "update"], "which is a command of its own: nightkeep update"),
     ],
 )
 def test_slips_are_one_line_and_touch_nothing(shell: Shell, arguments: list[str], message: str) -> None:
@@ -146,6 +152,24 @@ class TestJob:
             ("clicks", "expire", "unchanged"), ("clicks", "sweep", "verified"),
         ]  # fmt: skip
         assert not shell.old.exists()
+
+    @pytest.mark.slow
+    def test_expires_versions_where_the_command_only_lists_them(self, shell: Shell) -> None:
+        """The weekly DAG starts this job. It asks for the removal by itself."""
+        table = shell.folder / "clicks"
+        shutil.rmtree(table)
+        shutil.copytree(ROOT / "samples/paimon/shop.db/events_raw", table)
+        shell.table = f"paimon:{table}"
+        before = {path.name for path in table.glob("snapshot/snapshot-*")}
+        listed = shell.call("expire", shell.table)
+        assert {path.name for path in table.glob("snapshot/snapshot-*")} == before
+        assert f"to expire them: nightkeep expire {shell.table} --delete" in listed.out
+        assert sweep_job(self.arguments(shell)) == 0
+        (path,) = shell.folder.glob("reports/clicks/*-expire.json")
+        document = json.loads(path.read_text())
+        assert (document["outcome"], document["mode"]) == ("verified", "delete")
+        gone = before - {path.name for path in table.glob("snapshot/snapshot-*")}
+        assert gone == {f"snapshot-{number}" for number in document["expired"]} != set()
 
     @pytest.mark.slow
     def test_only_tells_on_request(self, shell: Shell) -> None:

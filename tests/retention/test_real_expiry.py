@@ -42,7 +42,8 @@ class Expiry:
 
     def __call__(self, table: str, *options: str, run_id: str) -> RunDocument:
         with pytest.raises(SystemExit):
-            main(["expire", table, "--run-id", run_id, "--reports", str(self.reports), "--json", *options])
+            given = ("--run-id", run_id, "--reports", str(self.reports), "--json")
+            main(["expire", table, *(options or ("--delete",)), *given])
         (path,) = self.reports.glob(f"*/{run_id}-expire.json")
         return load_document(path)
 

@@ -26,14 +26,12 @@ def sweep(
 
     Raises UsageError for invalid arguments. Every other failure is the document's outcome.
     """
-    if delete and quarantine:
-        raise UsageError("--delete and --quarantine: expected one of the two, found both")
     if max_share is not None and not 0 <= max_share <= 1:
         raise UsageError(f"--max-share: expected a share from 0 to 1, found {max_share}")
     place = find_place(policy, reports)
     order = RetentionOrder(
         operation=Operation.SWEEP, run_id=name_run(run_id), reports=place.reports,
-        mode=SweepMode.DELETE if delete else SweepMode.QUARANTINE if quarantine else SweepMode.DRY_RUN,
+        mode=_mode(delete=delete, quarantine=quarantine),
         older_than_ms=_duration("--older-than", older_than), max_share=max_share,
         below_floor=below_floor, of_run=run, checks=not no_check,
     )  # fmt: skip
@@ -41,20 +39,25 @@ def sweep(
 
 
 def expire(
-    table: str, *, older_than: str | None = None, retain_last: int | None = None, dry_run: bool = False,
-    quarantine: bool = False, run_id: str | None = None, no_check: bool = False, policy: str | Path | None = None,
-    reports: str | Path | None = None, master: str = "local[*]", spark: SparkSession | None = None,
+    table: str, *, older_than: str | None = None, retain_last: int | None = None, delete: bool = False,
+    quarantine: bool = False, dry_run: bool = False, run_id: str | None = None, no_check: bool = False,
+    policy: str | Path | None = None, reports: str | Path | None = None, master: str = "local[*]",
+    spark: SparkSession | None = None,
 ) -> RunDocument:  # fmt: skip
-    """Expire versions that the table's own options no longer retain, and remove the files that only they need."""
-    if dry_run and quarantine:
-        raise UsageError("--dry-run and --quarantine: expected one of the two, found both")
+    """List the versions past the table's retention. With `delete` or `quarantine`, also expire them.
+
+    `delete` deletes the files that only they need, `quarantine` moves them to quarantine. `dry_run` only lists, which
+    is the default. Raises UsageError for invalid arguments. Every other failure is the document's outcome.
+    """
+    mode = _mode(delete=delete, quarantine=quarantine)
+    if dry_run and mode is not SweepMode.DRY_RUN:
+        raise UsageError(f"--dry-run and --{mode}: expected one of the two, found both")
     if retain_last is not None and retain_last < 1:
         raise UsageError(f"--retain-last: expected at least 1, found {retain_last}")
     place = find_place(policy, reports)
     order = RetentionOrder(
         operation=Operation.EXPIRE, run_id=name_run(run_id), reports=place.reports,
-        mode=SweepMode.DRY_RUN if dry_run else SweepMode.QUARANTINE if quarantine else SweepMode.DELETE,
-        older_than_ms=_duration("--older-than", older_than), retain_last=retain_last, checks=not no_check,
+        mode=mode, older_than_ms=_duration("--older-than", older_than), retain_last=retain_last, checks=not no_check,
     )  # fmt: skip
     return _carry_out(place, table, order, master=master, spark=spark)
 
@@ -67,6 +70,13 @@ def restore(
     place = find_place(policy, reports)
     order = RetentionOrder(operation=Operation.RESTORE, run_id=run_id, reports=place.reports)
     return _carry_out(place, table, order, master="local[*]", spark=spark)
+
+
+def _mode(*, delete: bool, quarantine: bool) -> SweepMode:
+    """Files are only listed unless the caller asks for more."""
+    if delete and quarantine:
+        raise UsageError("--delete and --quarantine: expected one of the two, found both")
+    return SweepMode.DELETE if delete else SweepMode.QUARANTINE if quarantine else SweepMode.DRY_RUN
 
 
 def _carry_out(

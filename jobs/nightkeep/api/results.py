@@ -1,6 +1,6 @@
 """Results of functions whose commands print more than one run's document. Frozen; str() is the command's text.
 
-`to_json` returns what the command prints for `--json`, if it has that option.
+`to_json` returns what the command prints for `--json`.
 """
 
 from __future__ import annotations

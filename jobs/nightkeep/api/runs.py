@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.api.asked_rows import asked_condition, asked_keys, asked_values
@@ -22,6 +22,8 @@ from nightkeep.sql_text.statement import Statement, parse_statement
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_RUN: Final = ", ".join(each for each in Operation if not each.has_command)
 
 
 def plan(
@@ -179,17 +181,22 @@ def _operations(
     chosen: EffectivePolicy, choice: str | Sequence[str] | None, said: Overrides
 ) -> tuple[Operation, ...]:  # fmt: skip
     names = (choice,) if isinstance(choice, str) else tuple(choice or ())
-    operations = tuple(each for name in names if (each := choose("--operation", Operation, name)))
+    operations = tuple(map(_operation, names))
     operations = operations or suited_operations(chosen)
     for operation in operations:
-        if not operation.rewrites:
-            rewriting = ", ".join(each for each in Operation if each.rewrites)
+        if operation.has_command:
             raise UsageError(
-                f"--operation: expected one of {rewriting}, found {operation}, which is a command of its own: "
+                f"--operation: expected one of {_RUN}, found {operation}, which is a command of its own: "
                 f"nightkeep {operation}"
             )
     said.require_use(operations)
     return operations
+
+
+def _operation(name: str) -> Operation:
+    if name not in tuple(Operation):
+        raise UsageError(f"--operation: expected one of {_RUN}, found {name!r}")
+    return Operation(name)
 
 
 def _as_stated(policy: EffectivePolicy, statement: Statement) -> EffectivePolicy:

@@ -19,7 +19,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on
 Master = Annotated[str, typer.Option("--master", help="Spark master")]
 
 # What to do.
-Operations = Annotated[list[Operation] | None, typer.Option("--operation", help="Repeat for several")]
+Operations = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--operation", help=f"{', '.join(each for each in Operation if not each.has_command)}; may be repeated"
+    ),
+]
 Where = Annotated[str | None, typer.Option("--where", help="Partition filter; never changes rows")]
 Full = Annotated[bool, typer.Option("--full", help="All files, not only new ones")]
 Zorder = Annotated[str | None, typer.Option("--zorder", help="Cluster by these columns along a Z curve, such as a,b")]

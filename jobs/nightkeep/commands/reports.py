@@ -14,9 +14,10 @@ from nightkeep.commands.printing import put
 from nightkeep.reports import Unreadable
 
 
-def explain(table: options.Table, policy: options.Policy = None) -> None:
+def explain(table: options.Table, policy: options.Policy = None, as_json: options.AsJson = False) -> None:
     """The policy in force for a table, the line each value comes from, and what is refused of the table."""
-    print(api.explain(table, policy=policy))
+    explained = api.explain(table, policy=policy)
+    put(explained.to_json() if as_json else str(explained), as_json=as_json)
 
 
 def history(
@@ -29,9 +30,13 @@ def history(
     _say_unreadable(past.unreadable)
 
 
-def release(table: options.Table, policy: options.Policy = None, reports: options.Reports = None) -> None:
-    """Lift the hold that a failed check put on a table."""
-    print(api.release(table, policy=policy, reports=reports))
+def release(
+    table: options.Table, policy: options.Policy = None, reports: options.Reports = None,
+    as_json: options.AsJson = False,
+) -> None:  # fmt: skip
+    """Release a table from the hold that a failed check put on it."""
+    released = api.release(table, policy=policy, reports=reports)
+    put(released.to_json() if as_json else str(released), as_json=as_json)
 
 
 def report(
@@ -43,10 +48,11 @@ def report(
     forget: Annotated[
         str | None, typer.Option("--forget", help="Remove results of Great Expectations older than this, such as 90d")
     ] = None,
+    as_json: options.AsJson = False,
 ) -> None:  # fmt: skip
     """Write the page of every run and the index over them."""
     pages = api.report(policy=policy, reports=reports, out=out, data_docs=data_docs, forget=forget)
-    print(pages)
+    put(pages.to_json() if as_json else str(pages), as_json=as_json)
     _say_unreadable(pages.unreadable)
 
 

@@ -36,7 +36,9 @@ def sweep(
     policy: options.Policy = None, reports: options.Reports = None, master: options.Master = "local[*]",
     as_json: options.AsJson = False,
 ) -> None:  # fmt: skip
-    """Files of a table that nothing needs: told, unless asked to put them aside or to delete them."""
+    """List files that no retained version needs; quarantine or delete them on request.
+
+    Lists the files unless --delete or --quarantine is given."""
     document = api.sweep(
         table, older_than=older_than, delete=delete, quarantine=quarantine, below_floor=below_floor,
         max_share=max_share, run=of_run, run_id=run_id, no_check=no_check, policy=policy, reports=reports,
@@ -51,16 +53,19 @@ def expire(
     retain_last: Annotated[
         int | None, typer.Option("--retain-last", min=1, help="So many of the latest versions stay, at least")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell which versions would go")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Expire the versions, and delete their files")] = False,
     quarantine: _Quarantine = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the versions, which is the default")] = False,
     run_id: options.RunId = None, no_check: options.NoCheck = False,
     policy: options.Policy = None, reports: options.Reports = None, master: options.Master = "local[*]",
     as_json: options.AsJson = False,
 ) -> None:  # fmt: skip
-    """Let versions go that the table's own options no longer retain, and the files that only they need."""
+    """Expire versions past the table's retention, and delete the files only they need.
+
+    Lists the versions unless --delete or --quarantine is given."""
     document = api.expire(
-        table, older_than=older_than, retain_last=retain_last, dry_run=dry_run, quarantine=quarantine, run_id=run_id,
-        no_check=no_check, policy=policy, reports=reports, master=master,
+        table, older_than=older_than, retain_last=retain_last, delete=delete, quarantine=quarantine, dry_run=dry_run,
+        run_id=run_id, no_check=no_check, policy=policy, reports=reports, master=master,
     )  # fmt: skip
     _show(document, as_json=as_json)
 
@@ -122,6 +127,8 @@ def _next(document: RunDocument) -> Iterator[str]:
     dry = document.extra.get("mode") == SweepMode.DRY_RUN and document.outcome is Outcome.SKIPPED
     table = shlex.quote(document.table)
     if dry and document.operation is Operation.SWEEP:
-        yield f"to put them aside: nightkeep sweep {table} --quarantine; to delete them: the same with --delete"
+        yield "files are only listed unless --quarantine or --delete is given"
+        yield f"to quarantine them: nightkeep sweep {table} --quarantine; to delete them: the same with --delete"
     elif dry and document.operation is Operation.EXPIRE:
-        yield f"to let them go: nightkeep expire {table}"
+        yield "versions are only listed unless --delete or --quarantine is given"
+        yield f"to expire them: nightkeep expire {table} --delete"

@@ -186,9 +186,11 @@ def _swept_at_death(
 
 
 def _upkeep_order(group: TableGroup, policy: EffectivePolicy, operation: Operation) -> RetentionOrder:
+    """`expire.enabled` asks for a removal of versions; `sweep.mode` says what becomes of orphan files."""
+    wanted = SweepMode.DELETE if operation is Operation.EXPIRE else SweepMode(policy.settings.sweep.mode)
     return RetentionOrder(
         operation=operation, run_id=group.run_id(policy.address.name), reports=group.reports,
-        mode=SweepMode.DRY_RUN if group.dry_run else None,
+        mode=SweepMode.DRY_RUN if group.dry_run else wanted,
     )  # fmt: skip
 
 

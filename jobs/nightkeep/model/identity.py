@@ -30,6 +30,11 @@ class Operation(StrEnum):
         """Whether the operation publishes a version with other files. The others remove or restore files."""
         return self not in (Operation.EXPIRE, Operation.SWEEP, Operation.RESTORE)
 
+    @property
+    def has_command(self) -> bool:
+        """Whether a command of this name does it. `nightkeep run` does the others."""
+        return self not in (Operation.UPGRADE, Operation.PERSIST_DELETES, Operation.OPTIMIZE)
+
 
 class Outcome(StrEnum):
     """How an operation on a table ended, ordered from mildest to worst."""
