@@ -116,7 +116,8 @@ class TestProgramsOfPython:
 def test_a_task_of_airflow(folder: Path) -> None:
     (folder / "dag.py").write_text(TASK)
     (folder / "json.py").unlink()
-    home = {"AIRFLOW_HOME": str(folder / "airflow"), "AIRFLOW__CORE__LOAD_EXAMPLES": "false"}
+    home = {"AIRFLOW_HOME": str(folder / "airflow"), "AIRFLOW__CORE__DAGS_FOLDER": str(folder),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "false"}  # fmt: skip
     environ = {**os.environ, **home}
     airflow = str(Path(sys.executable).with_name("airflow"))
     subprocess.run([airflow, "db", "migrate"], cwd=folder, env=environ, capture_output=True, check=True, timeout=300)

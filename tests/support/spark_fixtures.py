@@ -1,6 +1,7 @@
 """One Spark session for all tests: starting one takes seconds, and a process can hold only one."""
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 
@@ -19,6 +20,9 @@ from nightkeep.spark.settings import SESSION
 def pytest_configure(config: pytest.Config) -> None:
     """Sessions of this process are of small tables; what is submitted from it runs as Spark's defaults have it."""
     never_wait_for_the_disk()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell starts what it runs in the background deaf to SIGINT, and so would be every process of the tests.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for java in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
         os.environ[java] = " ".join(class_archive.options())
     settings = " ".join(f"--conf {name}={value}" for name, value in FEW_ROWS.items())
