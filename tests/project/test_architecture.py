@@ -95,6 +95,7 @@ SHARED_WITH_THE_REWRITE = {
     "formats.*.metadata.*": "The candidate's metadata is decoded from its staged bytes, as a reader would.",
     "formats.*.data.columns": "Columns are found by one code; Spark's own Parquet reader is the second opinion.",
     "formats.iceberg.data.partition_values": "Refuses files; the scan and the check read the others.",
+    "formats.paimon.data.*conversions": "For reads alone: the gate and the rewrite refuse files that need them.",
     "formats.paimon.data.nested_columns": "As `columns`: fields of nested columns.",
     "formats.paimon.data.stored_rows": "As `columns`: the bytes of each file format.",
     "formats.*.data.conform": "As `columns`: types widened and nested fields found for both sides.",

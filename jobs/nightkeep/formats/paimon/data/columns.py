@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +18,12 @@ import pyarrow.parquet as pq
 from nightkeep.encodings.legacy_calendar import require_one_calendar
 from nightkeep.encodings.parquet_rows import GroupDecoder
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of, unfit_values
+from nightkeep.formats.paimon.data.conversions import Conversion, conversion_of
 from nightkeep.formats.paimon.data.nested_columns import absent, conformed
 from nightkeep.formats.paimon.data.stored_rows import Edges, ParquetStoredRows, beyond_nanoseconds, open_stored
 from nightkeep.formats.paimon.metadata.file_formats import format_of, refuse_mixed_times
-from nightkeep.formats.paimon.metadata.schema import PaimonField
+from nightkeep.formats.paimon.metadata.merge_engine import ordering_fields
+from nightkeep.formats.paimon.metadata.schema import PaimonField, bucket_key
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.snapshot_order import told_sequence
 from nightkeep.formats.paimon.metadata.type_changes import is_converted
@@ -43,7 +46,8 @@ _SYSTEM = {SEQUENCE: pa.int64(), KIND: pa.int8()}
 class FileColumn:
     """A column to read: `name` is its current name, `stored` its name in this file (None: filled with nulls).
 
-    `written` and `wanted` are its types then and now; None for a system column.
+    `written` and `wanted` are its types then and now; None for a system column. `conversion`: how values of the older
+    type become those of the newer, if not by a cast that keeps them.
     """
 
     name: str
@@ -51,6 +55,7 @@ class FileColumn:
     written: PaimonType | None
     wanted: PaimonType | None
     logical: pa.DataType
+    conversion: Conversion | None = None
 
 
 def key_columns(bucket: Bucket) -> tuple[str, ...]:
@@ -145,6 +150,11 @@ class PaimonFileReader:
             return self._nested(column.name, array, column.written, column.wanted)
         if self._stored.pads_chars and column.written is not None and column.written.root is TypeRoot.CHAR:
             array = pc.utf8_rtrim(array, " ")
+        if column.conversion is not None:
+            return self._converted(column, array, column.conversion)
+        return self._widened(column, array)
+
+    def _widened(self, column: FileColumn, array: ChunkedArray) -> ChunkedArray:
         if array.type == column.logical or (self._shows_views and is_view_of(array.type, column.logical)):
             return array
         try:
@@ -156,6 +166,21 @@ class PaimonFileReader:
                 raise beyond_nanoseconds(f"{self.subject} column {column.name}") from failure
             subject = f"{self.subject} column {column.name}"
             raise unfit_values(subject, f"values of {column.logical}", reason_of(failure)) from failure
+
+    def _converted(self, column: FileColumn, array: ChunkedArray, conversion: Conversion) -> ChunkedArray:
+        assert column.written is not None and column.wanted is not None
+        subject, expected = f"{self.subject} column {column.name}", f"values of {column.wanted}"
+        try:
+            shown = conversion(array.cast(column.written.arrow), column.written, column.wanted)
+        except pa.ArrowInvalid as failure:
+            raise unfit_values(subject, expected, reason_of(failure)) from failure
+        if shown.null_count and not column.wanted.nullable:
+            raise unfit_values(subject, expected, f"values of {column.written} that do not fit")
+        if isinstance(shown, pa.ChunkedArray):
+            return shown
+        kind: Any = column.logical
+        whole: ChunkedArray = pa.chunked_array([shown], kind)
+        return whole
 
     def _as_held(self, name: str, table: pa.Table) -> ChunkedArray:
         array = table.column(name)
@@ -180,16 +205,26 @@ class PaimonFileReader:
         held = self._written_field(wanted)
         if held is None:
             return FileColumn(name, None, None, wanted.type, wanted.type.arrow)
-        if is_converted(held.type, wanted.type):
-            raise RefusedTable(
-                self.subject,
-                f"column {plain} was written as {held.type} and is now {wanted.type}",
-                "rewrite the file with the engine that changed the type",
-            )
+        conversion = self._conversion(plain, held.type, wanted.type)
         # Of a thin file (data-file.thin-mode), keys are its value columns.
         is_thin = prefix + held.name not in self._stored.names
         stored = held.name if is_thin else prefix + held.name
-        return FileColumn(name, stored, held.type, wanted.type, wanted.type.arrow)
+        return FileColumn(name, stored, held.type, wanted.type, wanted.type.arrow, conversion)
+
+    def _conversion(self, name: str, held: PaimonType, wanted: PaimonType) -> Conversion | None:
+        if not is_converted(held, wanted):
+            return None
+        schemas = self._bucket.schemas
+        # By what decides which rows there are, Java finds, orders and merges files that were written before.
+        decides = (*schemas.current.primary_keys, *bucket_key(schemas.current), *ordering_fields(schemas.current))
+        conversion = conversion_of(held, wanted) if schemas.converts and name not in decides else None
+        if conversion is None:
+            raise RefusedTable(
+                self.subject,
+                f"column {name} was written as {held} and is now {wanted}",
+                "rewrite the file with the engine that changed the type",
+            )
+        return conversion
 
     def _written_field(self, field_now: PaimonField) -> PaimonField | None:
         try:

@@ -69,10 +69,15 @@ class PaimonDataFile:
 
 @dataclass(frozen=True, slots=True)
 class Schemas:
-    """The schema that a version is read with (`current`, the latest on disk), and all schemas of its files."""
+    """The schema that a version is read with (`current`, the latest on disk), and all schemas of its files.
+
+    `converts`: values of a type that was changed are converted as Java's readers do. Otherwise their files are refused,
+    as whatever rewrites or proves rows must not rest on a conversion.
+    """
 
     current: PaimonSchema
     by_id: Mapping[int, PaimonSchema]
+    converts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

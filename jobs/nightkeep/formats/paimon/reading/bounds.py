@@ -14,6 +14,7 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon.metadata.binary_row import decode_row
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
+from nightkeep.formats.paimon.metadata.type_changes import is_converted
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.metadata.values import Value
 from nightkeep.kernels.spans import ColumnSpans
@@ -90,7 +91,12 @@ def _understood(
 
 
 def _alike(written: PaimonType, now: PaimonType) -> bool:
-    """Whether values of the two types are written alike, so that bounds of one are bounds of the other."""
+    """Whether values of the two types are written alike, so that bounds of one are bounds of the other.
+
+    Of values that are converted not even the number of nulls is known: a DECIMAL that does not fit becomes null.
+    """
+    if is_converted(written, now):
+        return False
     if written.root is now.root:
         return written.scale == now.scale
     return {written.root, now.root} <= _INTEGERS or {written.root, now.root} <= _FLOATS

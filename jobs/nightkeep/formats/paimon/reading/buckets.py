@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from nightkeep.formats.paimon.metadata.binary_row import encode_row
-from nightkeep.formats.paimon.metadata.schema import PaimonField, bucket_key, has_fixed_buckets
+from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema, bucket_key, has_fixed_buckets
 from nightkeep.formats.paimon.metadata.snapshot import Bucket
 from nightkeep.formats.paimon.metadata.types import TypeRoot
 from nightkeep.formats.paimon.metadata.values import Value, canonical
@@ -36,6 +36,8 @@ def may_hold(bucket: Bucket, keys: Mapping[str, Sequence[object]]) -> bool:
         return True
     if any(field.type.root in _NO_ONE_FORM or not field.type.is_primitive for field in fields):
         return True
+    if not all(_held_as_now(schema, fields) for schema in bucket.schemas.by_id.values()):
+        return True
     if math.prod(len(keys[field.name]) for field in fields) > MOST_KEYS:
         return True
     try:
@@ -51,6 +53,12 @@ def bucket_of(row: bytes, buckets: int) -> int:
     signed = hashed - (1 << 32) if hashed >> 31 else hashed
     # Java's remainder has the sign of the dividend.
     return abs(int(math.fmod(signed, buckets)))
+
+
+def _held_as_now(written: PaimonSchema, fields: Sequence[PaimonField]) -> bool:
+    """Whether rows of that schema were placed by values of the same types: another type has other bytes."""
+    held = {field.id: field.type.root for field in written.fields}
+    return all(held.get(field.id) is field.type.root for field in fields)
 
 
 def _buckets(fields: Sequence[PaimonField], keys: Mapping[str, Sequence[object]], buckets: int) -> Iterator[int]:

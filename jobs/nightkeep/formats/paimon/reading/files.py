@@ -26,7 +26,8 @@ from nightkeep.storage import Storage
 
 def open_file(storage: Storage, bucket: Bucket, name: str) -> RowFile:
     (file,) = (file for file in bucket.files if file.name == name)
-    return _PaimonRows(PaimonFileReader(storage, bucket, file))
+    converting = replace(bucket, schemas=replace(bucket.schemas, converts=True))
+    return _PaimonRows(PaimonFileReader(storage, converting, file))
 
 
 def hidden(storage: Storage, bucket: Bucket) -> Mapping[str, BitMap64]:
@@ -36,7 +37,7 @@ def hidden(storage: Storage, bucket: Bucket) -> Mapping[str, BitMap64]:
 
 def merged(storage: Storage, bucket: Bucket, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The rows that a merge of all files shows, of these columns: first whole stored rows, then merged ones."""
-    schemas = replace(bucket.schemas, current=merging_schema(bucket.schemas.current, columns))
+    schemas = replace(bucket.schemas, current=merging_schema(bucket.schemas.current, columns), converts=True)
     narrow = replace(bucket, schemas=schemas)
     kept = scan.survivors(storage, narrow, View.MERGED)
     for rows in (scan.rows(storage, narrow, kept), scan.merged(storage, narrow, View.MERGED)):
@@ -61,6 +62,9 @@ class _PaimonRows:
         spans: dict[Path, ColumnSpans] = {}
         for path in (path for path in paths if len(path) == 1):
             column = self._reader.column(path[0])
+            if column.conversion is not None:
+                # The file's ranges are of the older type.
+                continue
             if column.stored is None:
                 spans[path] = null_spans(column.logical, self.groups)
             elif column.stored in leaves:
