@@ -2,16 +2,20 @@
 
 import shutil
 from collections.abc import Mapping
+from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from tests.formats.paimon.contents import SAMPLES
 from tests.formats.paimon.upgrade import policy
 
+from nightkeep.admission.run_ids import require_same_options
 from nightkeep.errors import BeingCreated, UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import Overrides
-from nightkeep.reports import RunDocument, failure_outcome, store
+from nightkeep.reports import CheckStatus, Expectations, RunDocument, failure_outcome, store
+from nightkeep.reports.after_commit import unjudged
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 
@@ -59,3 +63,40 @@ def test_options_of_the_work_belong_to_a_run_and_others_do_not() -> None:
 def test_what_is_being_created_is_looked_for_again() -> None:
     failure = BeingCreated("t/branch/branch-dev/schema", "schema-<n> files of a branch", "none")
     assert failure_outcome(failure, "t") == (Outcome.CONFLICTED, f"{failure}; run again")
+
+
+def ended(**facts: object) -> RunDocument:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    return RunDocument(
+        run_id="run/1", table="t", format="delta", operation=Operation.SWEEP, outcome=Outcome.FAILED, started_at=now,
+        finished_at=now, **facts,
+    )  # type: ignore[arg-type]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("extra", "now", "same"),
+    [
+        ({}, {}, True), ({}, {"full": True}, False), ({"asked": {"full": True}}, {"full": True}, True),
+        ({"asked": {"full": True}, "mode": "delete"}, {"mode": "delete"}, False),
+        # Removals did not always store their options, only the mode.
+        ({"mode": "delete"}, {"mode": "delete", "max_share": 0.5}, True),
+        ({"mode": "delete"}, {"mode": "dry-run"}, False),
+    ],
+)  # fmt: skip
+def test_rewrites_and_removals_compare_their_options_alike(
+    extra: dict[str, object], now: dict[str, object], same: bool
+) -> None:
+    with nullcontext() if same else pytest.raises(UsageError, match="expected the options of its first attempt"):
+        require_same_options(ended(extra=extra), now)
+
+
+@pytest.mark.parametrize("status", CheckStatus)
+def test_what_was_published_or_removed_waits_for_a_check(status: CheckStatus) -> None:
+    left, checked = status in (CheckStatus.NOT_RUN, CheckStatus.ERRORED), Expectations(status)
+    published, removed, listed = (
+        ended(expectations=checked, **done)  # type: ignore[arg-type]
+        for done in ({"committed_version": 3}, {"extra": {"changed": True}}, {"extra": {"changed": False}})
+    )
+    assert tuple(map(unjudged, (published, removed, listed))) == (left, left, False)
+    # Only a published version is what a later `check` of the run looks for.
+    assert (published.awaits_check, removed.awaits_check) == (left, False)

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from nightkeep.errors import CorruptMetadata, UsageError
 from nightkeep.model import Operation
-from nightkeep.reports import document_path, load_document
+from nightkeep.reports import RunDocument, document_path, load_document
 
 ASKED: Final = "asked"
 """The key of the options in a document."""
@@ -38,9 +38,23 @@ def require_same(order: Asked, table: str, *, published: bool) -> None:
     path = document_path(order.reports, table, run_id=order.run_id, operation=order.operation)
     with suppress(FileNotFoundError, CorruptMetadata):
         earlier = load_document(path)
-        before = earlier.extra.get(ASKED, {})
-        if (published or earlier.commits) and before != dict(order.asked):
-            raise UsageError(other_options(order.run_id, before, order.asked))
+        if published or earlier.commits:
+            require_same_options(earlier, order.asked)
+
+
+def require_same_options(earlier: RunDocument, now: Mapping[str, object]) -> None:
+    """Raise UsageError if the run that this document is of had other options."""
+    before = earlier.extra.get(ASKED)
+    if before is None and "mode" in earlier.extra:
+        # Older documents of a removal have no options, only the mode.
+        before, compared = {"mode": earlier.extra["mode"]}, {"mode": now.get("mode")}
+    else:
+        before, compared = before or {}, dict(now)
+    if before != compared:
+        raise UsageError(
+            f"run id {earlier.run_id!r:.200}: expected the options of its first attempt, {_text(before)}, "
+            f"found {_text(now)}; a run id belongs to one operation and its options"
+        )
 
 
 def begun(order: Asked, table: str) -> bool:
@@ -51,14 +65,6 @@ def begun(order: Asked, table: str) -> bool:
         except FileNotFoundError:
             return False
     return True
-
-
-def other_options(run_id: str, before: object, now: object) -> str:
-    """The message for a run id that is used again with other options."""
-    return (
-        f"run id {run_id!r:.200}: expected the options of its first attempt, {_text(before)}, found {_text(now)}; "
-        f"a run id belongs to one operation and its options"
-    )
 
 
 def _text(options: object) -> str:

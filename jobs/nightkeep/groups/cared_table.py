@@ -16,7 +16,8 @@ from nightkeep.errors import DEBUG, UsageError
 from nightkeep.groups.stored_document import PERMANENT, StoredDocument
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import SESSION_SECONDS, CheckStatus, Expectations, RunDocument, store_or_say
-from nightkeep.reports.after_commit import unfinished_check
+from nightkeep.reports.after_commit import unfinished_check, unjudged
+from nightkeep.retention import RetentionOrder, apply_order, check_after_removal, failed_retention
 from nightkeep.running.planned_work import Reader
 from nightkeep.running.run_operation import RunOrder, failed_run, read_table, run_operation
 from nightkeep.spark.engine import Engine
@@ -54,6 +55,24 @@ def store_checked(
         off = Expectations(CheckStatus.SKIPPED, reason="the policy turns the check off")
         document = replace(document, expectations=off)
     return stored(_shared(document, share()), reports)
+
+
+def remove_checked(
+    policy: EffectivePolicy, order: RetentionOrder, engine: Engine, first: Callable[[], None]
+) -> StoredDocument:
+    """The document of a removal as it is stored, after the check of what remains. `first` is as in `apply_order`."""
+    document = or_failed(
+        lambda: apply_order(policy, order, engine=engine, first=first),
+        lambda reason: failed_retention(policy, order, reason), policy.address.name,
+    )  # fmt: skip
+    unchecked = stored(document, order.reports)
+    if not order.checked(policy) or not unjudged(document):
+        return unchecked
+    checked = or_failed(
+        lambda: check_after_removal(document, policy, order, engine=engine),
+        lambda reason: unfinished_check(document, reason), policy.address.name,
+    )  # fmt: skip
+    return stored(checked, order.reports)
 
 
 def _shared(document: RunDocument, share: float) -> RunDocument:

@@ -8,7 +8,7 @@ from typing import Final
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Operation, Outcome
 from nightkeep.reports import RunDocument, document_path, load_document
-from nightkeep.reports.after_commit import unfinished_check
+from nightkeep.reports.after_commit import unfinished_check, unjudged
 
 DIED: Final = "the process that worked on this table died; the rest of its group went on without it"
 
@@ -18,19 +18,20 @@ _AGAIN: Final = frozenset({Outcome.FAILED, Outcome.CONFLICTED})
 
 def end_after_crash(
     table: str, run_id: str, reports: str, operations: Sequence[Operation], *,
-    awaits: Callable[[RunDocument], bool], failed: Callable[[Operation, str], RunDocument],
+    checks: bool, failed: Callable[[Operation, str], RunDocument],
 ) -> Iterator[RunDocument]:  # fmt: skip
     """The documents of the operations that were done, then one for the operation during which the process died.
 
-    `failed` makes the document of that operation. `awaits` says whether a document still waits for its check: then the
-    process died during that check.
+    `failed` makes the document of that operation. `checks`: what the run does is checked. The process died during the
+    check if that check is left.
     """
     for operation in operations:
         document = _stored_document(table, run_id, reports, operation)
-        if document is None or (document.outcome in _AGAIN and not awaits(document)):
+        unchecked = document is not None and checks and unjudged(document)
+        if document is None or (document.outcome in _AGAIN and not unchecked):
             yield failed(operation, DIED)
             return
-        if awaits(document):
+        if unchecked:
             yield unfinished_check(document, DIED)
             return
         yield document

@@ -19,7 +19,7 @@ from typing import TypeVar
 from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.errors import NightkeepError
 from nightkeep.formats import OF_ONE_PROCESS
-from nightkeep.groups.cared_table import care_for, or_failed, store_checked, stored
+from nightkeep.groups.cared_table import care_for, remove_checked, store_checked, stored
 from nightkeep.groups.child_process import ChildProcess
 from nightkeep.groups.child_processes import ChildProcesses
 from nightkeep.groups.crashed_table import DIED, end_after_crash
@@ -33,8 +33,7 @@ from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, format_of, suited
 from nightkeep.reports import RunDocument, last_seconds, plan_text, read_history
 from nightkeep.reports.after_commit import unfinished_check
-from nightkeep.retention import RetentionOrder, apply_order, awaits_check, check_after_removal, read_metadata
-from nightkeep.retention import failed_retention as upkeep_failed
+from nightkeep.retention import RetentionOrder, failed_retention, read_metadata
 from nightkeep.running.planned_work import Reading
 from nightkeep.running.run_operation import RunOrder, failed_run, published_earlier, read_table
 from nightkeep.running.software_versions import versions
@@ -96,7 +95,8 @@ class _Care:
         else:
             chosen = _operations(self.apart, policy, self.operations)
         if table in group.died:
-            return [*_cared_at_death(group, policy, chosen, self.apart)]
+            _tell_commits(policy, group.run_id(policy.address.name), group.reports, self.apart)
+            return [*_at_death(group, policy, chosen, partial(_failed_run, group, policy))]
         # A failed check puts the table on hold, before its next operation begins.
         return [self._done(policy, operation, engine) for operation in chosen]
 
@@ -151,38 +151,23 @@ def sweep_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:
                 continue
             upkeep = (Operation.EXPIRE, Operation.SWEEP) if policy.settings.expire.enabled else (Operation.SWEEP,)
             if table in group.died:
-                yield from _swept_at_death(group, policy, upkeep)
+                yield from _at_death(group, policy, upkeep, partial(_failed_upkeep, group, policy))
                 continue
             for operation in upkeep:
                 order = _upkeep_order(group, policy, operation)
-                yield _upkept(
-                    policy, order, engine, partial(_away, apart, policy, partial(read_metadata, policy, order))
-                )
+                first = partial(_away, apart, policy, partial(read_metadata, policy, order))
+                yield remove_checked(policy, order, engine, first)
 
 
-def _cared_at_death(
-    group: TableGroup, policy: EffectivePolicy, operations: Sequence[Operation], apart: ChildProcesses
-) -> Iterator[StoredDocument]:
-    name, reports = policy.address.name, group.reports
-    _tell_commits(policy, group.run_id(name), reports, apart)
-    for document in end_after_crash(
-        name, group.run_id(name), reports, operations,
-        awaits=lambda last: last.awaits_check and policy.settings.check.enabled,
-        failed=lambda operation, why: failed_run(policy, RunOrder(operation, group.run_id(name), reports), why),
-    ):  # fmt: skip
-        yield stored(document, reports)
-
-
-def _swept_at_death(
-    group: TableGroup, policy: EffectivePolicy, operations: Sequence[Operation]
-) -> Iterator[StoredDocument]:
-    name, reports = policy.address.name, group.reports
-    for document in end_after_crash(
-        name, group.run_id(name), reports, operations,
-        awaits=lambda last: policy.settings.check.enabled and awaits_check(last),
-        failed=lambda operation, why: upkeep_failed(policy, _upkeep_order(group, policy, operation), why),
-    ):  # fmt: skip
-        yield stored(document, reports)
+def _at_death(
+    group: TableGroup, policy: EffectivePolicy, operations: Sequence[Operation],
+    failed: Callable[[Operation, str], RunDocument],
+) -> Iterator[StoredDocument]:  # fmt: skip
+    """The documents of a table at which an earlier process died."""
+    name, checks = policy.address.name, policy.settings.check.enabled
+    run_id = group.run_id(name)
+    for document in end_after_crash(name, run_id, group.reports, operations, checks=checks, failed=failed):
+        yield stored(document, group.reports)
 
 
 def _upkeep_order(group: TableGroup, policy: EffectivePolicy, operation: Operation) -> RetentionOrder:
@@ -192,6 +177,14 @@ def _upkeep_order(group: TableGroup, policy: EffectivePolicy, operation: Operati
         operation=operation, run_id=group.run_id(policy.address.name), reports=group.reports,
         mode=SweepMode.DRY_RUN if group.dry_run else wanted,
     )  # fmt: skip
+
+
+def _failed_run(group: TableGroup, policy: EffectivePolicy, operation: Operation, why: str) -> RunDocument:
+    return failed_run(policy, RunOrder(operation, group.run_id(policy.address.name), group.reports), why)
+
+
+def _failed_upkeep(group: TableGroup, policy: EffectivePolicy, operation: Operation, why: str) -> RunDocument:
+    return failed_retention(policy, _upkeep_order(group, policy, operation), why)
 
 
 def _unusable(group: TableGroup, table: str, why: str, operations: Sequence[Operation]) -> RunDocument:
@@ -248,24 +241,3 @@ def _suited(apart: ChildProcesses, policy: EffectivePolicy) -> Sequence[Operatio
         return _away(apart, policy, partial(suited_operations, policy))
     except NightkeepError:
         return policy.operations[:1]
-
-
-def _upkept(
-    policy: EffectivePolicy, order: RetentionOrder, engine: Engine, first: Callable[[], None]
-) -> StoredDocument:
-    table = policy.address.name
-    document = or_failed(
-        lambda: apply_order(policy, order, engine=engine, first=first),
-        lambda reason: upkeep_failed(policy, order, reason),
-        table,
-    )
-    unchecked = stored(document, order.reports)
-    if not order.checked(policy) or not awaits_check(document):
-        return unchecked
-
-    def surprised(reason: str) -> RunDocument:
-        return unfinished_check(document, reason)
-
-    return stored(
-        or_failed(lambda: check_after_removal(document, policy, order, engine=engine), surprised, table), order.reports
-    )

@@ -7,13 +7,19 @@ from dataclasses import replace
 from typing import Final
 
 from nightkeep.model import Outcome
-from nightkeep.reports.document import RunDocument
+from nightkeep.reports.document import UNJUDGED, RunDocument
 
 AFTER_COMMIT: Final = "published, but then: "
 """How the part of a reason begins that an unexpected failure between commit and check left."""
 CHECK_UNFINISHED: Final = "published, but its check did not finish: "
 """How the part of a reason begins that a check left which ended by an unexpected failure."""
 _SURPRISE: Final = re.compile(f"(?:; )?(?:{re.escape(AFTER_COMMIT)}|{re.escape(CHECK_UNFINISHED)})")
+
+
+def unjudged(document: RunDocument) -> bool:
+    """Whether the run published a version or removed files, and no check has judged the table since."""
+    removed = bool(document.extra.get("changed")) and document.expectations.status in UNJUDGED
+    return document.awaits_check or removed
 
 
 def without_surprise(reason: str | None) -> str | None:

@@ -32,7 +32,7 @@ class CheckStatus(StrEnum):
 
 
 SESSION_SECONDS = "session_seconds"
-_UNJUDGED = frozenset({CheckStatus.NOT_RUN, CheckStatus.ERRORED})
+UNJUDGED = frozenset({CheckStatus.NOT_RUN, CheckStatus.ERRORED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ class RunDocument:
     @property
     def awaits_check(self) -> bool:
         """Whether a version was published that no check has judged: none was run, or it could not be finished."""
-        return self.committed_version is not None and self.expectations.status in _UNJUDGED
+        return self.committed_version is not None and self.expectations.status in UNJUDGED
 
     @property
     def total_seconds(self) -> float:

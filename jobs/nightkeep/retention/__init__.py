@@ -1,6 +1,6 @@
 """A table and a retention order -> the document of its run."""
 
-from nightkeep.retention.check_afterwards import awaits_check, check_after_removal
+from nightkeep.retention.check_afterwards import check_after_removal
 from nightkeep.retention.order import RetentionOrder
 from nightkeep.retention.read_first import read_metadata
 from nightkeep.retention.run_order import apply_order, failed_retention, run_retention
@@ -8,7 +8,6 @@ from nightkeep.retention.run_order import apply_order, failed_retention, run_ret
 __all__ = [
     "RetentionOrder",
     "apply_order",
-    "awaits_check",
     "check_after_removal",
     "failed_retention",
     "read_metadata",

@@ -23,7 +23,6 @@ from nightkeep.retention.order import Log, RetentionOrder, retained_files, unche
 from nightkeep.retention.orphans.growing_sets import sets_of
 from nightkeep.spark.engine import Engine
 
-_UNJUDGED = frozenset({CheckStatus.NOT_RUN, CheckStatus.ERRORED})
 _OUTCOMES = {CheckStatus.FAILED: Outcome.MISMATCH, CheckStatus.ERRORED: Outcome.FAILED}
 
 
@@ -64,11 +63,6 @@ def remember_content(log: Log, engine: Engine) -> None:
         )
         for view, held in content.views.items()
     )  # fmt: skip
-
-
-def awaits_check(document: RunDocument) -> bool:
-    """Whether the run removed files and no check has judged the table since."""
-    return bool(document.extra.get("changed")) and document.expectations.status in _UNJUDGED
 
 
 def check_after_removal(

@@ -23,9 +23,6 @@ from nightkeep.retention.sweep import failures, file_counts, full, list_orphans
 from nightkeep.retention.timed_sets import TimedSets
 from nightkeep.spark.engine import Engine
 
-UNFINISHED = "ended before it was done; a sweep finds what is left of the versions that went"
-"""The reason in the document that is stored before the first version is removed."""
-
 
 def expire_table(log: Log, table: OpenFiles, run: Run, engine: Engine) -> RunDocument:
     """Expire versions as the order says. Raises what `expire_versions` raises."""
@@ -36,7 +33,7 @@ def expire_table(log: Log, table: OpenFiles, run: Run, engine: Engine) -> RunDoc
         def before(expiry: OpenExpiry) -> None:
             remember_content(log, engine)
             log.extra |= {**_versions(expiry), "changed": True, "finished": False}
-            log.stored(Outcome.FAILED, UNFINISHED)
+            log.stored_unfinished()
 
         with log.stage("expire"):
             order = expire_order(log, mode, run.now_ms)

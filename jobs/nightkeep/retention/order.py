@@ -19,6 +19,7 @@ from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenTable
 from nightkeep.protocol.table_files import OpenFiles
 from nightkeep.reports import Metrics, RunDocument, read_history, secure
+from nightkeep.running.interrupted_run import unfinished_reason
 from nightkeep.running.software_versions import versions
 
 CHECK_WAIT_MS: Final = 7 * DAY_MS
@@ -67,7 +68,8 @@ class RetentionOrder:
 
 @dataclass
 class Log:
-    """The document while the run works on it. Facts are added as they appear; `stored` saves them in case of a crash.
+    """The document while the run works on it. Facts are added as they appear; `stored_unfinished` saves them in
+    case of a crash.
 
     `earlier` is the stored document of an earlier attempt that did not finish.
     """
@@ -116,9 +118,9 @@ class Log:
         none = {"orphans_total": 0, "orphans_bytes": 0, "orphans_file": None, "live_files": None, "young_files": None}
         return {**promised, "orphans": [], **none}
 
-    def stored(self, outcome: Outcome, reason: str) -> None:
-        """Store the document now. Raises EvidenceError if that fails: no file may be removed then."""
-        secure(self.document(outcome, reason), self.order.reports)
+    def stored_unfinished(self) -> None:
+        """Store the document before anything is removed. Raises EvidenceError if that fails: nothing may be removed."""
+        secure(self.document(Outcome.FAILED, unfinished_reason(self.order.operation)), self.order.reports)
 
 
 def unchecked_versions(policy: EffectivePolicy, reports: str, *, now_ms: int) -> frozenset[int]:

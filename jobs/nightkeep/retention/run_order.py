@@ -8,14 +8,15 @@ from dataclasses import replace
 
 from nightkeep.admission.owner_says import owner_of, owner_says
 from nightkeep.admission.reasons import Act, Case, Opened, case_of, reason_to_skip
-from nightkeep.admission.run_ids import ASKED, other_options
+from nightkeep.admission.run_ids import require_same_options
 from nightkeep.errors import STOPS, NightkeepError, UsageError, add_stop
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import RunDocument, document_path, failure_outcome, load_document, store_or_say
-from nightkeep.retention.check_afterwards import awaits_check, check_after_removal
+from nightkeep.reports.after_commit import unjudged
+from nightkeep.retention.check_afterwards import check_after_removal
 from nightkeep.retention.expire import expire_table
 from nightkeep.retention.order import Log, RetentionOrder, retained_files
 from nightkeep.retention.restore import restore_run
@@ -28,11 +29,11 @@ def run_retention(policy: EffectivePolicy, order: RetentionOrder, engine: Engine
     document = apply_order(policy, order, engine=engine)
     try:
         stored, _ = store_or_say(document, order.reports)
-        if order.checked(policy) and awaits_check(document):
+        if order.checked(policy) and unjudged(document):
             stored, _ = store_or_say(check_after_removal(document, policy, order, engine=engine), order.reports)
         return stored
     except STOPS as stop:
-        left = "; the check of what remains is left" if awaits_check(document) else ""
+        left = "; the check of what remains is left" if unjudged(document) else ""
         _add_stop(stop, order, policy, f"{document.reason or document.outcome}{left}")
         raise
 
@@ -124,8 +125,5 @@ def _earlier_document(log: Log) -> RunDocument | None:
         return None
     if not document.extra.get("changed"):
         return None
-    # Older documents have no options, only the mode.
-    before, now = document.extra.get(ASKED, {"mode": document.extra.get("mode")}), order.asked(log.policy)
-    if before != (now if ASKED in document.extra else {"mode": now["mode"]}):
-        raise UsageError(other_options(order.run_id, before, now))
+    require_same_options(document, order.asked(log.policy))
     return document

@@ -20,9 +20,6 @@ from nightkeep.retention.resume import end_resumed, resume_sweep
 from nightkeep.retention.timed_sets import TimedSets
 from nightkeep.spark.engine import Engine
 
-UNFINISHED = "ended before it was done; the same run finishes it when it is run again, and restore undoes it"
-"""The reason in the document that is stored before the first file is removed."""
-
 _UNSEEN: Final = "was not looked into: other tables may have files there under the same names, see sweep.outside"
 _UNREADABLE: Final = "was left out: it cannot be read, and the catalog names another metadata file"
 
@@ -35,7 +32,7 @@ def sweep_orphans(log: Log, table: OpenFiles, run: Run, engine: Engine) -> RunDo
         list_orphans(log, table, watched.sets, run.now_ms)
         remember_content(log, engine)
         log.extra |= {"changed": True, "finished": False}
-        log.stored(Outcome.FAILED, UNFINISHED)
+        log.stored_unfinished()
 
     watched = TimedSets(sets_of(engine), log.stage)
     with closing(watched):

@@ -5,12 +5,20 @@ from __future__ import annotations
 from typing import Final
 
 from nightkeep.errors import add_stop
-from nightkeep.model import Outcome
+from nightkeep.model import Operation, Outcome
 from nightkeep.reports import RunDocument, store_or_say
 from nightkeep.running.run_log import RunLog
 
-UNFINISHED: Final = "ended before it was done; the same run, started again, looks for what it published"
-"""The reason in the document that is stored before anything is staged."""
+_NEXT: Final = {
+    Operation.SWEEP: "the same run finishes it when it is run again, and restore undoes it",
+    Operation.EXPIRE: "a sweep finds what is left of the versions that went",
+}
+
+
+def unfinished_reason(operation: Operation) -> str:
+    """The reason in the document that is stored before anything is staged or removed."""
+    then = _NEXT.get(operation, "the same run, started again, looks for what it published")
+    return f"ended before it was done; {then}"
 
 
 def say_interrupted(log: RunLog, stop: BaseException) -> None:
@@ -29,7 +37,7 @@ def say_interrupted(log: RunLog, stop: BaseException) -> None:
         said = "nothing was published"
     add_stop(stop, f"{name}: {said}", order.run_id)
     if done:
-        store_or_say(log.document(Outcome.FAILED, UNFINISHED), order.reports)
+        store_or_say(log.document(Outcome.FAILED, unfinished_reason(order.operation)), order.reports)
 
 
 def say_unchecked(document: RunDocument, stop: BaseException) -> None:

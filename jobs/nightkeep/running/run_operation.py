@@ -23,7 +23,7 @@ from nightkeep.reports import (
     secure,
 )  # fmt: skip
 from nightkeep.running import run_outcomes
-from nightkeep.running.interrupted_run import UNFINISHED, say_interrupted
+from nightkeep.running.interrupted_run import say_interrupted, unfinished_reason
 from nightkeep.running.planned_work import PlannedWork, Reader, Reading, new_attempt, run_of
 from nightkeep.running.planning import metrics_of, plan_table
 from nightkeep.running.run_failures import as_stored_before, failed_document
@@ -215,7 +215,7 @@ def _work(
     """Run each batch up to its own commit: if one batch ends early, the commits of the others remain."""
     ended: list[Batch] = []
     log.facts["units"] = unfinished(planned, ())
-    secure(log.document(Outcome.FAILED, UNFINISHED), log.order.reports)
+    secure(log.document(Outcome.FAILED, unfinished_reason(log.order.operation)), log.order.reports)
     for batch in batches(planned, log.policy.settings.commit_size):
         # File names derive from the attempt, and the files of the batch before are published under theirs.
         named = replace(run, attempt=new_attempt())
