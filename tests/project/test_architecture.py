@@ -52,7 +52,7 @@ EDGES = {
     "running silence spark surprises",
     "api": "admission clustering discovery errors formats groups model other_readers policy protocol reading redaction "
     "reports retention running spark sql_text tasks",
-    "commands": "api discovery errors formats groups model policy redaction reports retention",
+    "commands": "api discovery errors formats groups model policy redaction reports",
     "__main__": "commands errors",
 }
 

@@ -5,28 +5,33 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Final, ParamSpec
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
 
 import typer
 
 from nightkeep import __version__
-from nightkeep.commands.advise import advise
-from nightkeep.commands.check import check, diff
-from nightkeep.commands.delete import delete, update
+from nightkeep.api import advice, checks, files, runs, stored
+from nightkeep.api import status as health
+from nightkeep.api import tables as listed
+from nightkeep.commands.answers import (
+    put_check,
+    put_diff,
+    put_result,
+    put_statuses,
+    put_stored,
+    put_validation,
+    show_document,
+    show_removal,
+    show_runs,
+)
 from nightkeep.commands.exit_status import one_line
-from nightkeep.commands.reports import explain, history, release, report
-from nightkeep.commands.retention import expire, restore, sweep
-from nightkeep.commands.run import plan, run, sql
-from nightkeep.commands.status import status
-from nightkeep.commands.tables import tables, validate
-from nightkeep.errors import DEBUG, STOPS, NightkeepError, Surprise
-
-P = ParamSpec("P")
+from nightkeep.commands.from_signature import Command, callback
+from nightkeep.errors import DEBUG
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
-    help="Nightly care for lakehouse tables: plan, rewrite, prove, publish, check, report.",
+    help="Nightly maintenance of lakehouse tables: plan, rewrite, prove, publish, check, report.",
 )  # fmt: skip
 
 
@@ -46,38 +51,128 @@ _Version = Annotated[
 
 @app.callback()
 def _options(*, debug: _Debug = False, version: _Version = False) -> None:
-    """Nightly care for lakehouse tables: plan, rewrite, prove, publish, check, report."""
+    """Nightly maintenance of lakehouse tables: plan, rewrite, prove, publish, check, report."""
     if debug:
         os.environ[DEBUG] = "1"
 
 
-def _named(verb: Callable[P, None]) -> Callable[P, None]:
-    """The verb, with its name and the table added to any unexpected failure."""
+COMMANDS: Final = (
+    Command(
+        runs.plan,
+        show_runs,
+        "Show what a run would do, and why. Reads metadata only.",
+        "plan shop.orders --full",
+        reads=True,
+    ),
+    Command(
+        runs.run,
+        show_runs,
+        "Plan, rewrite, prove, publish and check a table.",
+        "run shop.orders --operation optimize --zorder customer,day",
+    ),
+    Command(
+        runs.sql,
+        show_document,
+        "Run an OPTIMIZE statement.\n\nThe filter and the clustering come from the statement "
+        "alone, the rest from options and the policy.",
+        """sql "OPTIMIZE delta.`/path` WHERE day >= '2026-11-01' ZORDER BY (a, b)\"""",
+    ),
+    Command(
+        runs.delete,
+        show_document,
+        "Delete rows by a condition or by keys.\n\n"
+        "Hides them in deletion vectors, proves that no other row is deleted, publishes and checks.",
+        'delete lake.clicks --rows-where "user_id = 7" --dry-run',
+    ),
+    Command(
+        runs.update,
+        show_document,
+        "Set columns of the rows for which a condition is true.\n\nWrites these rows anew, "
+        "proves that no other row is changed, publishes and checks.",
+        """update lake.clicks --set "page = '/'" --rows-where "page IS NULL\"""",
+    ),
+    Command(
+        files.sweep,
+        show_removal,
+        "List files that no retained version needs; quarantine or delete them on request."
+        "\n\nOnly lists them unless --quarantine or --delete is given.",
+        "sweep shop.orders --quarantine",
+    ),
+    Command(
+        files.restore,
+        show_removal,
+        "Restore files that a run moved to quarantine. Overwrites nothing.",
+        "restore shop.orders manual-20261122T040000-1a2b3c",
+    ),
+    Command(
+        files.expire,
+        show_removal,
+        "Expire versions past the table's retention, and delete the files only they need."
+        "\n\nOnly lists them unless --quarantine or --delete is given.",
+        "expire shop.orders --retain-last 20 --delete",
+    ),
+    Command(
+        advice.advise,
+        put_result,
+        "Advise which columns to cluster by, or to do nothing.\n\nJudges by the files that queries skip on a sample.",
+        "advise lake.clicks --queries queries.sql",
+        reads=True,
+    ),
+    Command(
+        checks.check,
+        put_check,
+        "Check a published version by Spark SQL and Great Expectations.",
+        "check shop.orders --version 12",
+        reads=True,
+    ),
+    Command(
+        checks.diff,
+        put_diff,
+        "Compare the rows of two versions.",
+        "diff shop.orders --version 12 --other 11",
+        reads=True,
+    ),
+    Command(
+        stored.explain,
+        put_result,
+        "Show the policy of a table, the line each value is from, and what is refused.",
+        "explain shop.orders",
+        reads=True,
+    ),
+    Command(
+        listed.tables,
+        put_result,
+        "List every table that the policy names or discovers, and what covers it.",
+        "tables --json",
+        reads=True,
+    ),
+    Command(
+        health.status,
+        put_statuses,
+        "List tables by health, the worst first.\n\n"
+        "Reads metadata only, and estimates what maintenance would bring and cost.",
+        "status shop.orders",
+        reads=True,
+    ),
+    Command(stored.history, put_stored, "List what was done, oldest first.", "history shop.orders --json", reads=True),
+    Command(
+        stored.release,
+        put_result,
+        "Release a table from the hold that a failed check put on it.",
+        "release shop.orders",
+    ),
+    Command(stored.report, put_stored, "Write the page of every run, and the index of them.", "report --out pages"),
+    Command(
+        listed.validate,
+        put_validation,
+        "Check the policy and the files that it imports. Exits with 2 if there is a fault.",
+        "validate --tables",
+        reads=True,
+    ),
+)
 
-    @functools.wraps(verb)
-    def call(*arguments: P.args, **options: P.kwargs) -> None:
-        try:
-            verb(*arguments, **options)
-        except (NightkeepError, typer.Exit, typer.Abort):
-            raise
-        except STOPS as stop:
-            if verb in _READING and not getattr(stop, "__notes__", None):
-                stop.add_note("it changes nothing")
-            raise
-        except Exception as failure:
-            subject = options.get("table") or options.get("statement")
-            raise Surprise(f"{subject}: {verb.__name__}" if subject else verb.__name__, failure) from failure
-
-    return call
-
-
-_READING: Final = frozenset({plan, advise, check, diff, explain, tables, status, history, validate})
-
-for _verb in (
-    plan, run, sql, delete, update, sweep, restore, expire, advise, check, diff, explain, tables, status, history,
-    release, report, validate,
-):  # fmt: skip
-    app.command()(_named(_verb))
+for _each in COMMANDS:
+    app.command(_each.name, help=_each.help, epilog=f"Example: nightkeep {_each.example}")(callback(_each))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -1,48 +1,104 @@
-"""Arguments and options that several commands share."""
+"""The options of all commands, a row for each: type, group in the help, value, help and default.
+
+A command's parameters are those of its function in `nightkeep.api`; a row says how one is written and explained. A row
+such as `check.version` is for that command alone. A new option is a row here and a parameter of the function.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import Any, Final
 
 from nightkeep.model import Operation, VerifyLevel, Writers
 
-Table = Annotated[str, typer.Argument(help="A name of tables.yaml, or an address such as paimon:/path/to/table")]
-Policy = Annotated[Path | None, typer.Option("--policy", help="tables.yaml; else $NIGHTKEEP_POLICY or ./tables.yaml")]
-Reports = Annotated[
-    str | None,
-    typer.Option("--reports", help="Folder of documents, or an address in a bucket; else reports/ beside the policy"),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout")]
-Master = Annotated[str, typer.Option("--master", help="Spark master")]
 
-# What to do.
-Operations = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--operation", help=f"{', '.join(each for each in Operation if not each.has_command)}; may be repeated"
+@dataclass(frozen=True, slots=True)
+class OptionRow:
+    """How a parameter is written. `value` names its value in the help, none for a switch. `default` says in words what
+    holds without the option."""
+
+    kind: Any
+    group: str
+    value: str
+    help: str
+    default: str | None = None
+
+
+_TEXT, _TEXTS, _PATH, _SHARE, _NUMBER = str | None, list[str] | None, Path | None, float | None, int | None
+_WHAT: Final = "What to do"
+_LAYOUT: Final = "Layout"
+_PROOF: Final = "Proof"
+_PLACES: Final = "Where things are"
+_OUTPUT: Final = "Output"
+_ARGUMENTS: Final = "Arguments"
+_OF_POLICY: Final = "the policy's"
+_RUN: Final = ", ".join(each for each in Operation if not each.has_command)
+_ONLY_LISTS: Final = "listed only"
+
+# The help shows groups, and options within a group, in the order of these rows.
+OPTIONS: Final[dict[str, OptionRow]] = {
+    "table": OptionRow(str, _ARGUMENTS, "TABLE", "Name in tables.yaml, or an address such as paimon:/path/to/table"),
+    "status.table": OptionRow(_TEXT, _ARGUMENTS, "TABLE", "Name or address of a table", "all tables"),
+    "history.table": OptionRow(_TEXT, _ARGUMENTS, "TABLE", "Name or address of a table", "all tables"),
+    "statement": OptionRow(str, _ARGUMENTS, "STATEMENT", "An OPTIMIZE statement as Delta Lake has it"),
+    "restore.run_id": OptionRow(str, _ARGUMENTS, "RUN_ID", "Run that moved the files to quarantine"),
+    "operation": OptionRow(_TEXTS, _WHAT, "NAME", f"One of {_RUN}; may be repeated", _OF_POLICY),
+    "where": OptionRow(_TEXT, _WHAT, "EXPR", "Partition filter; never changes rows", _OF_POLICY),
+    "full": OptionRow(bool, _WHAT, "", "Rewrite all files, not only new ones"),
+    "rows_where": OptionRow(_TEXT, _WHAT, "EXPR", "Condition in Spark SQL; rows for which it is NULL stay"),
+    "keys": OptionRow(
+        _PATH, _WHAT, "FILE", "Parquet, JSON Lines or CSV file of keys in columns of the table; null matches null"
     ),
-]
-Where = Annotated[str | None, typer.Option("--where", help="Partition filter; never changes rows")]
-Full = Annotated[bool, typer.Option("--full", help="All files, not only new ones")]
-Zorder = Annotated[str | None, typer.Option("--zorder", help="Cluster by these columns along a Z curve, such as a,b")]
-Hilbert = Annotated[str | None, typer.Option("--hilbert", help="Cluster along a Hilbert curve, such as a,b")]
-TargetSize = Annotated[str | None, typer.Option("--target-size", help="Size of files written, such as 256MB")]
-MinFileSize = Annotated[str | None, typer.Option("--min-file-size", help="A file below this is small, such as 128MB")]
-MaxDeletedRatio = Annotated[
-    float | None, typer.Option("--max-deleted-ratio", help="Rewrite files with more of their rows deleted, 0 to 1")
-]
-CompactingWriters = Annotated[
-    bool, typer.Option("--allow-compacting-writers", help="Run beside a writer that compacts")
-]
-WritersOption = Annotated[
-    Writers | None, typer.Option("--writers", help="conditional: others commit by conditional writes as well")
-]
-
-# How to do it.
-Verify = Annotated[VerifyLevel | None, typer.Option("--verify", help="Hash every row, or those that moved")]
-NoCheck = Annotated[bool, typer.Option("--no-check", help="Leave the second opinion out")]
-TaskMemory = Annotated[str | None, typer.Option("--task-memory", help="Such as 2GB")]
-RunId = Annotated[str | None, typer.Option("--run-id", help="The same in every retry of a run")]
+    "set": OptionRow(_TEXTS, _WHAT, "TEXT", '"column = expression" in Spark SQL of the old row; may be repeated'),
+    "delete": OptionRow(bool, _WHAT, "", "Delete the files; they cannot be restored", _ONLY_LISTS),
+    "expire.delete": OptionRow(bool, _WHAT, "", "Expire the versions, and delete their files", _ONLY_LISTS),
+    "quarantine": OptionRow(
+        bool, _WHAT, "", "Move the files to quarantine, to be restored or deleted later", _ONLY_LISTS
+    ),
+    "dry_run": OptionRow(bool, _WHAT, "", "Count the rows; change nothing"),
+    "expire.dry_run": OptionRow(bool, _WHAT, "", "List the versions, which is the default"),
+    "older_than": OptionRow(_TEXT, _WHAT, "AGE", "Keep what is younger, such as 7d, 36h or 90m", _OF_POLICY),
+    "retain_last": OptionRow(_NUMBER, _WHAT, "N", "Keep at least this many of the latest versions", _OF_POLICY),
+    "below_floor": OptionRow(bool, _WHAT, "", "Allow an age at which writers may still be at work"),
+    "max_share": OptionRow(
+        _SHARE, _WHAT, "SHARE", "Remove nothing if more than this share of all files would go, 0 to 1", _OF_POLICY
+    ),
+    "run": OptionRow(_TEXT, _WHAT, "RUN_ID", "Only files that this run left", "files of any run"),
+    "version": OptionRow(int, _WHAT, "N", "One version"),
+    "check.version": OptionRow(_NUMBER, _WHAT, "N", "The published version", "the latest"),
+    "other": OptionRow(int, _WHAT, "N", "The version to compare it with"),
+    "base": OptionRow(_NUMBER, _WHAT, "N", "The version that it must equal", "the version before"),
+    "queries": OptionRow(_PATH, _WHAT, "FILE", "SQL queries or conditions", "1 % ranges of every column"),
+    "tables": OptionRow(bool, _WHAT, "", "Open the tables too: columns, filters, metrics"),
+    "forget": OptionRow(_TEXT, _WHAT, "AGE", "Remove results of Great Expectations older than this, such as 90d"),
+    "run_id": OptionRow(_TEXT, _WHAT, "ID", "Name of the run, the same in every retry", "a new one"),
+    "zorder": OptionRow(_TEXT, _LAYOUT, "COLUMNS", "Cluster along a Z curve by columns such as a,b", _OF_POLICY),
+    "hilbert": OptionRow(_TEXT, _LAYOUT, "COLUMNS", "Cluster along a Hilbert curve by columns such as a,b", _OF_POLICY),
+    "target_size": OptionRow(_TEXT, _LAYOUT, "SIZE", "Size of files written, such as 256MB", _OF_POLICY),
+    "min_file_size": OptionRow(_TEXT, _LAYOUT, "SIZE", "A file below this is small, such as 128MB", _OF_POLICY),
+    "max_deleted_ratio": OptionRow(
+        _SHARE, _LAYOUT, "SHARE", "Rewrite files with more of their rows deleted, 0 to 1", _OF_POLICY
+    ),
+    "task_memory": OptionRow(_TEXT, _LAYOUT, "SIZE", "Memory of a task, such as 2GB", _OF_POLICY),
+    "verify": OptionRow(
+        _TEXT, _PROOF, "LEVEL", f"{' or '.join(VerifyLevel)}: hash every row, or those that moved", _OF_POLICY
+    ),
+    "no_check": OptionRow(bool, _PROOF, "", "Leave out the check after publishing"),
+    "reader": OptionRow(
+        _TEXT, _PROOF, "NAME", "One more engine: deltalake, duckdb, pyiceberg or pypaimon; NAME=PYTHON if elsewhere",
+        _OF_POLICY,
+    ),
+    "allow_compacting_writers": OptionRow(bool, _PROOF, "", "Run beside a writer that compacts"),
+    "writers": OptionRow(
+        _TEXT, _PROOF, "HOW", f"{' or '.join(Writers)}: others commit by conditional writes as well", _OF_POLICY
+    ),
+    "policy": OptionRow(_PATH, _PLACES, "FILE", "The policy", "$NIGHTKEEP_POLICY or ./tables.yaml"),
+    "reports": OptionRow(
+        _TEXT, _PLACES, "FOLDER", "Folder of documents, or an address in a bucket", "reports/ beside the policy"
+    ),
+    "out": OptionRow(_TEXT, _PLACES, "FOLDER", "Where pages go", "beside the documents"),
+    "master": OptionRow(str, _PLACES, "URL", "Spark master"),
+    "data_docs": OptionRow(bool, _OUTPUT, "", "Write the Data Docs of Great Expectations too, which load nothing"),
+    "json": OptionRow(bool, _OUTPUT, "", "Print one JSON document on stdout"),
+}  # fmt: skip

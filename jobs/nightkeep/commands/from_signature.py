@@ -1,0 +1,80 @@
+"""A function of the API and the table of options -> the function that Typer makes a command of."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+import typer
+
+from nightkeep.commands.options import OPTIONS
+from nightkeep.errors import STOPS, NightkeepError, Surprise
+
+_ORDER: Final = {name.rpartition(".")[2]: place for place, name in enumerate(OPTIONS)}
+_NOT_WRITTEN: Final = frozenset({"spark"})
+"""Parameters that only a caller in Python has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: its function, who prints what that returns, and its help. `reads`: it changes nothing."""
+
+    function: Callable[..., Any]
+    answer: Callable[..., None]
+    help: str
+    example: str
+    reads: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+
+def callback(command: Command) -> Callable[..., None]:
+    """The function that calls the command's own and prints the answer. Its signature is made of the table's rows.
+
+    The name and the table are added to any unexpected failure.
+    """
+
+    def call(*, json: bool, **given: Any) -> None:
+        try:
+            result = command.function(**given)
+            command.answer(result, as_json=json, dry_run=given.get("dry_run", False))
+        except (NightkeepError, typer.Exit, typer.Abort):
+            raise
+        except STOPS as stop:
+            if command.reads and not getattr(stop, "__notes__", None):
+                stop.add_note("it changes nothing")
+            raise
+        except Exception as failure:
+            subject = given.get("table") or given.get("statement")
+            raise Surprise(f"{subject}: {command.name}" if subject else command.name, failure) from failure
+
+    parameters = list(_parameters(command))
+    call.__name__ = command.name
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return call
+
+
+def _parameters(command: Command) -> Iterator[inspect.Parameter]:
+    own = inspect.signature(command.function).parameters
+    written = sorted(own.keys() - _NOT_WRITTEN, key=_ORDER.__getitem__)
+    for name in sorted(written, key=lambda each: own[each].kind is own[each].KEYWORD_ONLY):
+        yield _parameter(command, own[name])
+    yield _parameter(command, inspect.Parameter("json", inspect.Parameter.KEYWORD_ONLY, default=False))
+
+
+def _parameter(command: Command, own: inspect.Parameter) -> inspect.Parameter:
+    row = OPTIONS.get(f"{command.name}.{own.name}") or OPTIONS[own.name]
+    shown: bool | str = row.default or True
+    if own.kind is own.KEYWORD_ONLY:
+        flag = f"--{own.name.replace('_', '-')}"
+        how = typer.Option(flag, help=row.help, metavar=row.value, rich_help_panel=row.group, show_default=shown)
+    else:
+        how = typer.Argument(help=row.help, metavar=row.value, show_default=shown)
+    return inspect.Parameter(
+        own.name, own.KEYWORD_ONLY, default=own.default, annotation=Annotated[row.kind, how]
+    )  # fmt: skip
