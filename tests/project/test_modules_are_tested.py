@@ -21,8 +21,6 @@ WITHOUT_A_TEST = {
     "nightkeep.formats.iceberg.gate.gate": "A record of functions; test_contract.py calls each through a table.",
     "nightkeep.formats.memory.gate.gate": "A record of functions; test_contract.py calls each through a table.",
     "nightkeep.formats.iceberg.rewrite.rewrite": "Hands each task to the module that does it.",
-    "nightkeep.formats.iceberg.rewrite.inputs": "Values for tasks; tests of packing and clustering run them.",
-    "nightkeep.formats.iceberg.rewrite.cluster_plan": "test_cluster.py plans through the table.",
     "nightkeep.formats.iceberg.rewrite.manifest_work": "test_optimize.py plans through the table.",
 }
 """Modules that no test imports, each with the reason."""

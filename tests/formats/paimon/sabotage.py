@@ -45,7 +45,7 @@ class Staged:
 
     @property
     def bucket(self) -> Bucket:
-        return opened(self.table).staged(self.candidate).buckets[self.candidate.units[self.number]]
+        return opened(self.table).staged(self.candidate).by_key[self.candidate.units[self.number]]
 
     @property
     def others(self) -> list[Bucket]:

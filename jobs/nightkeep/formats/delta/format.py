@@ -17,13 +17,9 @@ from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.metadata.versions import read_staged, read_version
 from nightkeep.formats.delta.reading.reading import reading_of
 from nightkeep.formats.delta.retention.retained_files import retained_files
-from nightkeep.formats.delta.rewrite.cluster_columns import require_columns
-from nightkeep.formats.delta.rewrite.cluster_plan import cluster_files
 from nightkeep.formats.delta.rewrite.delete import delete_rows, refuse_deletes
 from nightkeep.formats.delta.rewrite.health import health
-from nightkeep.formats.delta.rewrite.layout import layout_reading
-from nightkeep.formats.delta.rewrite.layout_metrics import layout_metrics
-from nightkeep.formats.delta.rewrite.optimize import pack_files, refuse_unhandled
+from nightkeep.formats.delta.rewrite.optimize import LAYOUT, refuse_unhandled
 from nightkeep.formats.delta.rewrite.persist import prune_vectors, refuse_new_vectors
 from nightkeep.formats.delta.rewrite.rewrite import DeltaTask, columns, matching_rows, rewrite
 from nightkeep.model import Address, Operation
@@ -48,7 +44,9 @@ def open_table(address: Address) -> DeltaTable:
 
 def table_of(address: Address, storage: Storage) -> DeltaTable:
     writers = Bound(refuse_writers, storage)
-    optimize: DeltaRules = OperationRules((refuse_unhandled, require_columns, writers), (cluster_files, pack_files))
+    optimize: DeltaRules = OperationRules(
+        (refuse_unhandled, LAYOUT.require_columns, writers), (LAYOUT.cluster_files, LAYOUT.pack_files)
+    )
     persist: DeltaRules = OperationRules((refuse_unhandled, refuse_new_vectors, writers), (prune_vectors,))
     delete: DeltaRules = OperationRules((refuse_unhandled, refuse_deletes, writers), (delete_rows,))
     return Table(
@@ -64,8 +62,8 @@ def table_of(address: Address, storage: Storage) -> DeltaTable:
         commits=commits_of(address, storage),
         wide=wide_writes(storage),
         row_changes=RowChanges({Operation.DELETE: delete}, columns, Bound(matching_rows, storage)),
-        layout=layout_reading(storage),
-        layout_metrics=layout_metrics,
+        layout=LAYOUT.layout_reading(storage),
+        layout_metrics=LAYOUT.layout_metrics,
         health=Bound(health, storage),
         described=described,
         description=Bound(Bound(describe, address), storage),

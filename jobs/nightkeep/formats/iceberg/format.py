@@ -16,13 +16,9 @@ from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, Iceberg
 from nightkeep.formats.iceberg.metadata.versions import digest, read_staged, read_version
 from nightkeep.formats.iceberg.reading.reading import reading_of
 from nightkeep.formats.iceberg.retention.retained_files import retained_files
-from nightkeep.formats.iceberg.rewrite.cluster_columns import require_columns
-from nightkeep.formats.iceberg.rewrite.cluster_plan import cluster_files
 from nightkeep.formats.iceberg.rewrite.health import health
-from nightkeep.formats.iceberg.rewrite.layout import layout_reading
-from nightkeep.formats.iceberg.rewrite.layout_metrics import layout_metrics
 from nightkeep.formats.iceberg.rewrite.manifest_work import merge_manifests
-from nightkeep.formats.iceberg.rewrite.optimize import pack_files, refuse_unhandled, sort_order_note
+from nightkeep.formats.iceberg.rewrite.optimize import LAYOUT, layout_metrics, refuse_unhandled, sort_order_note
 from nightkeep.formats.iceberg.rewrite.persist_plan import (
     filter_note,
     left_out_note,
@@ -41,8 +37,8 @@ IcebergRules = OperationRules[IcebergSnapshot, IcebergUnit, IcebergTask]
 IcebergTable = Table[IcebergSnapshot, IcebergUnit, IcebergTask, IcebergEdit]
 
 _OPTIMIZE: IcebergRules = OperationRules(
-    (refuse_unhandled, refuse_lineage_names, require_columns),
-    (cluster_files, pack_files, merge_manifests),
+    (refuse_unhandled, refuse_lineage_names, LAYOUT.require_columns),
+    (LAYOUT.cluster_files, LAYOUT.pack_files, merge_manifests),
     (sort_order_note,),
     left_out_note,
 )
@@ -73,7 +69,7 @@ def table_of(address: Address, handle: TableHandle) -> IcebergTable:
         reading=reading_of(address, handle),
         commits=commits_of(address, handle),
         wide=wide_writes(storage),
-        layout=layout_reading(storage),
+        layout=LAYOUT.layout_reading(storage),
         layout_metrics=layout_metrics,
         health=health,
         described=Bound(described, handle),

@@ -21,10 +21,7 @@ from nightkeep.formats.paimon.reading.reading import reading_of
 from nightkeep.formats.paimon.retention.retained_files import retained_files
 from nightkeep.formats.paimon.retention.table_files import never_written
 from nightkeep.formats.paimon.rewrite.append import optimize
-from nightkeep.formats.paimon.rewrite.append.cluster_columns import require_columns
-from nightkeep.formats.paimon.rewrite.append.cluster_plan import cluster_files
 from nightkeep.formats.paimon.rewrite.append.delete import delete_rows, refuse_deletes
-from nightkeep.formats.paimon.rewrite.append.layout import layout_reading
 from nightkeep.formats.paimon.rewrite.append.update import refuse_updates, update_rows
 from nightkeep.formats.paimon.rewrite.compact import compact_levels, refuse_other_compactions, refuse_vectors
 from nightkeep.formats.paimon.rewrite.expired_rows import expiry_clock
@@ -75,9 +72,13 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
         (
             Bound(of_keyed, refuse_vectors), Bound(of_keyed, refuse_other_compactions), refuse_unstamped_files,
             Bound(of_keyless, optimize.refuse_unhandled), Bound(of_keyless, optimize.refuse_order),
-            Bound(of_keyless, require_columns), *writers,
+            Bound(of_keyless, optimize.LAYOUT.require_columns), *writers,
         ),
-        (Bound(in_keyed, compact_levels), Bound(in_keyless, cluster_files), Bound(in_keyless, optimize.pack_files)),
+        (
+            Bound(in_keyed, compact_levels),
+            Bound(in_keyless, optimize.cluster_files),
+            Bound(in_keyless, optimize.pack_files),
+        ),
         (file_indexes_go,),
         clock=expiry_clock,
     )  # fmt: skip
@@ -97,7 +98,7 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
         commits=commits_of(address, storage),
         wide=wide_writes(storage),
         row_changes=RowChanges(changes, columns, Bound(matching_rows, storage)),
-        layout=layout_reading(storage),
+        layout=optimize.layout_reading(storage),
         layout_metrics=layout_metrics,
         health=Bound(health, storage),
         described=described,

@@ -9,7 +9,7 @@ from tests.formats.delta.runs import opened
 
 from nightkeep.errors import UsageError
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
-from nightkeep.formats.delta.rewrite.cluster_columns import columns_of, require_columns
+from nightkeep.formats.delta.rewrite.optimize import LAYOUT
 from nightkeep.model import Clustering, Curve
 
 
@@ -21,9 +21,9 @@ def snapshot(folder: Path, **properties: str) -> DeltaSnapshot:
 
 def test_columns_with_statistics_will_do(tmp_path: Path) -> None:
     found = snapshot(tmp_path)
-    require_columns(found, request())
-    require_columns(found, request(clustering=Clustering(("id", "note"), Curve.HILBERT)))
-    assert columns_of(found.schema).resolved(Clustering(("ID",), Curve.Z)).columns == ("id",)
+    LAYOUT.require_columns(found, request())
+    LAYOUT.require_columns(found, request(clustering=Clustering(("id", "note"), Curve.HILBERT)))
+    assert LAYOUT.columns(found).resolved(Clustering(("ID",), Curve.Z)).columns == ("id",)
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_columns_with_statistics_will_do(tmp_path: Path) -> None:
 )
 def test_other_columns_are_named(tmp_path: Path, column: str, properties: dict[str, str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        require_columns(snapshot(tmp_path, **properties), request(clustering=Clustering((column,), Curve.Z)))
+        LAYOUT.require_columns(snapshot(tmp_path, **properties), request(clustering=Clustering((column,), Curve.Z)))

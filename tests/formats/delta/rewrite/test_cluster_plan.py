@@ -14,8 +14,8 @@ from nightkeep.clustering.cubes import UnitCubes, merging
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
 from nightkeep.clustering.sizing import Sizes
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
-from nightkeep.formats.delta.rewrite.cluster_plan import cluster_files
 from nightkeep.formats.delta.rewrite.layout_tags import CLUSTERED, cluster_tag, cube_of
+from nightkeep.formats.delta.rewrite.optimize import LAYOUT
 from nightkeep.model import Clustering, Curve, PlannedUnit, UnitKey
 
 BY_ID = Clustering(("id",), Curve.Z)
@@ -47,7 +47,7 @@ def loose(files: int, size: int = 1000) -> list[DeltaDataFile]:
 def planned(files: list[DeltaDataFile], **asked: Any) -> PlannedUnit | None:
     snapshot = a_snapshot(*files)
     wanted = request(**{"target_bytes": 1000, "clustering": BY_ID, **asked})
-    work = cluster_files(snapshot, snapshot.units[0], wanted)
+    work = LAYOUT.cluster_files(snapshot, snapshot.units[0], wanted)
     if work is None:
         return None
     return PlannedUnit(KEY, work.reason, work.input_files, work.input_bytes, work.estimate, work.tasks)

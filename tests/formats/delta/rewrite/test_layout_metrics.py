@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from tests.formats.delta.lake import Lake, request
 
-from nightkeep.formats.delta.rewrite.layout_metrics import layout_metrics
+from nightkeep.formats.delta.rewrite.optimize import LAYOUT
 from nightkeep.model import Clustering, Curve
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.float64()), ("ts", pa.timestamp("us", "UTC")), ("flag", pa.bool_())])
@@ -27,7 +27,7 @@ def test_clustered_columns_gain_and_the_time_order_that_is_lost_is_named(tmp_pat
     before = found.snapshot
     size = sum(file.bytes for file in found.files) // 20
     found.run(request(clustering=Clustering(("a", "b"), Curve.Z), target_bytes=size))
-    told = layout_metrics(before, found.snapshot, [unit.key for unit in before.units])
+    told = LAYOUT.layout_metrics(before, found.snapshot, [unit.key for unit in before.units])
     assert set(told) == {"skipping", "overlap", "losing"}
     skipping, overlap = told["skipping"], told["overlap"]
     assert isinstance(skipping, dict) and isinstance(overlap, dict)
@@ -42,6 +42,6 @@ def test_clustered_columns_gain_and_the_time_order_that_is_lost_is_named(tmp_pat
 
 def test_partitions_that_were_not_touched_do_not_count(tmp_path: Path) -> None:
     found = lake(tmp_path)
-    told = layout_metrics(found.snapshot, found.snapshot, [])
+    told = LAYOUT.layout_metrics(found.snapshot, found.snapshot, [])
     assert told["losing"] == []
     assert told["skipping"] == {name: {"before": 0.0, "after": 0.0} for name in ("a", "b", "ts")}

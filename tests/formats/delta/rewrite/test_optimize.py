@@ -17,7 +17,7 @@ from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
 from nightkeep.formats.delta.rewrite.inputs import DeltaInputs
 from nightkeep.formats.delta.rewrite.layout_tags import packed_tag
-from nightkeep.formats.delta.rewrite.optimize import pack_files
+from nightkeep.formats.delta.rewrite.optimize import LAYOUT
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
 from nightkeep.model import Clustering, Curve, Intent, Plan, PlannedUnit, Request
 from nightkeep.protocol import Work
@@ -26,7 +26,7 @@ TARGET = 1000
 
 
 def work_of(snapshot: DeltaSnapshot, asked: Request) -> Work | None:
-    return pack_files(snapshot, snapshot.units[0], asked)
+    return LAYOUT.pack_files(snapshot, snapshot.units[0], asked)
 
 
 def bins_of(work: Work | None) -> list[list[str]]:

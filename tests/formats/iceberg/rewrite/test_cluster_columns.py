@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from tests.formats.iceberg.content_made import file_of, schema_of
 
+from nightkeep.clustering.layout_names import clustered_mark
 from nightkeep.errors import UsageError
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
-from nightkeep.formats.iceberg.rewrite.cluster_columns import chosen_leaves, require_columns, resolved
+from nightkeep.formats.iceberg.rewrite.inputs import mark_of
+from nightkeep.formats.iceberg.rewrite.optimize import LAYOUT
 from nightkeep.model import Address, Clustering, Curve, Operation, Request, UnitKey
 
 COLUMNS = (("id", "long"), ("day", "date"), ("name", "string"))
@@ -29,16 +31,20 @@ def by(*names: str) -> Clustering:
     return Clustering(names, Curve.Z)
 
 
+def resolved(found: IcebergSnapshot, clustering: Clustering) -> Clustering:
+    return LAYOUT.columns(found).resolved(clustering)
+
+
 def test_names_are_the_tables_own() -> None:
     found = resolved(snapshot(), by("ID", "name"))
     assert found.columns == ("id", "name")
-    assert [leaf.field.field_id for leaf in chosen_leaves(snapshot().schema, by("name", "id"))] == [3, 1]
-    require_columns(snapshot(), OPTIMIZE)
+    assert mark_of(snapshot().schema, by("name", "id")) == clustered_mark([3, 1], Curve.Z)
+    LAYOUT.require_columns(snapshot(), OPTIMIZE)
 
 
 def test_a_column_with_one_value_in_every_partition_is_none_to_cluster_by() -> None:
     with pytest.raises(UsageError, match="cluster by day: it is a partition column"):
-        require_columns(snapshot(BY_DAY), replace(OPTIMIZE, clustering=by("day")))
+        LAYOUT.require_columns(snapshot(BY_DAY), replace(OPTIMIZE, clustering=by("day")))
     # A truncated column has many values in a partition.
     assert resolved(snapshot(BY_NAME), by("name")).columns == ("name",)
     # Files of another spec have it in all partitions.

@@ -11,8 +11,7 @@ from tests.formats.iceberg.shown import snapshot_of
 
 from nightkeep.formats.iceberg.gate.scan import rows, survivors
 from nightkeep.formats.iceberg.metadata.leaf_columns import indexed_leaves
-from nightkeep.formats.iceberg.rewrite.layout import layout, sample
-from nightkeep.formats.iceberg.rewrite.layout_metrics import layout_metrics
+from nightkeep.formats.iceberg.rewrite.optimize import LAYOUT, layout_metrics
 from nightkeep.storage import LocalStorage
 
 Golden = Callable[[str], Table]
@@ -25,11 +24,11 @@ def counted(tables: Iterable["pa.Table | pa.RecordBatch"], columns: list[str]) -
 @pytest.mark.parametrize("name", ["merge_on_read_v2", "upserts_v3", "transforms_v2"])
 def test_a_layout_bounds_every_row_and_samples_are_of_live_ones(name: str, golden: Golden) -> None:
     snapshot, storage = snapshot_of(golden(name)), LocalStorage("/")
-    laid = layout(snapshot)
+    laid = LAYOUT.layout(snapshot)
     assert len(laid.bytes) == sum(len(unit.files) for unit in snapshot.units)
     assert laid.unit.tolist() == [n for n, unit in enumerate(snapshot.units) for _ in unit.files]
     names = [".".join(leaf.path) for leaf in indexed_leaves(snapshot.schema) if len(leaf.path) == 1]
-    for place, sampled in sample(storage, snapshot, names, 1000):
+    for place, sampled in LAYOUT.sample(storage, snapshot, names, 1000):
         unit = snapshot.units[place]
         live = counted(rows(storage, unit, survivors(storage, unit)), names)
         assert counted([sampled], names) <= live and sampled.num_rows

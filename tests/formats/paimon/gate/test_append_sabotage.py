@@ -190,7 +190,7 @@ def _optimize(table: Path, **settings: object) -> RunDocument:
 
 
 def _removed(staged: Staged) -> set[str]:
-    before = opened(staged.table).snapshot().buckets[staged.bucket.key]
+    before = opened(staged.table).snapshot().by_key[staged.bucket.key]
     return {file.name for file in before.files} - {file.name for file in staged.bucket.files}
 
 

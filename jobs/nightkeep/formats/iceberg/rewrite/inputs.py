@@ -10,13 +10,13 @@ from nightkeep.clustering.even_files import CountingStorage
 from nightkeep.clustering.layout_names import clustered_mark, packed_mark
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
 from nightkeep.formats.iceberg.data.write import IcebergFileWriter, WrittenIcebergFile
+from nightkeep.formats.iceberg.metadata.leaf_columns import leaves
 from nightkeep.formats.iceberg.metadata.locations import root_of
 from nightkeep.formats.iceberg.metadata.manifest_merge import worth_merging
 from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
-from nightkeep.formats.iceberg.rewrite.cluster_columns import chosen_leaves
 from nightkeep.formats.iceberg.rewrite.delete_matching import probes
 from nightkeep.formats.iceberg.rewrite.hidden_rows import INDEX_BYTES
 from nightkeep.formats.iceberg.rewrite.live_rows import IcebergLiveRows
@@ -96,7 +96,8 @@ def measuring(schema: IcebergSchema, spec_id: int, values: Sequence[object]) -> 
 
 def mark_of(schema: IcebergSchema, clustering: Clustering) -> str:
     """The mark in names of files with this clustering. `clustering` has the table's own names."""
-    return clustered_mark([leaf.field.field_id for leaf in chosen_leaves(schema, clustering)], clustering.curve)
+    numbers = {".".join(leaf.path): leaf.field.field_id for leaf in reversed(leaves(schema))}
+    return clustered_mark([numbers[name] for name in clustering.columns], clustering.curve)
 
 
 def _reading(unit: IcebergUnit, files: Sequence[PlacedFile]) -> IcebergUnit:

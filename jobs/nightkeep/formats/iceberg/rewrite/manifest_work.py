@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from nightkeep.formats.iceberg.metadata.manifest_merge import to_merge, worth_merging
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
-from nightkeep.formats.iceberg.rewrite.cluster_plan import cluster_files
 from nightkeep.formats.iceberg.rewrite.inputs import IcebergInputs
-from nightkeep.formats.iceberg.rewrite.optimize import pack_files
+from nightkeep.formats.iceberg.rewrite.optimize import LAYOUT
 from nightkeep.model import Estimate, Request
 from nightkeep.protocol import Work
 
@@ -45,4 +44,4 @@ def merge_manifests(snapshot: IcebergSnapshot, unit: IcebergUnit, request: Reque
 
 
 def _has_work(snapshot: IcebergSnapshot, unit: IcebergUnit, request: Request) -> bool:
-    return any(rule(snapshot, unit, request) is not None for rule in (cluster_files, pack_files))
+    return any(rule(snapshot, unit, request) is not None for rule in (LAYOUT.cluster_files, LAYOUT.pack_files))

@@ -204,7 +204,7 @@ def _schema_conflict(planned: PaimonSchema, head: PaimonSchema) -> str | None:
 
 
 def _bucket_conflict(planned: PaimonSnapshot, head: PaimonSnapshot, rewrite: Rewrite[BucketEdit]) -> str | None:
-    before, after = planned.buckets[rewrite.key], head.buckets.get(rewrite.key)
+    before, after = planned.by_key[rewrite.key], head.by_key.get(rewrite.key)
     if not planned.schema.primary_keys:
         return append_conflict(before, after, rewrite.edit)
     if after is None:

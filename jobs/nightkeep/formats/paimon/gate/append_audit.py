@@ -29,8 +29,8 @@ def vector_file_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touche
     """Faults of index entries: new vectors of files that do not exist. Vector files that stayed may have such, because
     Paimon up to 1.4 left them."""
     for key in touched:
-        bucket = candidate.buckets[key]
-        known = set(parent.buckets[key].index_files) if key in parent.buckets else set[str]()
+        bucket = candidate.by_key[key]
+        known = set(parent.by_key[key].index_files) if key in parent.by_key else set[str]()
         live = {file.name for file in bucket.files}
         fresh = (record for record in bucket.index_records if record["_FILE_NAME"] not in known)
         lost = sorted({where.data_file for record in fresh for where in vector_ranges(record)} - live)

@@ -36,7 +36,7 @@ def version_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: S
         *_total_faults(candidate, "candidate"),
         *_delta_faults(parent, candidate),
         *_order_faults(candidate),
-        *stray_changes(parent.buckets, candidate.buckets, touched, _is_same),
+        *stray_changes(parent.by_key, candidate.by_key, touched, _is_same),
         *_schema_faults(parent, candidate),
         *_other_indexes(parent, candidate, touched),
         *changelog_faults(candidate, touched),
@@ -86,7 +86,7 @@ def _identity(bucket: Bucket | None) -> tuple[Sequence[str], Sequence[Record]]:
 
 def _other_indexes(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
     """Changed index entries. All but the touched buckets' vectors must be there unchanged."""
-    sides = (side.buckets[key] for side in (parent, candidate) for key in touched if key in side.buckets)
+    sides = (side.by_key[key] for side in (parent, candidate) for key in touched if key in side.by_key)
     ours = {name for bucket in sides for name in bucket.index_files}
     before, after = (
         sorted(repr(values_of(record)) for record in side.index_records if record["_FILE_NAME"] not in ours)

@@ -18,9 +18,9 @@ def origin_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Se
     """New files hold rows of old files, unless the commit changes rows, and none is older than all files before it."""
     expected = APPENDED if candidate.changes_rows else COMPACTED
     for key in touched:
-        before = parent.buckets[key].files if key in parent.buckets else ()
+        before = parent.by_key[key].files if key in parent.by_key else ()
         known, oldest = {file.name for file in before}, min((file.created_ms for file in before), default=0)
-        for file in candidate.buckets[key].files:
+        for file in candidate.by_key[key].files:
             source = file.record.get("_FILE_SOURCE")
             if file.name in known:
                 continue

@@ -145,7 +145,7 @@ class PaimonSnapshot:
         return self.schema.partition_keys
 
     @cached_property
-    def buckets(self) -> Mapping[UnitKey, Bucket]:
+    def by_key(self) -> Mapping[UnitKey, Bucket]:
         return {unit.key: unit for unit in self.units}
 
     @property

@@ -20,7 +20,7 @@ def health(storage: Storage, snapshot: PaimonSnapshot, request: Request) -> Heal
     """`level0_*` only where batch readers do not see level 0; `sorted_runs` only of tables with keys. `deleted_rows`
     are those of vectors; None if a vector's writer did not count them."""
     keyed = bool(snapshot.schema.primary_keys)
-    small = _small_bytes(snapshot, request) if keyed else sizes_of(snapshot.schema, request).small
+    small = _small_bytes(snapshot, request) if keyed else sizes_of(snapshot, request).small
     files = [file for bucket in snapshot.units for file in bucket.files]
     vectors = [vector for bucket in snapshot.units for vector in bucket.vectors]
     counts = [vector.cardinality for vector in vectors]

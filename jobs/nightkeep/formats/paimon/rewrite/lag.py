@@ -38,7 +38,7 @@ def layout_metrics(before: PaimonSnapshot, after: PaimonSnapshot, touched: Seque
 
 
 def _levels(snapshot: PaimonSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, int]:
-    buckets = (snapshot.buckets.get(key) for key in touched)
+    buckets = (snapshot.by_key.get(key) for key in touched)
     counts = Counter(file.level for bucket in buckets if bucket is not None for file in bucket.files)
     return {str(level): counts[level] for level in sorted(counts)}
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 from nightkeep.formats.paimon.metadata.schema import skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot, read_schemas
 from nightkeep.formats.paimon.rewrite import lag
-from nightkeep.formats.paimon.rewrite.append import layout_metrics as append
+from nightkeep.formats.paimon.rewrite.append.optimize import LAYOUT
 from nightkeep.model import Operation, Request, UnitKey
 from nightkeep.protocol import Work
 from nightkeep.storage import Storage
@@ -58,4 +58,4 @@ def layout_metrics(before: PaimonSnapshot, after: PaimonSnapshot, touched: Seque
     """Levels and lag of a table with a primary key, skipping and overlap of one without."""
     if after.schema.primary_keys:
         return lag.layout_metrics(before, after, touched)
-    return append.layout_metrics(before, after, touched)
+    return LAYOUT.layout_metrics(before, after, touched)

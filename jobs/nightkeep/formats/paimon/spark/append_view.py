@@ -115,7 +115,7 @@ class AppendView:
 
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         before = {
-            key: {file.name for file in unit.files} for key, unit in self._versions.snapshots[since].buckets.items()
+            key: {file.name for file in unit.files} for key, unit in self._versions.snapshots[since].by_key.items()
         }
         files = self._files(version, units)
         fresh = [file for file in files if file.file.name not in before.get(units[file.unit], set())]

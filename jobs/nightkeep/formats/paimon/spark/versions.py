@@ -78,7 +78,7 @@ class PaimonVersions:
 
     def placed(self, number: int, units: Sequence[UnitKey]) -> Iterator[tuple[int, Bucket, PaimonDataFile]]:
         """The files of these units in a version that was read, each with the index of its unit, and its bucket."""
-        held = self.snapshots[number].buckets
+        held = self.snapshots[number].by_key
         buckets = [(place, held[key]) for place, key in enumerate(units) if key in held]
         return ((place, bucket, file) for place, bucket in buckets for file in bucket.files)
 

@@ -201,8 +201,8 @@ class PaimonView:
         rules = changelog_rules(self._versions.schemas.by_id[int(str(after.raw["schemaId"]))])
         if rules is None or (rules.silent_if_equal and self._fine):
             return {}
-        held = [(place, before.buckets[key]) for place, key in enumerate(units) if key in before.buckets]
-        now = [(place, after.buckets[key]) for place, key in enumerate(units) if key in after.buckets]
+        held = [(place, before.by_key[key]) for place, key in enumerate(units) if key in before.by_key]
+        now = [(place, after.by_key[key]) for place, key in enumerate(units) if key in after.by_key]
         sides = Sides(
             self._stored((p, b, file) for p, b in now for file in b.changelog),
             self._stored(lifted_files(held, now, rules.told_from)),

@@ -10,10 +10,8 @@ from tests.formats.paimon.contents import opened
 
 from nightkeep.api.advice import advise
 from nightkeep.errors import RefusedTable, UsageError
-from nightkeep.formats.paimon.rewrite.append.cluster_columns import columns_of
-from nightkeep.formats.paimon.rewrite.append.cluster_plan import cluster_files
 from nightkeep.formats.paimon.rewrite.append.inputs import mark_of
-from nightkeep.formats.paimon.rewrite.append.layout import layout
+from nightkeep.formats.paimon.rewrite.append.optimize import LAYOUT, cluster_files, layout
 from nightkeep.model import Clustering, Curve, Operation, Outcome, Request
 from nightkeep.protocol import Wide
 
@@ -87,7 +85,7 @@ def test_columns_that_cannot_be_clustered_by(
     table.append(3)
     with pytest.raises(UsageError, match=message):
         table.optimize(clustering={"zorder": [column]})
-    assert [leaf.path for leaf in columns_of(opened(table.folder).snapshot().schema).indexed] == [
+    assert [leaf.path for leaf in LAYOUT.columns(opened(table.folder).snapshot()).indexed] == [
         ("id",),
         ("a",),
         ("b",),

@@ -10,7 +10,7 @@ from tests.formats.paimon.appended import VALUES, Appended
 from tests.formats.paimon.contents import opened
 
 from nightkeep.formats.paimon.rewrite.append.file_bounds import file_bounds
-from nightkeep.formats.paimon.rewrite.append.layout_metrics import layout_metrics
+from nightkeep.formats.paimon.rewrite.append.optimize import LAYOUT
 
 UNORDERED = ("FLOAT", "DOUBLE")
 """Java bounds NaN and zeros of both signs in its own way."""
@@ -53,4 +53,4 @@ def test_a_column_that_files_lack_has_no_bounds(paimon_java: PaimonJava, tmp_pat
     bounds = file_bounds(snapshot.schemas, snapshot.units[0].files, snapshot.schema.fields)
     assert bounds["v",].bounded.all() and bounds["v",].lows.type == pa.int64()
     assert not bounds["late",].bounded.any() and not bounds["w",].bounded.any()
-    assert list(layout_metrics(snapshot, snapshot, [snapshot.units[0].key])) == ["skipping", "overlap", "losing"]
+    assert list(LAYOUT.layout_metrics(snapshot, snapshot, [snapshot.units[0].key])) == ["skipping", "overlap", "losing"]

@@ -16,7 +16,7 @@ from tests.formats.paimon.made_bucket import MadeBucket, Row
 import nightkeep
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.rewrite.append.append_files import AppendFile
-from nightkeep.formats.paimon.rewrite.append.layout import layout
+from nightkeep.formats.paimon.rewrite.append.optimize import layout
 from nightkeep.formats.paimon.rewrite.append.ordered_bins import ordered_bins
 from nightkeep.model import Outcome
 

@@ -1,4 +1,4 @@
-"""Small and worn files of a bucket -> tasks that write one file each, or only remove files without rows.
+"""The part of tables without keys in packing and clustering: columns, bounds, marks and readers, and refusals.
 
 Which files are small or worn is as in AppendCompactCoordinator.java. Bins and a second run that finds nothing to do are
 those of the other formats; of buckets that keep the order of rows, bins are of neighbours.
@@ -6,20 +6,43 @@ those of the other formats; of buckets that keep the order of rows, bins are of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
-from nightkeep.clustering.layout_names import packed_mark, run_of
-from nightkeep.clustering.packing import is_settled, packing, packing_work
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from nightkeep.clustering.columns import ClusterColumns, Paths
+from nightkeep.clustering.format_layout import FormatLayout, units_of
+from nightkeep.clustering.layout import Bounds
+from nightkeep.clustering.layout_metrics import touched_files
+from nightkeep.clustering.layout_names import cube_of, packed_mark, run_of
+from nightkeep.clustering.packing import is_settled
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema, keeps_order, option_bool
+from nightkeep.formats.paimon.data.append_reader import AppendFileReader
+from nightkeep.formats.paimon.data.append_write import LEVEL, WrittenAppendFile
+from nightkeep.formats.paimon.data.columns import value_columns
+from nightkeep.formats.paimon.data.file_statistics import level_stats_mode, stats_modes
+from nightkeep.formats.paimon.deletes.append_vectors import vectors_of
+from nightkeep.formats.paimon.metadata.file_formats import shifts_times
+from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
+from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema, keeps_order, level_formats, option_bool
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, PaimonSnapshot
+from nightkeep.formats.paimon.metadata.types import TypeRoot
 from nightkeep.formats.paimon.rewrite.append.append_files import AppendFile, append_files
-from nightkeep.formats.paimon.rewrite.append.inputs import AppendInputs, AppendPack
+from nightkeep.formats.paimon.rewrite.append.file_bounds import file_bounds
+from nightkeep.formats.paimon.rewrite.append.inputs import AppendCluster, AppendInputs, AppendPack, mark_of
 from nightkeep.formats.paimon.rewrite.append.ordered_bins import ordered_bins
 from nightkeep.formats.paimon.rewrite.append.prune import PruneTask, with_pruning
 from nightkeep.formats.paimon.rewrite.append.sizing import sizes_of
-from nightkeep.model import Request
-from nightkeep.protocol import Work
+from nightkeep.kernels.stats import Detail
+from nightkeep.model import Clustering, Request
+from nightkeep.protocol import LayoutReading, OpenWide, TableLayout, Work
+from nightkeep.storage import Storage
+
+ADVICE: Final = "set fields.NAME.stats-mode to truncate(16) or full"
+_BOUNDED: Final = (Detail.FULL, Detail.TRUNCATE)
 
 
 def refuse_keys(snapshot: PaimonSnapshot, request: Request) -> None:
@@ -35,20 +58,36 @@ def refuse_unhandled(snapshot: PaimonSnapshot, request: Request) -> None:
         raise RefusedTable(snapshot.table.name, feature, advice)
 
 
+def cluster_files(
+    snapshot: PaimonSnapshot, bucket: Bucket, request: Request
+) -> Work[AppendPack | AppendCluster | OpenWide | PruneTask] | None:
+    """The work of clustering, and the pruning of vectors."""
+    return with_pruning(LAYOUT.cluster_files(snapshot, bucket, request), bucket)
+
+
 def pack_files(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> Work[AppendPack | PruneTask] | None:
-    """The work that `packing` picks, and the pruning of vectors; none for a clustered table."""
-    if request.clustering is not None:
-        return None
-    sizes = sizes_of(snapshot.schema, request)
-    mark = packed_mark(sizes.target)
+    """The work of packing, and the pruning of vectors."""
 
-    def settled(files: Sequence[AppendFile]) -> bool:
-        return is_settled(files, lambda file: run_of(file.name, mark), lambda file: file.file.created_ms)
+    def neighbours(chosen: Sequence[AppendFile]) -> Sequence[Sequence[AppendFile]]:
+        return ordered_bins(append_files(bucket), chosen, sizes_of(snapshot, request).target)
 
-    files = append_files(bucket)
-    neighbours = (lambda chosen: ordered_bins(files, chosen, sizes.target)) if keeps_order(snapshot.schema) else None
-    picked = packing(files, sizes, full=request.full, is_settled=settled, bins_of=neighbours)
-    return None if picked is None else with_pruning(packing_work(picked, lambda f: AppendInputs(bucket, f)), bucket)
+    bins_of = neighbours if keeps_order(snapshot.schema) else None
+    return with_pruning(LAYOUT.pack_files(snapshot, bucket, request, bins_of=bins_of), bucket)
+
+
+def layout_reading(storage: Storage) -> LayoutReading[PaimonSnapshot]:
+    return replace(LAYOUT.layout_reading(storage), read=layout)
+
+
+def layout(snapshot: PaimonSnapshot) -> TableLayout:
+    """The bounds of every live file, for each column with statistics. Raises RefusedTable for a table with keys."""
+    if snapshot.schema.primary_keys:
+        feature = "rows of a table with a primary key are sorted by it"
+        raise RefusedTable(snapshot.table.name, feature, "only tables without keys can be clustered")
+    if keeps_order(snapshot.schema):
+        feature = "rows of fixed buckets are read in the order of writing"
+        raise RefusedTable(snapshot.table.name, feature, "only tables that promise no order can be clustered")
+    return LAYOUT.layout(snapshot)
 
 
 def refuse_order(snapshot: PaimonSnapshot, request: Request) -> None:
@@ -77,3 +116,99 @@ def _features(path: str, file: PaimonDataFile) -> Iterator[tuple[str, str]]:
         yield f"{path} has row ids, which is not handled", "compact the table with its engine"
     if file.level != 0:
         yield f"{path} is on level {file.level} of a table without keys, which is not handled", "use its engine"
+
+
+@dataclass(frozen=True, slots=True)
+class AppendLeaf:
+    """A column. Its statistics have bounds where the table's options ask for them."""
+
+    field: PaimonField
+    ordered: bool = True
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        return (self.field.name,)
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.field.type.arrow
+
+
+def indexed_fields(schema: PaimonSchema) -> tuple[PaimonField, ...]:
+    """The columns whose statistics in new files have bounds, partition columns included."""
+    file_format = level_formats(schema, 1)[LEVEL]
+    modes = stats_modes(schema, level_stats_mode(schema, LEVEL), file_format=file_format)
+    every = zip(schema.fields, modes, strict=True)
+    return tuple(field for field, mode in every if mode.detail in _BOUNDED and _has_bounds(schema, field, file_format))
+
+
+def _has_bounds(schema: PaimonSchema, field: PaimonField, file_format: str) -> bool:
+    is_shifted = file_format == "orc" and field.type.root is TypeRoot.TIMESTAMP_LTZ and shifts_times(schema)
+    return not field.type.is_nested and not is_shifted
+
+
+def _columns(snapshot: PaimonSnapshot) -> ClusterColumns:
+    schema = snapshot.schema
+    every = tuple(AppendLeaf(field) for field in schema.fields if field.name not in schema.partition_keys)
+    indexed = {field.id for field in indexed_fields(schema)}
+    return ClusterColumns(every, [leaf for leaf in every if leaf.field.id in indexed], schema.partition_keys, ADVICE)
+
+
+def _listed(bucket: Bucket) -> Sequence[PaimonDataFile]:
+    return bucket.files
+
+
+def _listed_of(files: Sequence[AppendFile]) -> Sequence[PaimonDataFile]:
+    return [file.file for file in files]
+
+
+def _indexed(snapshot: PaimonSnapshot) -> Paths:
+    return tuple((field.name,) for field in indexed_fields(snapshot.schema))
+
+
+def _bounds(snapshot: PaimonSnapshot, paths: Paths) -> Callable[[Sequence[PaimonDataFile]], Bounds]:
+    fields = snapshot.schema.select(tuple(name for (name,) in paths))
+    return lambda files: file_bounds(snapshot.schemas, files, fields)
+
+
+def _cube_of(snapshot: PaimonSnapshot, clustering: Clustering) -> Callable[[AppendFile], str | None]:
+    mark = mark_of(snapshot.schema, clustering)
+    return lambda file: cube_of(file.name, mark)
+
+
+def _is_settled(files: Sequence[AppendFile], target_bytes: int) -> bool:
+    mark = packed_mark(target_bytes)
+    return is_settled(files, lambda file: run_of(file.name, mark), lambda file: file.file.created_ms)
+
+
+def _inputs(snapshot: PaimonSnapshot, bucket: Bucket, files: Sequence[AppendFile], request: Request) -> AppendInputs:
+    return AppendInputs(bucket, files)
+
+
+def _opened(
+    storage: Storage, bucket: Bucket, files: Sequence[AppendFile]
+) -> Iterator[tuple[AppendFileReader, BitMap64]]:
+    vectors = vectors_of(storage, bucket, {file.name for file in files})
+    for file in files:
+        yield AppendFileReader(storage, bucket, file.file), vectors.get(file.name, BitMap64())
+
+
+LAYOUT: Final[FormatLayout[PaimonSnapshot, Bucket, PaimonDataFile, AppendFile, WrittenAppendFile, BucketEdit]] = (
+    FormatLayout(
+        units=units_of,
+        listed=_listed,
+        touched=touched_files,
+        files=append_files,
+        listed_of=_listed_of,
+        sizes=sizes_of,
+        columns=_columns,
+        indexed=_indexed,
+        measured=_indexed,
+        bounds=_bounds,
+        cube_of=_cube_of,
+        is_settled=_is_settled,
+        inputs=_inputs,
+        opened=_opened,
+        top_columns=value_columns,
+    )
+)

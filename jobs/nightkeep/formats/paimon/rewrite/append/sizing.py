@@ -11,6 +11,7 @@ from typing import Final
 from nightkeep.clustering.sizing import Sizes
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bytes, option_int
+from nightkeep.formats.paimon.metadata.snapshot import PaimonSnapshot
 from nightkeep.model import Request
 
 TARGET_BYTES: Final = 256 << 20
@@ -23,8 +24,9 @@ MAX_DELETED_RATIO: Final = 0.2
 """Default of compaction.delete-ratio-threshold."""
 
 
-def sizes_of(schema: PaimonSchema, request: Request) -> Sizes:
+def sizes_of(snapshot: PaimonSnapshot, request: Request) -> Sizes:
     """The sizes for a request. Raises CorruptMetadata for an option that is no size, number or share."""
+    schema = snapshot.schema
     target = request.target_bytes or option_bytes(schema, "target-file-size", TARGET_BYTES) or TARGET_BYTES
     return Sizes.of(
         request,

@@ -79,7 +79,7 @@ def update_rows(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> W
         input_files=tuple(file.name for file in files),
         input_bytes=size,
         estimate=Estimate(size, 0, len(files), "matching rows are hidden, and written anew as they are set"),
-        tasks=(AppendUpdate(bucket, files, intent, request.sets, sizes_of(snapshot.schema, request).target),),
+        tasks=(AppendUpdate(bucket, files, intent, request.sets, sizes_of(snapshot, request).target),),
     )
 
 

@@ -1,0 +1,145 @@
+"""What a format adds to packing and clustering, as a value; and the plans, layouts and figures made with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from nightkeep.clustering.clustered_files import E, F, Inputs, OpenFile, W
+from nightkeep.clustering.columns import ClusterColumns, Paths
+from nightkeep.clustering.layout import Bounds, Weighed, layout_of
+from nightkeep.clustering.layout_metrics import layout_figures
+from nightkeep.clustering.packing import packing, packing_work
+from nightkeep.clustering.picking import UnitFiles, cluster_work
+from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
+from nightkeep.clustering.sampling import live_sample, spread
+from nightkeep.clustering.sizing import Sizes
+from nightkeep.model import Clustering, Request, UnitKey
+from nightkeep.protocol import Bound, LayoutReading, OpenWide, S, TableLayout, U, Work
+from nightkeep.storage import Storage
+
+D = TypeVar("D", bound=Weighed)
+U_co = TypeVar("U_co", covariant=True)
+Bins = Callable[[Sequence[F]], Sequence[Sequence[F]]]
+
+
+class OfUnits(Protocol[U_co]):
+    """A snapshot with its units."""
+
+    @property
+    def units(self) -> Sequence[U_co]: ...
+
+
+def units_of(snapshot: OfUnits[U_co]) -> Sequence[U_co]:
+    return snapshot.units
+
+
+@dataclass(frozen=True, slots=True)
+class FormatLayout(Generic[S, U, D, F, W, E]):
+    """Functions of a format's room `rewrite`. Pickles. `D` is a data file as metadata lists it, `F` one for planning,
+    which knows its deletes. `deletes` is the word for the format's deletes in messages.
+    """
+
+    units: Callable[[S], Sequence[U]]
+    listed: Callable[[U], Sequence[D]]
+    """The data files of a unit whose rows can be read."""
+    touched: Callable[[S, Sequence[UnitKey]], Sequence[D]]
+    """The data files of those of these units that the version has."""
+    files: Callable[[U], Sequence[F]]
+    """The same files as `listed`, for planning."""
+    listed_of: Callable[[Sequence[F]], Sequence[D]]
+    sizes: Callable[[S, Request], Sizes]
+    columns: Callable[[S], ClusterColumns]
+    indexed: Callable[[S], Paths]
+    """Paths of the columns for which new files have bounds."""
+    measured: Callable[[S], Paths]
+    """Paths of the columns that the figures of a layout have."""
+    bounds: Callable[[S, Paths], Callable[[Sequence[D]], Bounds]]
+    """Reads the bounds of the columns at these paths from the statistics of files."""
+    cube_of: Callable[[S, Clustering], Callable[[F], str | None]]
+    """Finds the cube of a file; None if it was not clustered by these columns along this curve."""
+    is_settled: Callable[[Sequence[F], int], bool]
+    """Whether an earlier run left these files apart at this target (`packing.is_settled`)."""
+    inputs: Callable[[S, U, Sequence[F], Request], Inputs[F, W, E]]
+    """The input of a task. The clustering of the request has the table's own names."""
+    opened: Callable[[Storage, U, Sequence[F]], Iterator[tuple[OpenFile, BitMap64]]]
+    """Opens files one by one, each with the positions of its deleted rows."""
+    top_columns: Callable[[U], Sequence[str]]
+    deletes: str = "deletion vector"
+
+    def require_columns(self, snapshot: S, request: Request) -> None:
+        """Raises UsageError for a column that the table cannot be clustered by, with the columns that would work."""
+        if request.clustering is not None:
+            self.columns(snapshot).resolved(request.clustering)
+
+    def cluster_files(
+        self, snapshot: S, unit: U, request: Request
+    ) -> Work[PackTask[F, W, E] | ClusterTask[F, W, E] | OpenWide] | None:
+        """The work that `cluster_work` picks. Raises UsageError for columns that the table cannot be clustered by."""
+        if request.clustering is None:
+            return None
+        columns = self.columns(snapshot)
+        clustering = columns.resolved(request.clustering)
+        paths, named = columns.paths(clustering), replace(request, clustering=clustering)
+        bounds = self.bounds(snapshot, paths)
+        files = UnitFiles(
+            self.files(unit),
+            clustering,
+            paths,
+            cube_of=self.cube_of(snapshot, clustering),
+            bounds_of=lambda some: bounds(self.listed_of(some)),
+        )
+        sizes = self.sizes(snapshot, request)
+        return cluster_work(files, sizes, request, inputs_of=lambda some: self.inputs(snapshot, unit, some, named))
+
+    def pack_files(
+        self, snapshot: S, unit: U, request: Request, *, bins_of: Bins[F] | None = None
+    ) -> Work[PackTask[F, W, E]] | None:
+        """The work that `packing` picks; none for a clustered table."""
+        if request.clustering is not None:
+            return None
+        sizes = self.sizes(snapshot, request)
+        picked = packing(
+            self.files(unit),
+            sizes,
+            full=request.full,
+            is_settled=lambda some: self.is_settled(some, sizes.target),
+            bins_of=bins_of,
+        )
+        if picked is None:
+            return None
+        return packing_work(picked, lambda some: self.inputs(snapshot, unit, some, request), deletes=self.deletes)
+
+    def layout_reading(self, storage: Storage) -> LayoutReading[S]:
+        return LayoutReading(self.layout, Bound(self.sample, storage), self._target_bytes)
+
+    def layout(self, snapshot: S) -> TableLayout:
+        """Every live file, and the bounds of each column that can be clustered by, by its dotted path."""
+        units = [self.listed(unit) for unit in self.units(snapshot)]
+        return layout_of(units, self.bounds(snapshot, self.indexed(snapshot)))
+
+    def sample(
+        self, storage: Storage, snapshot: S, columns: Sequence[str], rows: int
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """A sample of about `rows` live rows. Each unit's share is that of its bytes, from files all over it."""
+        units = self.units(snapshot)
+        for place, files, share in spread([self.files(unit) for unit in units], rows):
+            tops = self.top_columns(units[place])
+            parts = [
+                live_sample(reader, gone, columns, tops=tops, rows=share)
+                for reader, gone in self.opened(storage, units[place], files)
+            ]
+            yield place, pa.concat_tables(parts)
+
+    def _target_bytes(self, snapshot: S, request: Request) -> int:
+        return self.sizes(snapshot, request).target
+
+    def layout_metrics(self, before: S, after: S, touched: Sequence[UnitKey]) -> Mapping[str, object]:
+        """Figures of how well readers can skip files of the touched units in each version, from statistics only."""
+        # One reader for both sides: the column that a name means may change between two versions.
+        bounds = self.bounds(after, self.measured(after))
+        return layout_figures(bounds(self.touched(before, touched)), bounds(self.touched(after, touched)))
