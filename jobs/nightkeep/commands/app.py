@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final, ParamSpec
 
 import typer
 
-from nightkeep import __version__
 from nightkeep.commands.advise import advise
 from nightkeep.commands.check import check, diff
 from nightkeep.commands.delete import delete, update
@@ -21,6 +20,7 @@ from nightkeep.commands.run import plan, run, sql
 from nightkeep.commands.status import status
 from nightkeep.commands.tables import tables, validate
 from nightkeep.errors import DEBUG, STOPS, NightkeepError, Surprise
+from nightkeep.model.version import __version__
 
 P = ParamSpec("P")
 
