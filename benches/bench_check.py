@@ -25,6 +25,7 @@ from tests.drivers.delta_spark import DeltaSpark
 from tests.drivers.iceberg_java import IcebergJava
 from tests.drivers.paimon_java import PaimonJava
 
+from nightkeep.api.place import new_engine
 from nightkeep.checking.check import check
 from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
@@ -83,7 +84,7 @@ TABLES: dict[str, Callable[[Path, int], Made]] = {"delta": delta, "paimon": paim
 def measure(made: Made, reports: Path) -> None:
     before = made.live()
     started = time.perf_counter()
-    with Engine(master="local[2]", task_memory_bytes=2 << 30) as engine:
+    with new_engine("local[2]", 2 << 30) as engine:
         spark = engine.spark()
         session = time.perf_counter() - started
         document = cared(made, engine, reports)

@@ -26,6 +26,7 @@ from benches.plain_cost import plain_cost
 from tests.drivers.delta_spark import DeltaSpark, named
 from tests.drivers.lakes_oracle import Lakes
 
+from nightkeep.api.place import new_engine
 from nightkeep.formats import open_table
 from nightkeep.kernels.skipping import Queries, queries_of, skipped_share
 from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
@@ -186,7 +187,7 @@ def measure(size: Size, folder: Path, *, peers: bool) -> None:
         theirs.append(delta_rs(folder, size))
     open_table(Address("delta", str(folder / "made"), "made"))
     started = time.perf_counter()
-    with Engine(master="local[2]", task_memory_bytes=2 << 30) as engine:
+    with new_engine("local[2]", 2 << 30) as engine:
         engine.spark()
         session = time.perf_counter() - started
         mine = [
@@ -262,7 +263,7 @@ def memory(size: Size, folder: Path) -> None:
     write_files(folder / "made", size)
     with DeltaSpark(memory="8g", timeout=TIMEOUT, java_options="") as spark:
         spark.sql(f"CONVERT TO DELTA parquet.`{folder / 'made'}` PARTITIONED BY (day DATE)")
-    with Engine(master="local[2]", task_memory_bytes=2 << 30) as engine:
+    with new_engine("local[2]", 2 << 30) as engine:
         engine.spark()
         result = ours(folder, engine, size, "Nightkeep Z")
     print(f"\n{size}, 2 GiB a task\n  {result.name:22s} {result.seconds[0]:7.2f} s first")

@@ -28,6 +28,7 @@ from tests.drivers.iceberg_spark import IcebergSpark
 from tests.drivers.iceberg_tables import Column, Table, Warehouse
 
 from nightkeep.api.changes import Workers, apply_batch
+from nightkeep.api.place import new_engine
 from nightkeep.formats import FORMATS
 from nightkeep.formats.iceberg.upsert.batch import ChangeBatch, ChangeMode
 from nightkeep.formats.iceberg.upsert.sink import Applied
@@ -220,7 +221,7 @@ def iceberg_spark() -> IcebergSpark:
 
 @contextmanager
 def engine() -> Iterator[Engine]:
-    with Engine(master="local[2]", task_memory_bytes=2 << 30) as started:
+    with new_engine("local[2]", 2 << 30) as started:
         begun = time.perf_counter()
         # What a process has open is known to the workers when they start.
         importlib.import_module(FORMATS["iceberg"])

@@ -32,11 +32,11 @@ from pyiceberg.catalog.sql import SqlCatalog
 from samples.iceberg_places import current_metadata, place
 
 from nightkeep.admission.suited_operations import suited_operations
+from nightkeep.api.place import new_engine
 from nightkeep.groups.cared_table import care_for, store_checked
 from nightkeep.policy import load
 from nightkeep.reports import load_history
 from nightkeep.running.run_operation import RunOrder, read_table
-from nightkeep.spark.engine import Engine
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "samples"
@@ -137,7 +137,7 @@ def run_before(warehouse: Warehouse) -> Cost:
 def one_after_the_other(policy: Path, names: list[str]) -> None:
     """The work on these tables and their checks in one session, and nothing beside it."""
     chosen, reports = load(policy), str(policy.parent / "reports")
-    with Engine(master="local[*]", task_memory_bytes=2 << 30, checks=True) as engine:
+    with new_engine("local[*]", 2 << 30, checks=True) as engine:
         for table in map(chosen.effective, names):
             for operation in suited_operations(table):
                 order = RunOrder(operation, f"before:{table.address.name}", reports)

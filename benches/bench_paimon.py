@@ -22,6 +22,7 @@ from benches.plain_cost import files_with, plain_cost
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import Compacted, Compaction, Layout, RandomRows, Scan
 
+from nightkeep.api.place import new_engine
 from nightkeep.formats import open_table
 from nightkeep.formats.paimon.metadata.file_formats import FORMATS
 from nightkeep.model import Address, Operation, Outcome
@@ -162,7 +163,7 @@ def measure(size: Size, folder: Path, *, verify: str) -> None:
     # As in a run: the table is opened first, so the session's warm workers know its format.
     open_table(Address("paimon", str(folder / "ours"), "ours"))
     started = time.perf_counter()
-    with Engine(master="local[2]", task_memory_bytes=2 << 30) as engine:
+    with new_engine("local[2]", 2 << 30) as engine:
         engine.spark()
         session = time.perf_counter() - started
         ours = nightkeep(folder / "ours", engine, size, verify)

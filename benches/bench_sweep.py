@@ -31,6 +31,7 @@ from tests.drivers.iceberg_java import IcebergJava
 from tests.drivers.iceberg_spark import IcebergSpark
 from tests.drivers.iceberg_tables import Table, Warehouse
 
+from nightkeep.api.place import new_engine
 from nightkeep.formats import FORMATS, open_table
 from nightkeep.model import Address, Run
 from nightkeep.model.sweep_rules import SweepMode
@@ -39,7 +40,6 @@ from nightkeep.retention.orphans.sets import Sets
 from nightkeep.retention.orphans.spark_sets import SparkSets
 from nightkeep.retention.orphans.sweep_request import SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
-from nightkeep.spark.engine import Engine
 
 T = TypeVar("T")
 
@@ -211,7 +211,7 @@ def measure_memory(folder: Path, java: IcebergJava, *, live: int, orphans: int) 
     print(f"  in one process: {seconds:.1f} s, {found:,} orphans; peak {peaks['python']:,} MiB")
     per_file = seconds / (live + orphans) * 1e6
     print(f"  {per_file:.1f} microseconds per file; 100 million: {per_file * 100 / 3600:.2f} hours of one core")
-    with Engine(master="local[2]", task_memory_bytes=2 << 30) as engine:
+    with new_engine("local[2]", 2 << 30) as engine:
         spark = engine.spark()
         with largest() as peaks:
             seconds, found = timed(lambda: swept_in_batches(table, SparkSets(spark)))

@@ -8,6 +8,8 @@ imported when the function is first accessed.
 import importlib
 from typing import TYPE_CHECKING, Final
 
+from nightkeep.model.version import __version__
+
 if TYPE_CHECKING:
     from nightkeep.api.advice import advise
     from nightkeep.api.checks import check, diff
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from nightkeep.api.status import status
     from nightkeep.api.stored import explain, history, release, report
     from nightkeep.api.tables import tables, validate
-
-__version__ = "0.1.0"
 
 __all__ = [
     "DataSource",

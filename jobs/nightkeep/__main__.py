@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 from nightkeep.commands.interruption import ended_by_signals
 from nightkeep.errors import STOPS
 
@@ -12,7 +10,7 @@ def main() -> None:
     """Run the command with the arguments of this process."""
     with ended_by_signals("nightkeep"):
         try:
-            app = importlib.import_module("nightkeep.commands.app")
+            from nightkeep.commands import app  # noqa: PLC0415 -- takes a second, in which a signal may come
         except STOPS as stop:
             stop.add_note("it had not begun")
             raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from airflow.plugins_manager import AirflowPlugin
@@ -22,7 +21,9 @@ class ReportPages:
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await import_module("nightkeep_airflow.pages").app(scope, receive, send)
+        from nightkeep_airflow.pages import app  # noqa: PLC0415 -- takes seconds
+
+        await app(scope, receive, send)
 
 
 class NightkeepPlugin(AirflowPlugin):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from nightkeep_airflow.parameters import REFUSED
@@ -34,8 +33,12 @@ class KnownParameters:
             return
         read = await _begun(receive)
         conf = _conf(b"".join(message.get("body", b"") for message in read))
-        why = await import_module("nightkeep_airflow.triggers").wrong(scope["app"], dag_id, conf) if conf else None
-        app = self._app if why is None else import_module("nightkeep_airflow.triggers").app
+        why = None
+        if conf:
+            from nightkeep_airflow import triggers  # noqa: PLC0415 -- takes seconds
+
+            why = await triggers.wrong(scope["app"], dag_id, conf)
+        app = self._app if why is None else triggers.app
         await app({**scope, REFUSED: why} if why else scope, _again(read, receive), send)
 
 

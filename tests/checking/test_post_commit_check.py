@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.drivers.memory_engine import MemoryEngine
 
+from nightkeep.checking import on_spark
 from nightkeep.checking.post_commit_check import check_after_commit
 from nightkeep.model import Operation, Outcome, UnitKey
 from nightkeep.model.check_values import CheckRequest
@@ -30,7 +30,7 @@ class Checker:
     def __init__(self, said: dict[int, CheckReport]) -> None:
         self.said, self.asked = said, list[CheckRequest]()
 
-    def check(self, request: CheckRequest, *, spark: object) -> CheckReport:
+    def check(self, request: CheckRequest) -> CheckReport:
         self.asked.append(request)
         assert request.version is not None
         return self.said[request.version]
@@ -48,8 +48,10 @@ class Opinions:
         """What the document says once its versions, 7 and up, were said these things of."""
         versions = {7 + i: report for i, report in enumerate(said)}
         checker = Checker(versions)
-        engine: Any = SimpleNamespace(checker=lambda: checker, spark=lambda: None)
-        done = check_after_commit(document or self.document(*versions), self.policy, self.reports, engine=engine)
+        engine: Any = None
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(on_spark, "check", lambda request, engine: checker.check(request))
+            done = check_after_commit(document or self.document(*versions), self.policy, self.reports, engine=engine)
         self.asked = checker.asked
         return done
 

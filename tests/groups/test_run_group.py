@@ -158,14 +158,11 @@ class Checking:
     def exchange(self) -> Exchange:
         return inline_exchange
 
-    def checker(self) -> Checking:
-        self.imported += 1
-        return self
-
     def spark(self) -> None:
         return None
 
-    def check(self, request: CheckRequest, *, spark: object) -> CheckReport:
+    def check(self, request: CheckRequest) -> CheckReport:
+        self.imported += 1
         (stored,) = load_history(self.folder / "reports", request.address.name)
         self.asked.append((request.address.name, request.version, stored.expectations.status))
         said = self.said.pop(0) if self.said else CheckStatus.PASSED
@@ -180,6 +177,7 @@ class TestCheck:
     @pytest.fixture(autouse=True)
     def checked(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("nightkeep.groups.run_group.beside", lambda engine: engine)
+        monkeypatch.setattr("nightkeep.checking.on_spark.check", lambda request, engine: engine.check(request))
         text = (folder / "tables.yaml").read_text()
         (folder / "tables.yaml").write_text(text.replace("enabled: false", "enabled: true"))
 

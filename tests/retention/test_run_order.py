@@ -17,6 +17,7 @@ import pytest
 from samples import iceberg_places
 from tests.drivers.memory_engine import MemoryEngine
 
+from nightkeep.checking import on_spark
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats import open_table
 from nightkeep.groups.run_group import TableGroup, sweep_group
@@ -37,6 +38,14 @@ YOUNG = {"delta": "part-00001-young.c000.snappy.parquet", "paimon": "bucket-0/da
 DAY = 24 * 60 * 60
 
 
+@pytest.fixture(autouse=True)
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        on_spark, "content", lambda address, engine, *, byte_budget, version=None: engine.content(version)
+    )
+    monkeypatch.setattr(on_spark, "judge", Looking.judge)
+
+
 class Looking(Engine):
     """An engine without Spark: what a version holds is told by `says`, in turn, and how often it was asked is kept."""
 
@@ -47,17 +56,15 @@ class Looking(Engine):
     def spark(self) -> Any:
         return None
 
-    def contents(self) -> Any:
-        return SimpleNamespace(Content=_Content, KeptRow=_Row, content=self._content, judge=self._judge)
-
-    def _content(self, address: Any, *, spark: Any, byte_budget: int, version: int | None = None) -> _Content:
+    def content(self, version: int | None) -> _Content:
         self.asked.append(version)
         said = self.says.pop(0) if self.says else Fingerprint(7, 1, 2)
         if isinstance(said, Exception):
             raise said
         return _Content(version or 5, {View.RAW: said}, "all of it")
 
-    def _judge(self, before: Any, after: Any, files: _Row) -> list[Any]:
+    @staticmethod
+    def judge(before: Any, after: Any, files: Any) -> list[Any]:
         same = before is None or after is None or before.views == after.views
         found = {"rows are the same": same, "files are there": not (files.absent or files.resized or files.unreadable)}
         statuses = {True: CheckStatus.PASSED, False: CheckStatus.FAILED}
@@ -69,15 +76,6 @@ class _Content:
     version: int
     views: Mapping[View, Fingerprint]
     coverage: str
-
-
-@dataclass
-class _Row:
-    unit: str
-    comparison: str
-    absent: int
-    resized: int
-    unreadable: int
 
 
 @dataclass
@@ -383,7 +381,7 @@ class TestAgain:
     @pytest.mark.slow
     def test_a_surprise_keeps_what_was_stored(self, place: Place) -> None:
         class Surprised(Looking):
-            def contents(self) -> Any:
+            def content(self, version: int | None) -> Any:
                 raise RuntimeError("out of memory")
 
         text = f"version: 1\ntables: [{{name: t, table: '{place.kind}:{place.folder}', sweep: {{mode: quarantine}}}}]\n"

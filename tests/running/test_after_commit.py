@@ -10,6 +10,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from tests.drivers.memory_engine import MemoryEngine
 
+from nightkeep.checking import on_spark
 from nightkeep.checking.post_commit_check import check_after_commit
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats import open_table
@@ -53,9 +54,10 @@ class Night:
 
     def checked(self, document: RunDocument, report: CheckReport) -> RunDocument:
         """The document after a check that reports this of every version."""
-        checker = SimpleNamespace(check=lambda request, spark: report)
-        engine: Any = SimpleNamespace(checker=lambda: checker, spark=lambda: None)
-        return check_after_commit(document, self.policy, self.reports, engine=engine)
+        engine: Any = None
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(on_spark, "check", lambda request, engine: report)
+            return check_after_commit(document, self.policy, self.reports, engine=engine)
 
     def after_commit(self, table: OpenTable, failure: Exception, failing: Failing) -> OpenTable:
         """The table of which some functions fail once a version is published."""
@@ -202,8 +204,7 @@ class TestCheck:
             raise Py4JNetworkError("An error occurred while trying to connect to the Java server")
 
         document = night.run()
-        checker: Any = SimpleNamespace(check=lambda request, spark: None)
-        engine: Any = SimpleNamespace(checker=lambda: checker, spark=lost)
+        engine: Any = SimpleNamespace(spark=lost)
         done = check_table(document, night.policy, night.reports, engine=engine)
         assert (done.outcome, done.committed_version, done.awaits_check) == (Outcome.FAILED, 6, True)
         assert done.reason is not None and done.reason.startswith(CHECK_UNFINISHED)
@@ -218,8 +219,9 @@ class TestCheck:
             raise RuntimeError("a bug")
 
         monkeypatch.setattr("nightkeep.checking.post_commit_check.keep_validations", failing)
-        checker: Any = SimpleNamespace(check=lambda request, spark: CheckReport(CheckStatus.FAILED, "all of it"))
-        engine: Any = SimpleNamespace(checker=lambda: checker, spark=lambda: None)
+        failed = CheckReport(CheckStatus.FAILED, "all of it")
+        monkeypatch.setattr(on_spark, "check", lambda request, engine: failed)
+        engine: Any = None
         document = night.run()
         done = check_table(document, night.policy, night.reports, engine=engine)
         assert held(night.reports, night.engine.address.name) is not None

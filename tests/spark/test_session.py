@@ -8,6 +8,7 @@ import threading
 import zipimport
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from nightkeep.errors import CorruptMetadata, NightkeepError, RefusedTable, Usag
 from nightkeep.spark.engine import Engine, beside
 from nightkeep.spark.package import package_zip
 from nightkeep.spark.session import SparkMapper, spark_session, warm_up
-from nightkeep.spark.session_start import importing
+from nightkeep.spark.session_start import beside_this
 
 
 def test_results_come_back_in_the_order_of_the_items(spark: SparkSession) -> None:
@@ -200,7 +201,7 @@ def test_modules_are_imported_in_a_thread_that_ends_with_the_block(
     (tmp_path / "imported_meanwhile.py").write_text("import threading\nBY = threading.current_thread().name\n")
     monkeypatch.syspath_prepend(tmp_path)
     # Whoever needs the missing one gets the error.
-    with importing(["imported_meanwhile", "no_such_module"]):
+    with beside_this(lambda: [*map(import_module, ["imported_meanwhile", "no_such_module"])]):
         pass
     assert sys.modules.pop("imported_meanwhile").BY == "nightkeep-imports"
     assert "nightkeep-imports" not in [thread.name for thread in threading.enumerate()]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nightkeep.api.place import new_engine
 from nightkeep.discovery import knowing
 from nightkeep.errors import UsageError
 from nightkeep.formats.iceberg.catalog.catalog import open_handle
@@ -53,7 +54,7 @@ def _engine(batch: ChangeBatch, master: str, spark: SparkSession | None) -> Abst
     """The Engine for several writers; None for a single one, which needs no Spark."""
     if batch.writers == 1:
         return nullcontext()
-    return Engine(master=master, task_memory_bytes=_TASK_MEMORY, spark=spark)
+    return new_engine(master, _TASK_MEMORY, spark)
 
 
 @dataclass(frozen=True, slots=True)

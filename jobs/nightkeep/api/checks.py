@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nightkeep.api.place import find_place, start_engine
+from nightkeep.checking import on_spark
 from nightkeep.errors import EvidenceError, NightkeepError, RefusedTable, UsageError
 from nightkeep.formats import open_table
 from nightkeep.model.check_values import READS, CheckRequest
@@ -42,10 +43,9 @@ def check(
     )  # fmt: skip
     with start_engine(chosen, master, spark, checks=True) as engine:
         engine.stored_bytes = _size(chosen, version)
-        session = engine.spark()
-        report = engine.checker().check(request, spark=session)
+        report = on_spark.check(request, engine)
         asked = chosen.own_request(() if version is None else ((version, None),))
-        own = None if asked is None else engine.own_expectations().expect_own(asked, spark=session)
+        own = None if asked is None else on_spark.expect_own(asked, engine)
     if other is not None:
         report = with_other_reader(report, chosen.address, other, byte_budget=request.byte_budget)
     return report if own is None else with_own_report(report, own)
@@ -59,7 +59,7 @@ def diff(
     chosen = find_place(policy, None).chosen(table)
     _require_versions(chosen, {"--version": version, "--other": other})
     with start_engine(chosen, master, spark) as engine:
-        return engine.differ().diff(chosen.address, version, other, spark=engine.spark())
+        return on_spark.diff(chosen.address, version, other, engine)
 
 
 def _size(chosen: EffectivePolicy, version: int | None) -> int | None:

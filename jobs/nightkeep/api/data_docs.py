@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from html import escape
-from typing import Any
 from urllib.parse import quote
 
 from nightkeep.reports import RunDocument, pages_in
@@ -22,15 +20,15 @@ def build_data_docs(documents: Sequence[RunDocument], reports: str, folder: str)
 
     Beside the documents, pages of older runs are removed.
     """
-    # Imports Great Expectations, which takes seconds.
-    module: Any = importlib.import_module("nightkeep.checking.data_docs")
+    from nightkeep.checking.data_docs import docs_page, framed  # noqa: PLC0415 -- Great Expectations
+
     lines, names = [], set[str]()
     for document in [each for each in documents if each.expectations.docs][-MOST_RUNS:]:
         for number, validation in enumerate(read_validations(document, reports), 1):
             name, suite = docs_page_name(document, number), str(validation.get("suite_name"))
             names.add(name)
             title = f"{document.table}, {document.operation}, {document.run_id}: {suite}"
-            html = module.docs_page(
+            html = docs_page(
                 validation, run_id=document.run_id, started_at=document.started_at, title=title,
             )  # fmt: skip
             write_docs_page(folder, name, html)
@@ -39,7 +37,7 @@ def build_data_docs(documents: Sequence[RunDocument], reports: str, folder: str)
     if folder == reports:
         forget_pages(reports, names)
     body = f"<h1>Data Docs</h1><ul>{''.join(reversed(lines))}</ul>" if lines else "<p>No run has left results yet.</p>"
-    page = module.framed(f"<html><head></head><body>{body}</body></html>", "Data Docs")
+    page = framed(f"<html><head></head><body>{body}</body></html>", "Data Docs")
     return write_docs_page(folder, INDEX, page)
 
 

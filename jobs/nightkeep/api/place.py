@@ -10,8 +10,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from nightkeep.checking.on_spark import import_check
 from nightkeep.discovery import completed, find_tables, knowing, located_all
 from nightkeep.errors import AddressError, UsageError
+from nightkeep.formats import task_modules
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, is_address, load_usable, parse_duration
 from nightkeep.protocol.foreign_tables import suggested_for_path
 from nightkeep.reports import reports_place
@@ -104,7 +106,17 @@ def start_engine(
     chosen: EffectivePolicy, master: str, spark: SparkSession | None, *, checks: bool = False
 ) -> Engine:  # fmt: skip
     """The engine of one call. Spark starts only when there is work for it."""
-    return Engine(master=master, task_memory_bytes=chosen.settings.task_memory, spark=spark, checks=checks)
+    return new_engine(master, chosen.settings.task_memory, spark, checks=checks)
+
+
+def new_engine(
+    master: str, task_memory_bytes: int, spark: SparkSession | None = None, *, checks: bool = False
+) -> Engine:  # fmt: skip
+    """An engine for tables; with `checks`, for checks among others."""
+    return Engine(
+        master=master, task_memory_bytes=task_memory_bytes, spark=spark, task_modules=task_modules,
+        meanwhile=import_check if checks else lambda: None,
+    )  # fmt: skip
 
 
 def name_run(run_id: str | None) -> str:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from nightkeep.api.place import new_engine
 from nightkeep.groups.run_group import StoredDocument, check_group, run_group, sweep_group
 from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Operation
@@ -39,4 +40,4 @@ def _engine(group: TableGroup) -> Engine:
     memory = max((policy.settings.task_memory for policy in policies), default=2 << 30)
     # Under spark-submit the session already exists, and its master applies.
     checks = any(policy.settings.check.enabled for policy in policies)
-    return Engine(master=os.environ.get("NIGHTKEEP_MASTER", "local[*]"), task_memory_bytes=memory, checks=checks)
+    return new_engine(os.environ.get("NIGHTKEEP_MASTER", "local[*]"), memory, checks=checks)

@@ -19,12 +19,13 @@ from nightkeep.checking.evidence import without_values
 from nightkeep.checking.unique_keys import CountedKeys, told_keys
 from nightkeep.checking.unit_sample import bytes_of, sample
 from nightkeep.errors import RefusedTable, UsageError
+from nightkeep.formats.views import open_view
 from nightkeep.model import UnitKey, View
 from nightkeep.model.check_values import CheckRequest, Evidence
 from nightkeep.reports.check_report import CheckReport, ComparedVersions
 from nightkeep.reports.document import CheckStatus
 from nightkeep.spark.query_settings import planned_for
-from nightkeep.spark.view import Side, TableVersion, TableView, UnitState, gone_meanwhile, open_view, replaced
+from nightkeep.spark.view import Side, TableVersion, TableView, UnitState, gone_meanwhile, replaced
 from nightkeep.surprises import guarded, sentence
 
 

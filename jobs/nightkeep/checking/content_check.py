@@ -13,11 +13,12 @@ from nightkeep.checking.expectations import expect_kept
 from nightkeep.checking.unit_fingerprints import measure
 from nightkeep.checking.unit_sample import sample
 from nightkeep.errors import MissingFile
+from nightkeep.formats.views import open_view
 from nightkeep.model import Address, Fingerprint, View
 from nightkeep.model.check_values import Content, KeptRow
 from nightkeep.reports.check_report import ExpectationResult
 from nightkeep.spark.query_settings import planned_for
-from nightkeep.spark.view import Side, TableView, open_view
+from nightkeep.spark.view import Side, TableView
 
 __all__ = ["Content", "KeptRow", "content", "judge"]
 

@@ -8,10 +8,11 @@ from pyspark.sql import SparkSession
 
 from nightkeep.checking.unit_fingerprints import ComparedRows, compare_rows, measure
 from nightkeep.errors import UsageError
+from nightkeep.formats.views import open_view
 from nightkeep.model import Address, View
 from nightkeep.reports.check_report import Difference, DiffReport, UnitDiff
 from nightkeep.spark.query_settings import planned_for
-from nightkeep.spark.view import Side, TableVersion, TableView, open_view
+from nightkeep.spark.view import Side, TableVersion, TableView
 
 
 def diff(address: Address, version: int, other: int, *, spark: SparkSession) -> DiffReport:

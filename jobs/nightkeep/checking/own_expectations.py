@@ -16,11 +16,12 @@ from pyspark.sql import functions as F
 from nightkeep.checking.asked_rows import Answer, ask
 from nightkeep.checking.check import changed_units
 from nightkeep.errors import RefusedTable
+from nightkeep.formats.views import open_view
 from nightkeep.model import UnitKey
 from nightkeep.model.own_expectations import ExpectedOn, OwnRequest
 from nightkeep.reports.document import CheckStatus
 from nightkeep.reports.own_report import OwnReport, OwnResult
-from nightkeep.spark.view import Side, TableView, column, open_view
+from nightkeep.spark.view import Side, TableView, column
 
 _Commit = tuple[int, int | None]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from nightkeep.checking import on_spark
 from nightkeep.errors import UsageError
 from nightkeep.formats import open_table
 from nightkeep.model import Outcome, VersionIdentity, run_token
@@ -50,7 +51,7 @@ def check_after_commit(document: RunDocument, policy: EffectivePolicy, reports: 
         return replace(checked, outcome=Outcome.CONFLICTED, reason=reason)
     asked = policy.own_request(_commits(document))
     if asked is not None:
-        own = engine.own_expectations().expect_own(asked, spark=engine.spark())
+        own = on_spark.expect_own(asked, engine)
         checked = keep_validations(_with_own(checked, own), [*judged, *own.validations], reports)
         if own.broken:
             return _held_by_own(checked, rollback, reports, own)
@@ -98,9 +99,7 @@ def _opinion(version: int | None, document: RunDocument, policy: EffectivePolicy
         known=tuple(_known(version, document)), join_budget=chosen.join_budget,
         keys_budget=chosen.keys_budget // commits, evidence=chosen.evidence, keys=chosen.keys,
     )  # fmt: skip
-    report = guarded(
-        lambda: engine.checker().check(request, spark=engine.spark()), _unread, f"check of {document.table}"
-    )
+    report = guarded(lambda: on_spark.check(request, engine), _unread, f"check of {document.table}")
     return _Opinion(version, _also_read(report, policy, request.byte_budget))
 
 

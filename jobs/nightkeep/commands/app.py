@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from nightkeep import __version__
 from nightkeep.api import advice, checks, files, runs, stored
 from nightkeep.api import status as health
 from nightkeep.api import tables as listed
@@ -28,6 +27,7 @@ from nightkeep.commands.answers import (
 from nightkeep.commands.exit_status import one_line
 from nightkeep.commands.from_signature import Command, callback
 from nightkeep.errors import DEBUG
+from nightkeep.model.version import __version__
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,

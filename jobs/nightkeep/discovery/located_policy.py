@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
-from typing import Any
 
 from nightkeep.errors import NightkeepError, Unreachable
 from nightkeep.model import Address
@@ -34,11 +32,12 @@ def _located(policy: PolicyFile, asked: Sequence[Address]) -> PolicyFile:
     named = {str(each): each for each in asked if metastore_address(str(each)) and str(each) not in policy.located}
     if not named:
         return policy
-    metastores: Any = importlib.import_module("nightkeep.metastores.locating")
+    from nightkeep.metastores.locating import located as located_table  # noqa: PLC0415 -- clients of metastores
+
     located, faults = dict[str, str](), dict[str, str]()
     for text, address in named.items():
         try:
-            located[text] = metastores.located(address).location
+            located[text] = located_table(address).location
         except Unreachable:
             # Not a fault of the policy: the run of the table asks again, and says so.
             continue

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
+from importlib import import_module
+from typing import Final
 
 from nightkeep.errors import AddressError, Unreachable
 from nightkeep.model import Address
@@ -16,15 +17,21 @@ OF_ONE_PROCESS = frozenset({"memory"})
 """Formats of tables that no other process can open."""
 
 
-def loaded() -> tuple[str, ...]:
-    """Modules of the formats that this process has opened a table of."""
-    return tuple(module for module in FORMATS.values() if module in sys.modules)
+_OF_EVERY_TASK: Final = (
+    "numpy", "pyarrow.parquet", "polars",
+    "nightkeep.kernels.lookup", "nightkeep.kernels.merge", "nightkeep.kernels.fingerprint",
+)  # fmt: skip
+
+
+def task_modules() -> tuple[str, ...]:
+    """Modules that tasks on tables need: of every format, and of those that this process has opened a table of."""
+    return (*_OF_EVERY_TASK, *(module for module in FORMATS.values() if module in sys.modules))
 
 
 def open_table(address: Address) -> OpenTable:
     """The table behind `address`. Raises AddressError for a format we do not have or a location without a table."""
     try:
-        module = importlib.import_module(FORMATS[address.format])
+        module = import_module(FORMATS[address.format])
     except KeyError:
         known = ", ".join(sorted(FORMATS))
         raise AddressError(f"{address}: expected a table of format {known}, found {address.format}") from None
@@ -37,5 +44,7 @@ def _placed(address: Address) -> Address:
     for the place: what holds for a run is asked once."""
     if address.format == "iceberg" or metastore_table(address.location) is None:
         return address
-    importlib.import_module("nightkeep.metastores.locating").located(address)
+    from nightkeep.metastores.locating import located  # noqa: PLC0415 -- clients of metastores
+
+    located(address)
     raise Unreachable(str(address), "a place since the run began", "it only now; run again")

@@ -22,11 +22,11 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Final, TypeVar
 
-from nightkeep import __version__
 from nightkeep.errors import ReaderEnded, UsageError, brief
 from nightkeep.groups.served_calls import ServedAnswer
 from nightkeep.interpreter import PYTHON, interpreter, is_named
 from nightkeep.limits import READING
+from nightkeep.model.version import __version__
 from nightkeep.redaction import remember
 from nightkeep.silence import learn_silence, silent
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Final, Generic, TypeVar
 
-from nightkeep import __version__
 from nightkeep.causes import failure_text
 from nightkeep.limits import confine_memory, out_of_memory
+from nightkeep.model.version import __version__
 from nightkeep.redaction import learnt, redacted_output
 from nightkeep.silence import learn_silence, silent
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -207,8 +206,9 @@ def _reading(address: Address) -> OpenReading:
 def _location(address: Address, name: ReaderName) -> str:
     """How the engine names the table. Of Iceberg, pyiceberg asks the catalog, and DuckDB is told the metadata file."""
     if address.format == "iceberg" and name is ReaderName.DUCKDB:
-        catalogs = import_module("nightkeep.formats.iceberg.catalog.catalog")
-        return _path(catalogs.open_handle(address.location).load()[1]) or ""
+        from nightkeep.formats.iceberg.catalog.catalog import open_handle  # noqa: PLC0415 -- pyiceberg
+
+        return _path(open_handle(address.location).load()[1]) or ""
     return _folder(address) or address.location
 
 

@@ -5,12 +5,10 @@ A list of them, or the path to a suite in Great Expectations' own JSON.
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from nightkeep.errors import PolicyError
 from nightkeep.model.own_expectations import OwnExpectation, Severity
@@ -94,9 +92,12 @@ def _expectation(item: object, here: Location) -> OwnExpectation:
 
 
 def _require_known(name: object, kwargs: Mapping[str, object], here: Location) -> None:
-    # Loaded by name: what parses DAG files needs no schemas where no policy has expectations.
-    arguments: Any = importlib.import_module("nightkeep.policy.expectation_arguments")
-    wrong = arguments.wrong_type(name) if isinstance(name, str) else ("a type of Great Expectations", _shown(name))
+    # What parses DAG files needs no schemas where no policy has expectations.
+    from nightkeep.policy import expectation_arguments as arguments  # noqa: PLC0415 -- jsonschema
+
+    if not isinstance(name, str):
+        raise ValueError("a type of Great Expectations", _shown(name), (*here, "type"))
+    wrong = arguments.wrong_type(name)
     if wrong is not None:
         raise ValueError(*wrong, (*here, "type"))
     for argument, expected, found in arguments.wrong_arguments(name, kwargs):

@@ -9,9 +9,8 @@ import os
 import re
 import time
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from nightkeep.errors import UsageError
@@ -37,8 +36,12 @@ def report_store(place: str | Path) -> ReportStore:
         )
     # DAG files import this module, and clients of stores take longer to import than they may take to parse.
     if scheme == "hdfs":
-        return cast(ReportStore, import_module("nightkeep.reports.hdfs_reports").hdfs_reports(str(place)))
-    return cast(ReportStore, import_module("nightkeep.reports.object_reports").object_reports(str(place)))
+        from nightkeep.reports.hdfs_reports import hdfs_reports  # noqa: PLC0415 -- pyarrow
+
+        return hdfs_reports(str(place))
+    from nightkeep.reports.object_reports import object_reports  # noqa: PLC0415 -- clients of buckets
+
+    return object_reports(str(place))
 
 
 def reports_place(place: str | Path) -> str:

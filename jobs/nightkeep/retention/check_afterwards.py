@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
+from nightkeep.checking import on_spark
 from nightkeep.errors import MissingFile, NightkeepError, RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.model import Fingerprint, Outcome, View
@@ -50,9 +51,9 @@ def remember_content(log: Log, engine: Engine) -> None:
         return
     with log.stage("before"):
         try:
-            content = engine.contents().content(
-                log.policy.address, spark=engine.spark(), byte_budget=log.policy.settings.check.byte_budget
-            )
+            content = on_spark.content(
+                log.policy.address, engine, byte_budget=log.policy.settings.check.byte_budget
+            )  # fmt: skip
         except RefusedTable as refusal:
             log.extra["not_compared"] = str(refusal)
             return
@@ -89,7 +90,6 @@ def check_after_removal(
 
 
 def _opinion(document: RunDocument, policy: EffectivePolicy, order: RetentionOrder, engine: Engine) -> _Opinion:
-    contents = engine.contents()
     before = _before(document)
     table = retained_files(open_table(policy.address), order.operation)
     present = check_files(
@@ -103,7 +103,7 @@ def _opinion(document: RunDocument, policy: EffectivePolicy, order: RetentionOrd
         unit="table", comparison=f"{present.roots} retained versions",
         absent=present.missing, resized=present.resized, unreadable=len(present.unreadable),
     )  # fmt: skip
-    results = contents.judge(before, after, files)
+    results = on_spark.judge(before, after, files)
     coverage = "; ".join([str(present), *([] if after is None else [after.coverage])])
     return _Opinion(present, results, coverage, why, after)
 
@@ -123,9 +123,7 @@ def _after(policy: EffectivePolicy, before: Content | None, engine: Engine) -> t
         return None, "what the table held before is not known"
     budget = policy.settings.check.byte_budget
     try:
-        content = engine.contents().content(
-            policy.address, spark=engine.spark(), byte_budget=budget, version=before.version
-        )
+        content = on_spark.content(policy.address, engine, byte_budget=budget, version=before.version)
     except (RefusedTable, MissingFile) as failure:
         # The file check has just found every file of every retained version, so this version itself has expired.
         return None, str(failure)

@@ -6,7 +6,7 @@ import platform
 from functools import cache
 from importlib.metadata import version as installed
 
-from nightkeep import __version__
+from nightkeep.model.version import __version__
 
 PACKAGES = ("pyspark", "pyarrow", "polars", "pyroaring", "fastavro", "pyiceberg")
 

@@ -31,7 +31,7 @@ from nightkeep.spark.class_archive import reading_options
 from nightkeep.spark.java_found import starting_java
 from nightkeep.spark.package import package_path, ship_package
 from nightkeep.spark.query_settings import changed_settings, planned_for
-from nightkeep.spark.session_start import importing, own_interrupts
+from nightkeep.spark.session_start import beside_this, own_interrupts
 from nightkeep.spark.settings import ATTEMPTS, SESSION, defaults, is_local, jvm_options, said_by_deployment
 
 T = TypeVar("T")
@@ -43,14 +43,14 @@ BatchWork = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 @contextmanager
 def spark_session(
     *, master: str = "local[*]", app_name: str, task_memory_bytes: int, given: SparkSession | None = None,
-    stored_bytes: int | None = None, meanwhile: Sequence[str] = (),
+    stored_bytes: int | None = None, meanwhile: Callable[[], None] = lambda: None,
 ) -> Iterator[SparkSession]:  # fmt: skip
     """The session `given`, else the active one, else another one of this process, else the one of spark-submit, else a
     new one on `master`.
 
     A new session is stopped at the end. In an existing one only those of `settings.SESSION` change, and they stay
-    changed; a session that was `given` gets its own settings back at the end. Modules in `meanwhile` are imported while
-    a new session starts.
+    changed; a session that was `given` gets its own settings back at the end. `meanwhile` is called in a
+    thread while a new session starts.
 
     `local[*]` runs as many tasks as the machine has cores and memory for, with `task_memory_bytes` each, in a JVM that
     suits tables of `stored_bytes`, None if that is unknown. On other masters, each executor is requested with that much
@@ -70,7 +70,7 @@ def spark_session(
         return
     if not os.environ.get("PYSPARK_PYTHON"):
         os.environ["PYSPARK_PYTHON"] = interpreter()
-    with importing(meanwhile), starting_java():
+    with beside_this(meanwhile), starting_java():
         spark = _build(master, app_name, task_memory_bytes, stored_bytes)
     try:
         # Executors fetch the package with their first task, so the file must exist as long as the session.
@@ -197,25 +197,17 @@ def _progress(tracker: StatusTracker, group: str, *, console: Console, tasks: in
             watcher.join()
 
 
-def warm_up(spark: SparkSession, *, also: Sequence[str] = ()) -> float:
-    """Start a Python worker on every core, and import there what tasks need and the modules in `also`.
+def warm_up(spark: SparkSession, *, modules: Sequence[str] = ()) -> float:
+    """Start a Python worker on every core, and import these modules there.
 
     Returns the seconds that it took. Workers are kept between tasks, so call this before a measurement.
     """
     started = time.perf_counter()
-    cores, modules = spark.sparkContext.defaultParallelism, (*_TASK_MODULES, *also)
-    SparkMapper(spark, console=Console(quiet=True))(_prepare_worker, [modules] * cores, label="warm up")
+    tasks = [tuple(modules)] * spark.sparkContext.defaultParallelism
+    SparkMapper(spark, console=Console(quiet=True))(_prepare_worker, tasks, label="warm up")
     return time.perf_counter() - started
 
 
-_TASK_MODULES: Final = (
-    "numpy",
-    "pyarrow.parquet",
-    "polars",
-    "nightkeep.kernels.lookup",
-    "nightkeep.kernels.merge",
-    "nightkeep.kernels.fingerprint",
-)
 _POLL_SECONDS: Final = 0.2
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from nightkeep.errors import Interrupted
 
 
 @contextmanager
-def importing(modules: Sequence[str]) -> Iterator[None]:
-    """Import modules in a thread during the `with` block, which waits for another process, such as a JVM."""
-    thread = threading.Thread(target=_import_all, args=(modules,), name="nightkeep-imports", daemon=True)
+def beside_this(work: Callable[[], None]) -> Iterator[None]:
+    """Call `work`, which imports modules, in a thread during the `with` block, which waits for a JVM.
+
+    Its failure is not reported: whoever needs a module imports it again, and gets the error.
+    """
+    thread = threading.Thread(target=_quietly, args=(work,), name="nightkeep-imports", daemon=True)
     thread.start()
     waits = True
     try:
@@ -28,11 +30,9 @@ def importing(modules: Sequence[str]) -> Iterator[None]:
             thread.join()
 
 
-def _import_all(modules: Sequence[str]) -> None:
-    # Whoever needs the module imports it again, and gets the error.
+def _quietly(work: Callable[[], None]) -> None:
     with suppress(Exception):
-        for module in modules:
-            importlib.import_module(module)
+        work()
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Address + SparkSession -> versions of a table as DataFrames of logical rows. None of our kernels takes part.
 
-Each format has a module `spark.view` that reads metadata on the driver and leaves the rest to Spark.
+Each format has a module `spark.view` that reads metadata on the driver and leaves the rest to Spark. `formats.views`
+opens the view of a table.
 """
 
 from __future__ import annotations
@@ -8,15 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, Protocol, cast
 from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from nightkeep.errors import RefusedTable, UsageError
-from nightkeep.model import Address, UnitKey, VersionIdentity, View
+from nightkeep.errors import UsageError
+from nightkeep.model import UnitKey, VersionIdentity, View
 from nightkeep.spark.settings import LISTED_BY_DRIVER, LISTED_BY_TASKS
 from nightkeep.storage import Storage
 from nightkeep.storage.hadoop import CONNECTORS, HIDDEN, hadoop_root, hadoop_settings
@@ -209,16 +209,3 @@ def spelt(uri: str) -> str:
 def listed_path(uri: str) -> str:
     """The `_metadata.file_path` of a file of `inputFiles`, which has two more slashes in local paths."""
     return re.sub("^file:/+", "file:/", uri)
-
-
-_FORMATS = {name: f"nightkeep.formats.{name}.spark.view" for name in ("delta", "iceberg", "paimon")}
-
-
-def open_view(address: Address, spark: SparkSession) -> TableView:
-    """The view of a table on Spark. Raises RefusedTable for a format or a feature that has none."""
-    if address.format not in _FORMATS:
-        names = ", ".join(_FORMATS)
-        raise RefusedTable(address.name, f"{address.format} tables cannot be read back in Spark", f"we read {names}")
-    # Import by name, so that only the code of this format is loaded.
-    relation: TableView = import_module(_FORMATS[address.format]).open_table(address, spark)
-    return relation

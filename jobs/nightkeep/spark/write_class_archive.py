@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nightkeep.checking.check import check
 from nightkeep.errors import UsageError
 from nightkeep.model import Address
 from nightkeep.model.check_values import CheckRequest
@@ -65,7 +66,7 @@ def _record(made: Path) -> None:
         with Engine(master=_MASTER, task_memory_bytes=_TASK_MEMORY) as engine:
             spark = engine.spark()
             java = cast(Any, spark.sparkContext)._gateway.proc
-            report = engine.checker().check(CheckRequest(address), spark=spark)
+            report = check(CheckRequest(address), spark=spark)
     # Without its input the JVM ends.
     java.stdin.close()
     try:

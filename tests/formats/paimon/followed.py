@@ -12,9 +12,9 @@ from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import Compaction, Layout, Writer
 from tests.formats.paimon.changelogs import Change, applied, newest
 
+from nightkeep.formats.views import open_view
 from nightkeep.model import Address, Outcome
 from nightkeep.reports import RunDocument
-from nightkeep.spark.view import open_view
 
 COLUMNS = [("k", "INT NOT NULL"), ("n", "BIGINT"), ("note", "STRING")]
 ENGINES: Mapping[str, Mapping[str, str]] = {

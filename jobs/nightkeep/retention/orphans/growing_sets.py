@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -21,9 +20,9 @@ def sets_of(engine: Engine) -> SpillingSets:
     """Sets that start in this process and continue in tasks of the engine's session."""
 
     def large() -> Sets:
-        # Imports pyspark, which a table of few names does not need.
-        sets: Sets = importlib.import_module("nightkeep.retention.orphans.spark_sets").SparkSets(engine.spark())
-        return sets
+        from nightkeep.retention.orphans.spark_sets import SparkSets  # noqa: PLC0415 -- pyspark
+
+        return SparkSets(engine.spark())
 
     return SpillingSets(large)
 

@@ -13,8 +13,9 @@ from tests.drivers.lakes_oracle import Lakes
 from tests.support.extended import some_extended
 
 from nightkeep.formats.delta.spark import deletion_vectors
+from nightkeep.formats.views import open_view
 from nightkeep.model import Address, View
-from nightkeep.spark.view import Side, column, open_view
+from nightkeep.spark.view import Side, column
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 

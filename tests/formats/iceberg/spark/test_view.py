@@ -24,10 +24,11 @@ from nightkeep.errors import RefusedTable
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema, parse
 from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT
 from nightkeep.formats.iceberg.spark import deletes
+from nightkeep.formats.views import open_view
 from nightkeep.model import Operation, Outcome, View
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports.document import CheckStatus
-from nightkeep.spark.view import Side, TableView, column, open_view
+from nightkeep.spark.view import Side, TableView, column
 
 Made = Callable[[str], Table]
 REFUSED = {

@@ -10,10 +10,10 @@ from tests.formats.paimon.spark.test_view import java_rows, spark_rows
 
 from nightkeep.checking.check import check
 from nightkeep.formats.paimon.spark.append_view import AppendView
+from nightkeep.formats.views import open_view
 from nightkeep.model import Address, Outcome, UnitKey, View
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports import CheckStatus
-from nightkeep.spark.view import open_view
 
 # Types of which Spark's text is that of the driver.
 SPELLED = tuple((name, kind) for name, kind in VALUES if kind in ("STRING", "INT", "BIGINT", "DECIMAL(7, 2)", "DATE"))

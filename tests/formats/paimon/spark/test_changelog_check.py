@@ -17,10 +17,11 @@ from tests.formats.paimon.upgrade import upgrade
 from tests.support.extended import some_extended
 
 from nightkeep.checking.check import check
+from nightkeep.formats.views import open_view
 from nightkeep.model import Address, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports.document import CheckStatus
-from nightkeep.spark.view import TableView, open_view
+from nightkeep.spark.view import TableView
 
 LOOKUP = {"changelog-producer": "lookup"}
 SILENT = {

@@ -14,8 +14,9 @@ from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import MERGE_ON_READ, Compaction, Layout, Scan
 
 from nightkeep.formats.paimon.spark import deletion_vectors
+from nightkeep.formats.views import open_view
 from nightkeep.model import Address, View
-from nightkeep.spark.view import Side, column, comparable, open_view
+from nightkeep.spark.view import Side, column, comparable
 
 COLUMNS = [
     ("region", "STRING NOT NULL"),

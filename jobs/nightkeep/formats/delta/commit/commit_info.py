@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from nightkeep import __version__
 from nightkeep.formats.delta.metadata.actions import long_value
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
 from nightkeep.model import Curve, Intent, Operation
+from nightkeep.model.version import __version__
 
 OPERATIONS: Mapping[Operation, str] = {
     Operation.OPTIMIZE: "OPTIMIZE",

@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-from nightkeep import __version__
 from nightkeep.errors import EvidenceError, UnknownOutcome
 from nightkeep.formats.delta.metadata.actions import Raw, line, long_value, parse_lines
 from nightkeep.formats.delta.metadata.head import LogHead, head
@@ -18,6 +17,7 @@ from nightkeep.formats.delta.metadata.naming import commit_name, staged_name
 from nightkeep.formats.delta.retention.horizon import tombstone_retention_ms
 from nightkeep.model import Address, Run
 from nightkeep.model.run_names import commit_user
+from nightkeep.model.version import __version__
 from nightkeep.protocol.table_files import Removal
 from nightkeep.storage import Storage
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from nightkeep import __version__
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent, NewFile
 from nightkeep.formats.iceberg.metadata.naming import OPERATION_PROPERTY, RUN_PROPERTY
 from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.model import Intent, Operation
+from nightkeep.model.version import __version__
 
 OPERATIONS: Final[Mapping[Operation, str]] = {
     # Not `replace`: Java's compaction checks only `delete` and `overwrite` snapshots for new deletes

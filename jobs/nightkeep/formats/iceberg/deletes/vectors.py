@@ -13,12 +13,12 @@ from typing import Final
 
 from pyroaring import BitMap64
 
-from nightkeep import __version__
 from nightkeep.encodings import roaring
 from nightkeep.errors import CorruptMetadata, kind_of
 from nightkeep.formats.iceberg.deletes.puffin import Blob, NewBlob, open_puffin, write_puffin
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent, NewFile
 from nightkeep.formats.iceberg.metadata.locations import name_in
+from nightkeep.model.version import __version__
 from nightkeep.storage import Storage
 
 BLOB_TYPE: Final = "deletion-vector-v1"

@@ -14,7 +14,6 @@ from typing import Final
 
 from pyiceberg.types import DoubleType, FloatType, PrimitiveType
 
-from nightkeep import __version__
 from nightkeep.errors import EvidenceError, RefusedTable, UnknownOutcome, UsageError
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle
 from nightkeep.formats.iceberg.commit import commit
@@ -28,6 +27,7 @@ from nightkeep.formats.iceberg.metadata.versions import read_version
 from nightkeep.formats.iceberg.upsert.batch import BATCH_PROPERTY, ChangeBatch, ChangeMode, Distribution
 from nightkeep.formats.iceberg.upsert.writer import WriterTarget, WrittenChanges
 from nightkeep.model import Address, Run
+from nightkeep.model.version import __version__
 
 MAX_ATTEMPTS: Final = 20
 """Attempts to commit. An attempt fails only if another writer commits first."""

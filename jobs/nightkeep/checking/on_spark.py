@@ -1,0 +1,59 @@
+"""What is asked of a table's versions on an engine. Nothing of it is imported before it is asked.
+
+A run without work starts no Spark, and Great Expectations takes seconds to import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nightkeep.model import Address
+from nightkeep.model.check_values import CheckRequest, Content, KeptRow
+from nightkeep.model.own_expectations import OwnRequest
+from nightkeep.reports.check_report import CheckReport, DiffReport, ExpectationResult
+from nightkeep.reports.own_report import OwnReport
+from nightkeep.spark.engine import Engine
+
+
+def import_check() -> None:
+    """Import what a check needs. An engine for checks does so while its session starts."""
+    import nightkeep.checking.check  # noqa: F401, PLC0415 -- Great Expectations
+
+
+def check(request: CheckRequest, engine: Engine) -> CheckReport:
+    """`checking.check.check`."""
+    spark = engine.spark()
+    from nightkeep.checking import check as asked  # noqa: PLC0415 -- Great Expectations
+
+    return asked.check(request, spark=spark)
+
+
+def expect_own(request: OwnRequest, engine: Engine) -> OwnReport:
+    """`checking.own_expectations.expect_own`."""
+    spark = engine.spark()
+    from nightkeep.checking import own_expectations  # noqa: PLC0415 -- Great Expectations
+
+    return own_expectations.expect_own(request, spark=spark)
+
+
+def diff(address: Address, version: int, other: int, engine: Engine) -> DiffReport:
+    """`checking.diff.diff`."""
+    spark = engine.spark()
+    from nightkeep.checking import diff as asked  # noqa: PLC0415 -- pyspark
+
+    return asked.diff(address, version, other, spark=spark)
+
+
+def content(address: Address, engine: Engine, *, byte_budget: int, version: int | None = None) -> Content:
+    """`checking.content_check.content`."""
+    spark = engine.spark()
+    from nightkeep.checking import content_check  # noqa: PLC0415 -- Great Expectations
+
+    return content_check.content(address, spark=spark, byte_budget=byte_budget, version=version)
+
+
+def judge(before: Content | None, after: Content | None, files: KeptRow) -> Sequence[ExpectationResult]:
+    """`checking.content_check.judge`."""
+    from nightkeep.checking import content_check  # noqa: PLC0415 -- Great Expectations
+
+    return content_check.judge(before, after, files)
