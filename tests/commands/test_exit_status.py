@@ -85,8 +85,6 @@ def test_versions_that_are_not_there_are_slips_before_spark_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Engine, "spark", surprise)
-    monkeypatch.setattr(Engine, "checker", surprise)
-    monkeypatch.setattr(Engine, "differ", surprise)
     lake = Lake(tmp_path / "lake", pa.schema([("id", pa.int64())]))
     lake.append(pa.table({"id": [1]}))
     samples = Path(__file__).parents[2] / "samples" / "paimon" / "shop.db" / "customers"

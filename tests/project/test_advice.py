@@ -28,5 +28,7 @@ def test_a_delta_table_called_paimons_is_told_by_its_own_address(
 
 def test_no_refusal_advises_to_remove_what_may_be_in_use() -> None:
     advice = re.compile(r"remove what is old|remove that file|drop the one|delete the (?:folder|files|log|table)")
-    found = [str(path) for path in JOBS.rglob("*.py") if advice.search(path.read_text())]
+    # The help of a command says what the command does.
+    modules = (path for path in JOBS.rglob("*.py") if path.parent.name != "commands")
+    found = [str(path) for path in modules if advice.search(path.read_text())]
     assert found == []
