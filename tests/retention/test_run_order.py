@@ -299,9 +299,9 @@ class TestAfterwards:
         class Losing(Looking):
             """Something else takes a live file while files are put aside."""
 
-            def _content(self, *arguments: Any, **more: Any) -> Any:
+            def content(self, version: int | None) -> Any:
                 (place.folder / live).unlink()
-                return super()._content(*arguments, **more)
+                return super().content(version)
 
         engine = Losing()
         found = place.swept(SweepMode.QUARANTINE, engine=engine, checks=True)
@@ -353,16 +353,16 @@ class TestAgain:
         self, place: Place, mode: SweepMode, when: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real = run_order.sweep_orphans
+        with monkeypatch.context() as patch:
 
-        def dies(*arguments: Any) -> RunDocument:
-            if when == "before the first file":
-                monkeypatch.setattr("nightkeep.retention.orphans.sweep_table.remove", lambda *a, **m: died([*a[1]]))
-            return died(real(*arguments))
+            def dies(*arguments: Any) -> RunDocument:
+                if when == "before the first file":
+                    patch.setattr("nightkeep.retention.orphans.sweep_table.remove", lambda *a, **m: died([*a[1]]))
+                return died(real(*arguments))
 
-        monkeypatch.setattr(run_order, "sweep_orphans", dies)
-        with pytest.raises(KeyboardInterrupt):
-            place.checked(mode)
-        monkeypatch.undo()
+            patch.setattr(run_order, "sweep_orphans", dies)
+            with pytest.raises(KeyboardInterrupt):
+                place.checked(mode)
         (path,) = place.reports.glob("*/*.json")
         left = load_document(path)
         assert (left.outcome, left.extra["orphans_total"], left.units[0].rows) == (Outcome.FAILED, 1, 7)
