@@ -1,8 +1,17 @@
 """A published version -> a comparison with its base and its parent -> CheckReport. Reads by address and number.
 
+The check asks the gate's question again, after publishing and by other means: Spark SQL and Spark's readers instead of
+our kernels, from the table's address and two numbers, without anything that the run remembers.
+
 There are two comparisons of the touched units. First: the rows that readers see in the published version are those of
-the planned version, merged on read. Second: the published version, merged, equals its parent, merged. Units whose files
-did not change are not read.
+the planned version, merged on read. Second: the published version, merged, equals its parent, merged, so that nothing
+of what others committed between plan and publication was lost. Units whose files did not change are not read.
+
+Fingerprints are compared first. Once they differ, the check has failed, whatever becomes of the queries that explain
+the difference. The caller stores the hold of a failed check before anything else, so that a crash after that point
+leaves a table that no run touches. A crash before it leaves a document that says `not_run` or `errored`: the version
+counts as unchecked, no version that a check still needs expires, and a retry or `check_group` asks again. A version
+that another writer replaced is conflicted, and one whose base has expired is skipped; neither is called passed.
 """
 
 from __future__ import annotations

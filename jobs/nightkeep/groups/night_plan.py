@@ -1,7 +1,14 @@
 """Statuses of tables + budgets -> which tables a night takes, and in which order. Pure.
 
-Tables are taken by what care would save readers for what it costs (AutoComp's gain per cost), as long as they fit. A
+Tables are taken by what work would save readers for what it costs (AutoComp's gain per cost), as long as they fit. A
 table that was left out grows in priority with each night; one that was left out too often is taken whatever it costs.
+So every table with work is taken after a bounded number of nights, and no order starves one.
+
+The plan is made once, from statuses that read metadata only, before the first table is opened for work, and kept in a
+file: all jobs of the night and their retries go by it. It is no promise. Each table is planned again when its turn
+comes, and one that the plan leaves out gets a document whose reason begins with `budget: `. These are all that one
+night knows of the nights before (`nights_waited`). A crash in the middle of a night leaves documents of the tables
+that were done; a retry of the job finds what they published by its run ids, and does no table twice.
 """
 
 from __future__ import annotations

@@ -1,8 +1,23 @@
 """Verified -> Committed | Conflicted. Every step validates against the newest version. In doubt no file is removed.
 
-What a unit that lost its race takes with it is the plan's to state (`Plan.commit_scope`). Rewrites that keep the rows
-are committed without it. A change of rows is then given up as a whole: readers see all of it or nothing, and its run
-can be repeated.
+Publishing is one write that succeeds for one writer only: the next snapshot file (Paimon), the next log entry (Delta),
+the catalog's exchange of the metadata pointer (Iceberg). All that it names is in the store before.
+
+Invariant before the write: readers see what they saw, and nothing that they see names a staged file. After it: readers
+see the change that the gate proved, for every unit that was committed, and each staged file is named or discarded.
+
+A lost race is no failure. The candidate is staged anew on the newer version, and only where its staged bytes change
+each unit exactly as was proven (`_require`). A unit whose inputs others have changed is dropped. What such a unit takes
+with it is the plan's to state (`Plan.commit_scope`): rewrites that keep the rows are committed without it; a change of
+rows is given up as a whole, so that readers see all of it or nothing, and its run can be repeated.
+
+What a crash leaves, and who mends it:
+
+- before the write: staged files that no version names. A sweep finds them as orphans.
+- during the write, or if its answer is lost: perhaps a version. `Commits.visible` is asked. Without an answer the
+  end is UnknownOutcome and no staged file is removed.
+- after the write: a version that no document has yet. Its commit has the run's token, by which a retry of the run, or
+  `check_group`, finds it, checks it and writes the document.
 """
 
 from __future__ import annotations

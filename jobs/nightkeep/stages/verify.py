@@ -1,5 +1,19 @@
 """Candidate -> Verified | Mismatch | Conflicted. Reads staged bytes, never what the rewrite reported.
 
+The gate decides whether a candidate may be published. For each touched unit it reads two sides from the store: the
+planned version merged on read, with the change of rows that the plan asks for, and the candidate as its readers will
+see it. Both are multisets of rows; a side is a row count and two sums of 64-bit row hashes. The candidate is proven if
+the sides are equal and no audit of its metadata has found a fault: a reader may show other rows than the files hold
+where levels, sequence numbers, statistics or vectors are wrong.
+
+Invariant: a Verified candidate shows readers of each unit the rows of the planned version, changed as planned and in
+nothing else. It is known by its content (`identity`), so that nothing else can be published in its name. Units that
+were not touched are proven by their metadata alone, which must be that of the parent.
+
+The gate writes nothing, so a crash leaves what the rewrite has left: staged files that no version names. A Mismatch is
+never published, and its files are removed. If another version has meanwhile taken the planned one's number, the end is
+Conflicted: the evidence was about a version that is gone.
+
 The gate decodes metadata and vectors with the same code as a rewrite, and flat columns with another decoder. The
 architecture test lists what else both share, with the reason: the hash of rows, bitmaps, and the parser of conditions.
 """

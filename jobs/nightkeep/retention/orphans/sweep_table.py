@@ -1,4 +1,24 @@
-"""A table -> its orphan files listed, moved to quarantine or deleted. In doubt nothing is removed."""
+"""A table -> its orphan files listed, moved to quarantine or deleted. In doubt nothing is removed.
+
+Order is what makes a sweep safe. First the listing, then the roots (versions, tags, branches, log entries, metadata
+files) and all that they name, read again until no new root appears. A file that is written meanwhile is in no listing;
+one that is committed meanwhile is named by a root. An orphan is listed, older than the age, and named by no root. Just
+before a part of them is removed, the roots are read once more, and each file must still be the one that was listed.
+
+Invariant: no file that a retained version names is moved or deleted. Evidence that is incomplete or contradicts itself
+(a manifest that cannot be read, two with the same bytes, clocks that disagree, too large a share of the files) removes
+nothing.
+
+What a crash leaves, and who mends it:
+
+- before the first removal: nothing. The document of the run, stored before, says that it did not finish.
+- while files move to quarantine: each part has its plan in the store before its first file moves, and a mark after its
+  last one. A file is in its place, in quarantine, or in both. A retry, or the next sweep, closes the part
+  (`quarantine.close`), once the lease of the dead process has run out.
+- while files are deleted: a part of the orphans is gone. The others are orphans still, and a retry goes on.
+- a version that was published beside the sweep and names a file of its listing: `still_orphans` finds it; a file that
+  went all the same is found by the check after the removal, which holds the table and names the command that restores.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Values of a column's older type -> those that Paimon Java shows under the newer one (CastExecutors). For reads alone.
 
-Pairs that are not here are refused by name: what a type with a local time zone shows depends on Java's own zone, and
-texts of FLOAT and DOUBLE, and
-what becomes of times before 1970, on its release.
+Pairs that are not here are refused by name. What a type with a local time zone shows depends on Java's own zone; texts
+of FLOAT and DOUBLE, and what becomes of times before 1970, depend on its release.
 """
 
 from __future__ import annotations

@@ -1,4 +1,20 @@
-"""A bucket's runs -> the work that lifts its level-0 files, with reason and cost. The rule of `upgrade`."""
+"""A bucket's runs -> the work that lifts its level-0 files, with reason and cost. The rule of `upgrade`.
+
+Batch readers of a table with deletion vectors skip level 0, so that rows there are invisible until a compaction lifts
+them. Lifting is what Paimon's LookupMergeTreeCompactRewriter does: the picked files of level 0, and those of the
+levels above the output level, become files of the output level, and each row of a deeper level with one of their keys
+is marked in a deletion vector.
+
+Invariant, before and after, for each key of the bucket: of the files above level 0, at most one shows a row of the key
+when read through its vector. The merge of all files on read shows the same rows before and after; readers that skip
+level 0 show these rows after, and older ones before. Sequence numbers decide between rows of one key, so a lifted row
+keeps its own. A delete stays as a row until the output level is the deepest one with rows, where nothing is left that
+it could hide.
+
+The work writes new data files and vectors and changes none: a crash before the commit leaves files that no snapshot
+names. A writer that meanwhile adds level-0 files is no rival, as its rows are newer and stay at level 0. Another
+compaction of the bucket is one: the commit then drops the bucket, whose files the next run plans again.
+"""
 
 from __future__ import annotations
 
