@@ -118,6 +118,10 @@ coverage: environment  ## the suite with the library's lines and branches counte
 docs-test: environment  ## every command of README and docs as printed, in a fresh clone of what is committed
 	NIGHTKEEP_DOCS=slow $(BIN)/python -m pytest tests/project/test_docs.py
 
+format: environment  ## ruff's format, and what it can mend
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format .
+
 lint: environment  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .

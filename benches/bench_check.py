@@ -134,8 +134,16 @@ def main() -> None:
     parser.add_argument("--rows", type=float, default=20.0, help="millions of rows")
     arguments = parser.parse_args()
     names = ("pyspark", "pyarrow", "polars")
-    print(json.dumps({"machine": platform.processor() or platform.machine(), "cores": os.cpu_count(),
-                      "python": platform.python_version(), **{n: version(n) for n in names}}))  # fmt: skip
+    print(
+        json.dumps(
+            {
+                "machine": platform.processor() or platform.machine(),
+                "cores": os.cpu_count(),
+                "python": platform.python_version(),
+                **{n: version(n) for n in names},
+            }
+        )
+    )
     for name in [arguments.only] if arguments.only else TABLES:
         with tempfile.TemporaryDirectory(prefix="nightkeep-bench-") as folder:
             measure(TABLES[name](Path(folder), int(arguments.rows * 1e6)), Path(folder) / "reports")

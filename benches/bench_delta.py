@@ -278,8 +278,16 @@ def main() -> None:
     parser.add_argument("--no-delta-rs", action="store_true")
     arguments = parser.parse_args()
     names = ("pyspark", "pyarrow", "polars")
-    print(json.dumps({"machine": platform.processor() or platform.machine(), "cores": os.cpu_count(),
-                      "python": platform.python_version(), **{n: version(n) for n in names}}))  # fmt: skip
+    print(
+        json.dumps(
+            {
+                "machine": platform.processor() or platform.machine(),
+                "cores": os.cpu_count(),
+                "python": platform.python_version(),
+                **{n: version(n) for n in names},
+            }
+        )
+    )
     size = Size(int(arguments.rows * 1e6), 64, int(arguments.target * 2**20))
     with tempfile.TemporaryDirectory(prefix="nightkeep-bench-") as folder:
         if arguments.memory:

@@ -91,9 +91,8 @@ def build(folder: Path, java: IcebergJava, size: Size, format_version: int) -> T
     java.generate(table, size.rows, keys=KEYS, timeout=TIMEOUT)
     for number in range(size.commits):
         java.generate(
-            table, size.upserted, keys=KEYS, keyspace=size.rows, delete_every=DELETE_EVERY, seed=number,
-            timeout=TIMEOUT,
-        )  # fmt: skip
+            table, size.upserted, keys=KEYS, keyspace=size.rows, delete_every=DELETE_EVERY, seed=number, timeout=TIMEOUT
+        )
     return table
 
 
@@ -330,8 +329,16 @@ def _steps(done: Applied, seconds: float) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     names = ("pyspark", "pyarrow", "polars", "pyiceberg")
-    print(json.dumps({"machine": platform.processor() or platform.machine(), "cores": os.cpu_count(),
-                      "python": platform.python_version(), **{n: version(n) for n in names}}))  # fmt: skip
+    print(
+        json.dumps(
+            {
+                "machine": platform.processor() or platform.machine(),
+                "cores": os.cpu_count(),
+                "python": platform.python_version(),
+                **{n: version(n) for n in names},
+            }
+        )
+    )
     rows = int(arguments.rows * 1e6)
     with tempfile.TemporaryDirectory(prefix="nightkeep-bench-") as place:
         folder = Path(place)

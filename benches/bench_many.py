@@ -148,9 +148,12 @@ def one_after_the_other(policy: Path, names: list[str]) -> None:
 def measured(jobs: list[list[str]], warehouse: Warehouse, *, java: bool) -> Cost:
     """What these jobs cost, one after the other, with all processes that they start."""
     environ = {
-        **os.environ, "PYICEBERG_CATALOG__MANY__URI": _uri(warehouse.folder), "NIGHTKEEP_MASTER": "local[*]",
-        "GX_ANALYTICS_ENABLED": "false", "PYTHONPATH": f"{ROOT / 'jobs'}{os.pathsep}{ROOT}",
-    }  # fmt: skip
+        **os.environ,
+        "PYICEBERG_CATALOG__MANY__URI": _uri(warehouse.folder),
+        "NIGHTKEEP_MASTER": "local[*]",
+        "GX_ANALYTICS_ENABLED": "false",
+        "PYTHONPATH": f"{ROOT / 'jobs'}{os.pathsep}{ROOT}",
+    }
     if not java:
         environ |= {"JAVA_HOME": "/no/java", "PATH": str(Path(sys.executable).parent)}
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()

@@ -47,8 +47,12 @@ KINDS: Mapping[str, Mapping[str, str]] = {
     "no vectors": {"deletion-vectors.enabled": "false"},
 }
 TYPES = {
-    "region": "INT NOT NULL", "order_id": "BIGINT NOT NULL", "amount": "BIGINT", "status": "STRING", "note": "STRING",
-}  # fmt: skip
+    "region": "INT NOT NULL",
+    "order_id": "BIGINT NOT NULL",
+    "amount": "BIGINT",
+    "status": "STRING",
+    "note": "STRING",
+}
 RUN = Run("bench", "b" * 16, "ab" * 4, 1_767_268_800_000)
 STATES = np.array(["new", "paid", "sent", "done"])
 TARGET_BYTES = 32 << 20
@@ -74,9 +78,17 @@ def made(case: Case) -> Bucket:
     fields = tuple(PaimonField(n, name, parse_type(kind)) for n, (name, kind) in enumerate(TYPES.items()))
     schema = PaimonSchema(0, fields, (), ("region", "order_id"), options)
     empty = Bucket(
-        UnitKey("", 0), {}, encode_row((), ()), "bucket-0", 1, (), (), (), Schemas(schema, {0: schema}),
+        UnitKey("", 0),
+        {},
+        encode_row((), ()),
+        "bucket-0",
+        1,
+        (),
+        (),
+        (),
+        Schemas(schema, {0: schema}),
         task_bytes=case.task_bytes,
-    )  # fmt: skip
+    )
     storage, types = open_storage(case.folder), [fields[0].type, fields[1].type]
     files = []
     for number in range(5):
@@ -95,11 +107,19 @@ def chunks(case: Case, rows: int, *, step: int, first: int) -> Iterator[pa.Table
         at = np.arange(start, min(start + STEP_ROWS, rows))
         ids = at * step
         region = pa.array(np.zeros(len(at), np.int32) if case.one_region else (ids >> 20).astype(np.int32))
-        yield pa.table({
-            "_KEY_region": region, "_KEY_order_id": ids, "_SEQUENCE_NUMBER": at + first,
-            "_VALUE_KIND": np.zeros(len(at), np.int8), "region": region, "order_id": ids, "amount": at % 1000,
-            "status": pa.array(STATES[at % len(STATES)]), "note": pa.array(np.char.add("note of ", ids.astype("U12"))),
-        })  # fmt: skip
+        yield pa.table(
+            {
+                "_KEY_region": region,
+                "_KEY_order_id": ids,
+                "_SEQUENCE_NUMBER": at + first,
+                "_VALUE_KIND": np.zeros(len(at), np.int8),
+                "region": region,
+                "order_id": ids,
+                "amount": at % 1000,
+                "status": pa.array(STATES[at % len(STATES)]),
+                "note": pa.array(np.char.add("note of ", ids.astype("U12"))),
+            }
+        )
 
 
 def task_of(bucket: Bucket) -> UpgradeTask:

@@ -227,8 +227,16 @@ def main() -> None:
     parser.add_argument("--format", default="parquet", choices=FORMATS)
     arguments = parser.parse_args()
     names = ("pyspark", "pyarrow", "polars")
-    print(json.dumps({"machine": platform.processor() or platform.machine(), "cores": os.cpu_count(),
-                      "python": platform.python_version(), **{n: version(n) for n in names}}))  # fmt: skip
+    print(
+        json.dumps(
+            {
+                "machine": platform.processor() or platform.machine(),
+                "cores": os.cpu_count(),
+                "python": platform.python_version(),
+                **{n: version(n) for n in names},
+            }
+        )
+    )
     vectors = not arguments.no_vectors
     for text in arguments.sizes or (["4+0.4", "20+2"] if vectors else ["20+4"]):
         with tempfile.TemporaryDirectory(prefix="nightkeep-bench-") as folder:

@@ -55,9 +55,18 @@ def adds(files: int) -> pa.Table:
     day = pc.utf8_lpad(pc.cast(pa.array(numbers % DAYS + 1), pa.string()), 2, "0")
     date = _joined("2026-01-", day)
     stats = _joined(
-        '{"numRecords":', texts, ',"minValues":{"id":', texts, ',"name":"a', texts, '"},"maxValues":{"id":', texts,
-        ',"name":"b', texts, '"},"nullCount":{"id":0,"name":0}}',
-    )  # fmt: skip
+        '{"numRecords":',
+        texts,
+        ',"minValues":{"id":',
+        texts,
+        ',"name":"a',
+        texts,
+        '"},"maxValues":{"id":',
+        texts,
+        ',"name":"b',
+        texts,
+        '"},"nullCount":{"id":0,"name":0}}',
+    )
     offsets = pa.array(np.arange(files + 1, dtype=np.int32))
     columns = {
         "path": _joined("day=", date, "/part-", pc.utf8_lpad(texts, 8, "0"), f"-{uuid.uuid4()}-c000.snappy.parquet"),
@@ -85,12 +94,17 @@ def head(*, sidecars: bool) -> pa.Table:
     if sidecars:
         features = ["v2Checkpoint"]
         protocol = {
-            "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features,
-        }  # fmt: skip
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": features,
+            "writerFeatures": features,
+        }
     metadata = {
-        "id": str(uuid.uuid4()), "format": {"provider": "parquet"}, "partitionColumns": ["day"],
+        "id": str(uuid.uuid4()),
+        "format": {"provider": "parquet"},
+        "partitionColumns": ["day"],
         "schemaString": json.dumps({"type": "struct", "fields": fields}),
-    }  # fmt: skip
+    }
     return pa.table({"protocol": [protocol, None], "metaData": [None, metadata]})
 
 
@@ -141,10 +155,16 @@ def write_log(folder: Path, kind: str, files: int) -> None:
 
 def _added(version: int, number: int) -> object:
     day = f"2026-01-{number % DAYS + 1:02}"
-    return {"add": {
-        "path": f"day={day}/new-{version}-{number}.parquet", "partitionValues": {"day": day}, "size": 1_000_000,
-        "modificationTime": 1_767_268_800_000, "dataChange": True, "stats": '{"numRecords":5}',
-    }}  # fmt: skip
+    return {
+        "add": {
+            "path": f"day={day}/new-{version}-{number}.parquet",
+            "partitionValues": {"day": day},
+            "size": 1_000_000,
+            "modificationTime": 1_767_268_800_000,
+            "dataChange": True,
+            "stats": '{"numRecords":5}',
+        }
+    }
 
 
 OTHERS: Mapping[str, tuple[Callable[[Path, int], str], Callable[[Path], int]]] = {

@@ -111,10 +111,14 @@ def _iceberg(folder: Path, rows: int, seed: int) -> Iterator[str]:
         table = None
         for number in range(12):
             count = rows // 12
-            found = pa.table({
-                "device": some.integers(0, 500, count), "at": np.arange(count) + number * count,
-                "value": some.normal(size=count), "text": [f"reading {n}" for n in some.integers(0, 9000, count)],
-            })  # fmt: skip
+            found = pa.table(
+                {
+                    "device": some.integers(0, 500, count),
+                    "at": np.arange(count) + number * count,
+                    "value": some.normal(size=count),
+                    "text": [f"reading {n}" for n in some.integers(0, 9000, count)],
+                }
+            )
             table = table or catalog.create_table(f"shop.{name}", schema=found.schema)
             table.append(found)
     catalog.close()
@@ -136,9 +140,12 @@ def run_night(folder: Path, reports: Path, *, rows: int, seed: int) -> tuple[Run
     names = ",".join(table.name for table in nightkeep.tables(policy=policy))
     arguments = ["--policy", str(policy), "--reports", str(reports), "--run-id-prefix", folder.name, "--tables", names]
     subprocess.run(
-        [sys.executable, str(ROOT / "jobs/care.py"), *arguments], env=environ, timeout=TIMEOUT, check=True,
+        [sys.executable, str(ROOT / "jobs/care.py"), *arguments],
+        env=environ,
+        timeout=TIMEOUT,
+        check=True,
         stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     return tuple(each for each in load_history(reports) if each.run_id.startswith(f"{folder.name}:"))
 
 

@@ -29,14 +29,21 @@ from nightkeep.formats import open_table
 from nightkeep.model import Address
 
 COLUMNS = (
-    ("order_id", "BIGINT NOT NULL"), ("customer_id", "BIGINT"), ("amount", "DECIMAL(12, 2)"), ("status", "STRING"),
-    ("note", "STRING"), ("updated_at", "TIMESTAMP(6)"),
-)  # fmt: skip
+    ("order_id", "BIGINT NOT NULL"),
+    ("customer_id", "BIGINT"),
+    ("amount", "DECIMAL(12, 2)"),
+    ("status", "STRING"),
+    ("note", "STRING"),
+    ("updated_at", "TIMESTAMP(6)"),
+)
 NAMES = [name for name, _ in COLUMNS]
 OPTIONS = {
-    "bucket": "1", "deletion-vectors.enabled": "true", "write-only": "true", "metadata.stats-mode": "full",
+    "bucket": "1",
+    "deletion-vectors.enabled": "true",
+    "write-only": "true",
+    "metadata.stats-mode": "full",
     "file.block-size": "8 mb",
-}  # fmt: skip
+}
 TIMEOUT = 1800.0
 
 

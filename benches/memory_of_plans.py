@@ -53,9 +53,13 @@ class PlannedCase:
     def request(self) -> Request:
         curve = Clustering(("amount", "id"), Curve.Z) if self.kind.endswith("z-order") else None
         return Request(
-            Operation.OPTIMIZE, RUN.now_ms, full=True, clustering=curve, target_bytes=TARGET_BYTES,
+            Operation.OPTIMIZE,
+            RUN.now_ms,
+            full=True,
+            clustering=curve,
+            target_bytes=TARGET_BYTES,
             task_bytes=self.task_bytes,
-        )  # fmt: skip
+        )
 
 
 def peaks(case: PlannedCase) -> tuple[int, ...]:
@@ -73,10 +77,14 @@ def _chunks(case: PlannedCase) -> Iterator[pa.Table]:
     for start in range(0, case.rows, FILE_ROWS):
         at = np.arange(start, min(start + FILE_ROWS, case.rows))
         ids = random.permutation(at)
-        yield pa.table({
-            "id": ids, "amount": random.integers(0, 1_000_000, len(at)), "status": pa.array(_STATES[at % len(_STATES)]),
-            "note": pa.array(np.char.add("note of ", ids.astype("U12"))),
-        })  # fmt: skip
+        yield pa.table(
+            {
+                "id": ids,
+                "amount": random.integers(0, 1_000_000, len(at)),
+                "status": pa.array(_STATES[at % len(_STATES)]),
+                "note": pa.array(np.char.add("note of ", ids.astype("U12"))),
+            }
+        )
 
 
 _STATES = np.array(["new", "paid", "sent", "done"])
@@ -104,18 +112,28 @@ def _delta(case: PlannedCase) -> None:
     schema = json.dumps({"type": "struct", "fields": fields})
     actions: list[dict[str, object]] = [
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-        {"metaData": {
-            "id": str(uuid.UUID(int=7)), "format": {"provider": "parquet", "options": {}}, "schemaString": schema,
-            "partitionColumns": [], "configuration": {}, "createdTime": RUN.now_ms,
-        }},
-    ]  # fmt: skip
+        {
+            "metaData": {
+                "id": str(uuid.UUID(int=7)),
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": schema,
+                "partitionColumns": [],
+                "configuration": {},
+                "createdTime": RUN.now_ms,
+            }
+        },
+    ]
     for number, chunk in enumerate(_chunks(case)):
         path = folder / f"part-{number:05}.parquet"
         pq.write_table(chunk, path)
         add = {
-            "path": path.name, "partitionValues": {}, "size": path.stat().st_size, "modificationTime": RUN.now_ms,
-            "dataChange": True, "stats": json.dumps({"numRecords": chunk.num_rows}),
-        }  # fmt: skip
+            "path": path.name,
+            "partitionValues": {},
+            "size": path.stat().st_size,
+            "modificationTime": RUN.now_ms,
+            "dataChange": True,
+            "stats": json.dumps({"numRecords": chunk.num_rows}),
+        }
         actions.append({"add": add})
     text = "".join(json.dumps(action) + "\n" for action in actions)
     (folder / "_delta_log" / f"{0:020}.json").write_text(text, encoding="utf-8")

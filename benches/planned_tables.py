@@ -60,15 +60,27 @@ def iceberg_table(folder: Path, files: int) -> str:
     location, schema, storage = str(raw["location"]), parse(raw, table="events"), LocalStorage("/")
     each = min(files, PER_MANIFEST)
     first = write_manifest(
-        storage, f"{location}/metadata/{uuid.uuid4()}-m0.avro", [_iceberg_file(location, at) for at in range(each)],
-        schema=schema, spec_id=0, content=ManifestContent.DATA, snapshot_id=SNAPSHOT, sequence_number=1,
-    )  # fmt: skip
+        storage,
+        f"{location}/metadata/{uuid.uuid4()}-m0.avro",
+        [_iceberg_file(location, at) for at in range(each)],
+        schema=schema,
+        spec_id=0,
+        content=ManifestContent.DATA,
+        snapshot_id=SNAPSHOT,
+        sequence_number=1,
+    )
     manifests = [first, *(_again(first, number) for number in range(1, files // each))]
     listed = f"{location}/metadata/snap-{SNAPSHOT}-1-{uuid.uuid4()}.avro"
     write_manifest_list(
-        storage, listed, manifests,
-        format_version=2, snapshot_id=SNAPSHOT, parent_id=None, sequence_number=1, next_row_id=None,
-    )  # fmt: skip
+        storage,
+        listed,
+        manifests,
+        format_version=2,
+        snapshot_id=SNAPSHOT,
+        parent_id=None,
+        sequence_number=1,
+        next_row_id=None,
+    )
     written = f"{location}/metadata/00001-{uuid.uuid4()}.metadata.json"
     Path(written.removeprefix("file://")).write_text(json.dumps(raw | _with_snapshot(listed, files)))
     with closing(sqlite3.connect(database)) as connection, connection:
@@ -79,14 +91,21 @@ def iceberg_table(folder: Path, files: int) -> str:
 def _with_snapshot(listed: str, files: int) -> dict[str, Any]:
     summary = {"operation": "append", "total-data-files": str(files), "total-delete-files": "0"}
     snapshot = {
-        "snapshot-id": SNAPSHOT, "sequence-number": 1, "timestamp-ms": TIME_MS, "manifest-list": listed,
-        "summary": summary | {"total-records": str(files)}, "schema-id": 0,
-    }  # fmt: skip
+        "snapshot-id": SNAPSHOT,
+        "sequence-number": 1,
+        "timestamp-ms": TIME_MS,
+        "manifest-list": listed,
+        "summary": summary | {"total-records": str(files)},
+        "schema-id": 0,
+    }
     return {
-        "last-sequence-number": 1, "last-updated-ms": TIME_MS, "current-snapshot-id": SNAPSHOT, "snapshots": [snapshot],
+        "last-sequence-number": 1,
+        "last-updated-ms": TIME_MS,
+        "current-snapshot-id": SNAPSHOT,
+        "snapshots": [snapshot],
         "refs": {"main": {"snapshot-id": SNAPSHOT, "type": "branch"}},
         "snapshot-log": [{"snapshot-id": SNAPSHOT, "timestamp-ms": TIME_MS}],
-    }  # fmt: skip
+    }
 
 
 def _again(first: Manifest, number: int) -> Manifest:
@@ -117,12 +136,21 @@ def _iceberg_file(location: str, number: int) -> NewFile:
     counts = {1: 1, 2: 1, 3: 1}
     bounds = {1: bound, 2: b"a%d" % number, 3: day.to_bytes(4, "little")}
     raw: Mapping[str, object] = {
-        "content": 0, "file_path": f"{location}/data/day={day}/00000-{number:08d}-{number * 7919:016x}-00001.parquet",
-        "file_format": "PARQUET", "partition": (day,), "record_count": 1,
-        "file_size_in_bytes": number % 4_000_000 + 1000, "column_sizes": {1: 40, 2: 50, 3: 60}, "value_counts": counts,
-        "null_value_counts": dict.fromkeys(counts, 0), "nan_value_counts": {}, "lower_bounds": bounds,
-        "upper_bounds": bounds, "split_offsets": [4], "sort_order_id": 0,
-    }  # fmt: skip
+        "content": 0,
+        "file_path": f"{location}/data/day={day}/00000-{number:08d}-{number * 7919:016x}-00001.parquet",
+        "file_format": "PARQUET",
+        "partition": (day,),
+        "record_count": 1,
+        "file_size_in_bytes": number % 4_000_000 + 1000,
+        "column_sizes": {1: 40, 2: 50, 3: 60},
+        "value_counts": counts,
+        "null_value_counts": dict.fromkeys(counts, 0),
+        "nan_value_counts": {},
+        "lower_bounds": bounds,
+        "upper_bounds": bounds,
+        "split_offsets": [4],
+        "sort_order_id": 0,
+    }
     return NewFile(FileContent.DATA, 0, raw)
 
 
@@ -144,9 +172,16 @@ def paimon_table(folder: Path, files: int) -> str:
     options = {"bucket": str(buckets), "deletion-vectors.enabled": "true"}
     fields = [{"id": 0, "name": "k", "type": "INT NOT NULL"}, {"id": 1, "name": "v", "type": "STRING"}]
     schema = {
-        "version": 3, "id": 0, "fields": fields, "highestFieldId": 1, "partitionKeys": [], "primaryKeys": ["k"],
-        "options": options, "comment": "", "timeMillis": TIME_MS,
-    }  # fmt: skip
+        "version": 3,
+        "id": 0,
+        "fields": fields,
+        "highestFieldId": 1,
+        "partitionKeys": [],
+        "primaryKeys": ["k"],
+        "options": options,
+        "comment": "",
+        "timeMillis": TIME_MS,
+    }
     (folder / "schema/schema-0").write_text(json.dumps(schema))
     per_manifest, metas, rows = max(1, PER_MANIFEST // FILES_OF_A_BUCKET), [], 0
     for number, start in enumerate(range(0, buckets, per_manifest)):
@@ -157,10 +192,20 @@ def paimon_table(folder: Path, files: int) -> str:
     base, delta = (f"manifest-list-{uuid.uuid4()}-{number}" for number in range(2))
     sizes = [_paimon_file(folder, name, some, MANIFEST_LIST) for name, some in ((base, []), (delta, metas))]
     snapshot = {
-        "version": 3, "id": 1, "schemaId": 0, "baseManifestList": base, "baseManifestListSize": sizes[0],
-        "deltaManifestList": delta, "deltaManifestListSize": sizes[1], "commitUser": "bench", "commitIdentifier": 1,
-        "commitKind": "APPEND", "timeMillis": TIME_MS, "totalRecordCount": rows, "deltaRecordCount": rows,
-    }  # fmt: skip
+        "version": 3,
+        "id": 1,
+        "schemaId": 0,
+        "baseManifestList": base,
+        "baseManifestListSize": sizes[0],
+        "deltaManifestList": delta,
+        "deltaManifestListSize": sizes[1],
+        "commitUser": "bench",
+        "commitIdentifier": 1,
+        "commitKind": "APPEND",
+        "timeMillis": TIME_MS,
+        "totalRecordCount": rows,
+        "deltaRecordCount": rows,
+    }
     (folder / "snapshot/snapshot-1").write_text(json.dumps(snapshot))
     (folder / "snapshot/LATEST").write_text("1")
     (folder / "snapshot/EARLIEST").write_text("1")
@@ -170,12 +215,20 @@ def paimon_table(folder: Path, files: int) -> str:
 def _paimon_manifest(folder: Path, name: str, entries: list[dict[str, Any]]) -> dict[str, Any]:
     levels, buckets = ([entry["_FILE"]["_LEVEL"] for entry in entries], [entry["_BUCKET"] for entry in entries])
     return {
-        "_VERSION": 2, "_FILE_NAME": name, "_FILE_SIZE": _paimon_file(folder, name, entries, MANIFEST_ENTRY),
-        "_NUM_ADDED_FILES": len(entries), "_NUM_DELETED_FILES": 0,
+        "_VERSION": 2,
+        "_FILE_NAME": name,
+        "_FILE_SIZE": _paimon_file(folder, name, entries, MANIFEST_ENTRY),
+        "_NUM_ADDED_FILES": len(entries),
+        "_NUM_DELETED_FILES": 0,
         "_PARTITION_STATS": {"_MIN_VALUES": encode_row((), ()), "_MAX_VALUES": encode_row((), ()), "_NULL_COUNTS": []},
-        "_SCHEMA_ID": 0, "_MIN_BUCKET": min(buckets), "_MAX_BUCKET": max(buckets),
-        "_MIN_LEVEL": min(levels), "_MAX_LEVEL": max(levels), "_MIN_ROW_ID": None, "_MAX_ROW_ID": None,
-    }  # fmt: skip
+        "_SCHEMA_ID": 0,
+        "_MIN_BUCKET": min(buckets),
+        "_MAX_BUCKET": max(buckets),
+        "_MIN_LEVEL": min(levels),
+        "_MAX_LEVEL": max(levels),
+        "_MIN_ROW_ID": None,
+        "_MAX_ROW_ID": None,
+    }
 
 
 def _paimon_file(folder: Path, name: str, records: list[dict[str, Any]], schema: Any) -> int:
@@ -187,19 +240,35 @@ def _paimon_entry(bucket: int, at: int, buckets: int) -> dict[str, Any]:
     keys = [encode_row((key,), (INT,)) for key in (low, high)]
     values = [encode_row((key, f"a{key}"), (INT, TEXT)) for key in (low, high)]
     file = {
-        "_FILE_NAME": f"data-{number:08d}-{number * 7919:016x}-0.parquet", "_FILE_SIZE": 10_000 + number % 1000,
-        "_ROW_COUNT": 1000, "_MIN_KEY": keys[0], "_MAX_KEY": keys[1],
+        "_FILE_NAME": f"data-{number:08d}-{number * 7919:016x}-0.parquet",
+        "_FILE_SIZE": 10_000 + number % 1000,
+        "_ROW_COUNT": 1000,
+        "_MIN_KEY": keys[0],
+        "_MAX_KEY": keys[1],
         "_KEY_STATS": {"_MIN_VALUES": keys[0], "_MAX_VALUES": keys[1], "_NULL_COUNTS": [0]},
         "_VALUE_STATS": {"_MIN_VALUES": values[0], "_MAX_VALUES": values[1], "_NULL_COUNTS": [0, 0]},
-        "_MIN_SEQUENCE_NUMBER": low, "_MAX_SEQUENCE_NUMBER": high, "_SCHEMA_ID": 0, "_LEVEL": 0 if at else 5,
-        "_EXTRA_FILES": [], "_CREATION_TIME": TIME_MS, "_DELETE_ROW_COUNT": 0, "_EMBEDDED_FILE_INDEX": None,
-        "_FILE_SOURCE": 0, "_VALUE_STATS_COLS": None, "_EXTERNAL_PATH": None, "_FIRST_ROW_ID": None,
+        "_MIN_SEQUENCE_NUMBER": low,
+        "_MAX_SEQUENCE_NUMBER": high,
+        "_SCHEMA_ID": 0,
+        "_LEVEL": 0 if at else 5,
+        "_EXTRA_FILES": [],
+        "_CREATION_TIME": TIME_MS,
+        "_DELETE_ROW_COUNT": 0,
+        "_EMBEDDED_FILE_INDEX": None,
+        "_FILE_SOURCE": 0,
+        "_VALUE_STATS_COLS": None,
+        "_EXTERNAL_PATH": None,
+        "_FIRST_ROW_ID": None,
         "_WRITE_COLS": None,
-    }  # fmt: skip
+    }
     return {
-        "_VERSION": 2, "_KIND": 0, "_PARTITION": encode_row((), ()), "_BUCKET": bucket, "_TOTAL_BUCKETS": buckets,
+        "_VERSION": 2,
+        "_KIND": 0,
+        "_PARTITION": encode_row((), ()),
+        "_BUCKET": bucket,
+        "_TOTAL_BUCKETS": buckets,
         "_FILE": file,
-    }  # fmt: skip
+    }
 
 
 def decode_paimon(folder: Path) -> int:

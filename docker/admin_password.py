@@ -16,8 +16,11 @@ def main() -> int:
     """Exit status 2, and no file, where the password is one that others would guess."""
     password = os.environ.get("NIGHTKEEP_ADMIN_PASSWORD", "")
     if len(password) < SHORTEST or password.lower() in DEFAULTS:
-        print(f"NIGHTKEEP_ADMIN_PASSWORD: expected at least {SHORTEST} characters and no well-known password, "
-              f"found {len(password)} characters", file=sys.stderr)  # fmt: skip
+        print(
+            f"NIGHTKEEP_ADMIN_PASSWORD: expected at least {SHORTEST} characters and no well-known password, "
+            f"found {len(password)} characters",
+            file=sys.stderr,
+        )
         return 2
     _write(Path(os.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"]), password)
     return 0

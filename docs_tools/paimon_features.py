@@ -92,10 +92,14 @@ EXAMPLES: Final = (
     Example({**_AGGREGATES, "fields.a.aggregate-function": "min"}, {"a": _NESTED}),
     Example({**_AGGREGATES, "fields.d.aggregate-function": "sum"}),
     Example({**_AGGREGATES, "fields.n.aggregate-function": "listagg"}),
-    Example({
-        **_AGGREGATES, "fields.t.aggregate-function": "listagg", "fields.t.distinct": "true",
-        "fields.t.list-agg-delimiter": ", ",
-    }),
+    Example(
+        {
+            **_AGGREGATES,
+            "fields.t.aggregate-function": "listagg",
+            "fields.t.distinct": "true",
+            "fields.t.list-agg-delimiter": ", ",
+        }
+    ),
     Example({"changelog-producer": "of-a-later-release"}),
     Example({"changelog-producer": "full-compaction"}),
     Example({"changelog-producer": "full-compaction", "merge-engine": "first-row"}, has_vectors=False),
@@ -136,7 +140,7 @@ EXAMPLES: Final = (
     Example({"bucket": "-2"}),
     Example({"bucket": "-1"}, keys=("k",)),
     Example({"num-levels": "2000"}),
-)  # fmt: skip
+)
 """One for each refusal."""
 
 

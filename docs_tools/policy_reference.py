@@ -52,8 +52,11 @@ _PATTERNS: Final = {
     NAME_PATTERN: ("text", "one line, which does not start like an address"),
 }
 _BOUNDS: Final = {
-    "minimum": "at least {}", "exclusiveMinimum": "above {}", "maximum": "at most {}", "minItems": "{} or more",
-}  # fmt: skip
+    "minimum": "at least {}",
+    "exclusiveMinimum": "above {}",
+    "maximum": "at most {}",
+    "minItems": "{} or more",
+}
 _TYPES: Final = {"integer": "whole number", "number": "number", "string": "text"}
 
 
@@ -95,9 +98,12 @@ def _keys(block: Mapping[str, Any], blocks: Mapping[str, Any], prefix: str) -> I
             continue
         kinds = [_kind(each, blocks) for each in _choices(schema)]
         yield _Key(
-            f"{prefix}{name}", " or ".join(kind for kind, _ in kinds), "; ".join(filter(None, (a for _, a in kinds))),
-            "required" if name in block.get("required", ()) else _built_in(schema), schema["description"],
-        )  # fmt: skip
+            f"{prefix}{name}",
+            " or ".join(kind for kind, _ in kinds),
+            "; ".join(filter(None, (a for _, a in kinds))),
+            "required" if name in block.get("required", ()) else _built_in(schema),
+            schema["description"],
+        )
 
 
 def _choices(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:

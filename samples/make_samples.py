@@ -115,12 +115,7 @@ def positions(engine: PaimonJava, table: Path) -> None:
 def stock(engine: PaimonJava, table: Path) -> None:
     """Columns were added, renamed and widened after the base was written."""
     layout = Layout(
-        columns=[
-            ("sku", "INT NOT NULL"),
-            ("shop", "SMALLINT NOT NULL"),
-            ("pieces", "INT"),
-            ("shelf", "STRING"),
-        ],
+        columns=[("sku", "INT NOT NULL"), ("shop", "SMALLINT NOT NULL"), ("pieces", "INT"), ("shelf", "STRING")],
         primary_keys=["sku", "shop"],
         options=_options(bucket="2", **{"bucket-key": "sku"}),
     )
@@ -287,8 +282,19 @@ def events_raw(engine: PaimonJava, table: Path) -> None:
 
 
 SAMPLES = (
-    orders, customers, positions, stock, events_input, untouched, ledger, baskets, visits, parcels, prices, events_raw,
-)  # fmt: skip
+    orders,
+    customers,
+    positions,
+    stock,
+    events_input,
+    untouched,
+    ledger,
+    baskets,
+    visits,
+    parcels,
+    prices,
+    events_raw,
+)
 
 POSITION_COLUMNS = (
     ("device", "INT NOT NULL"),

@@ -101,33 +101,18 @@ def chained(inner: str, outer: str, words: str) -> str:
             ),
             FULL,
         ),
-        (
-            Py4JJavaError(JAVA.format(first="x", more=ROFS)),
-            "IOException: Read-only file system",
-        ),
-        (
-            PythonException(chained(FULL, "ValueError: outer", DIRECTLY)),
-            FULL,
-        ),
-        (
-            PythonException(chained("KeyError: 1", FULL, DURING)),
-            FULL,
-        ),
-        (
-            PythonException(WORKER.format(cause=BYTES)),
-            BYTES,
-        ),
-        (
-            PythonException(WORKER.format(cause="pyarrow.lib.ArrowInvalid: first\nsecond")),
-            "ArrowInvalid: first second",
-        ),
+        (Py4JJavaError(JAVA.format(first="x", more=ROFS)), "IOException: Read-only file system"),
+        (PythonException(chained(FULL, "ValueError: outer", DIRECTLY)), FULL),
+        (PythonException(chained("KeyError: 1", FULL, DURING)), FULL),
+        (PythonException(WORKER.format(cause=BYTES)), BYTES),
+        (PythonException(WORKER.format(cause="pyarrow.lib.ArrowInvalid: first\nsecond")), "ArrowInvalid: first second"),
         (Py4JJavaError(DEAD_MASTER), "IllegalStateException: Cannot call methods on a stopped SparkContext."),
         (Py4JJavaError(ENDED_WORKER), "SparkException: Python worker exited unexpectedly (crashed)."),
         (OSError(errno.EROFS, "Read-only file system", "/t"), "OSError: [Errno 30] Read-only file system: '/t'"),
         (KeyError("k"), "KeyError: 'k'"),
         (ValueError(""), "ValueError"),
     ],
-)  # fmt: skip
+)
 def test_the_sentence_is_of_the_innermost_cause(failure: Exception, expected: str) -> None:
     sentence = failure_text(failure)
     assert sentence.startswith(expected) and sentence[len(expected) :][:2] in ("", "; ")
@@ -151,7 +136,7 @@ def test_the_sentence_is_of_the_innermost_cause(failure: Exception, expected: st
         (failed(f"{LOST}Remote RPC client disassociated."), "an executor is lost"),
         (failed("Python worker exited unexpectedly (crashed)"), "a worker ended"),
     ],
-)  # fmt: skip
+)
 def test_known_causes_come_with_what_to_do(text: str, advice: str) -> None:
     sentence = failure_text(RuntimeError(text))
     assert advice in sentence and "\tat " not in sentence and "Driver stacktrace" not in sentence

@@ -510,10 +510,18 @@ NUMBERS = (
 @pytest.mark.parametrize("value", [10**400, 1 << 63, -(1 << 63) - 1, True, "5", 0.5])
 def test_a_number_of_a_snapshot_has_64_bits(name: str, value: object) -> None:
     raw: dict[str, object] = {
-        "version": 3, "id": 1, "schemaId": 0, "baseManifestList": "a", "deltaManifestList": "b", "commitUser": "u",
-        "commitIdentifier": 1, "commitKind": "APPEND", "timeMillis": 1, "totalRecordCount": 0,
+        "version": 3,
+        "id": 1,
+        "schemaId": 0,
+        "baseManifestList": "a",
+        "deltaManifestList": "b",
+        "commitUser": "u",
+        "commitIdentifier": 1,
+        "commitKind": "APPEND",
+        "timeMillis": 1,
+        "totalRecordCount": 0,
         "baseManifestListSize": None,
-    }  # fmt: skip
+    }
     assert parse_snapshot(json.dumps(raw).encode(), subject="s")["id"] == 1
     with pytest.raises(CorruptMetadata, match=f"s: expected {name}, of"):
         parse_snapshot(json.dumps(raw | {name: value}).encode(), subject="s")

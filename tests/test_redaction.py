@@ -22,13 +22,23 @@ SECRET = [
     f"postgresql://night:{S}@db.example:5432/catalog",
     f"postgresql+psycopg2://night:{S}@db.example/catalog?sslmode=require",
     "postgresql://night:p%4Cs@db/c and postgresql://o:p%4Cs@db/c",
-    f"s3://AKIAEXAMPLE:{S}@bucket/t", "s3a://p%4Cs@bucket/t", f"https://{S.replace('/', '-')}@git.example/x",
-    f"could not open 's3n://k:{S}@b/t': denied", f"http://u:{S}@h:8181/v1?warehouse=x",
-    f"https://acct.example/c/t?sv=2020&sig={S}&se=1", f"https://h/x?token={S}", f"jdbc:x://h/db;user=a;password={S};b=1",
-    f"password={S}", f"s3.secret-access-key={S}", f"PYICEBERG_CATALOG__PROD__S3__SECRET_ACCESS_KEY={S}",
-    f"{{'s3.access-key-id': '{S}', 'uri': 'x'}}", f'{{"client_secret": "{S}"}}', f"Authorization: Bearer {S}abcdefgh",
-    f"AccountKey={S}==;EndpointSuffix=core", f"connection to (user=a password='{S}') failed",
-]  # fmt: skip
+    f"s3://AKIAEXAMPLE:{S}@bucket/t",
+    "s3a://p%4Cs@bucket/t",
+    f"https://{S.replace('/', '-')}@git.example/x",
+    f"could not open 's3n://k:{S}@b/t': denied",
+    f"http://u:{S}@h:8181/v1?warehouse=x",
+    f"https://acct.example/c/t?sv=2020&sig={S}&se=1",
+    f"https://h/x?token={S}",
+    f"jdbc:x://h/db;user=a;password={S};b=1",
+    f"password={S}",
+    f"s3.secret-access-key={S}",
+    f"PYICEBERG_CATALOG__PROD__S3__SECRET_ACCESS_KEY={S}",
+    f"{{'s3.access-key-id': '{S}', 'uri': 'x'}}",
+    f'{{"client_secret": "{S}"}}',
+    f"Authorization: Bearer {S}abcdefgh",
+    f"AccountKey={S}==;EndpointSuffix=core",
+    f"connection to (user=a password='{S}') failed",
+]
 
 
 @pytest.mark.parametrize("text", SECRET)
@@ -39,13 +49,27 @@ def test_what_is_a_credential_by_its_place_is_hidden(text: str) -> None:
 
 
 PLAIN = [
-    "/lake/shop.db/orders/dt=2026-11-01/part-0.parquet", "s3://bucket/dt=2026-11-01 00:00:00/a@b.parquet",
-    "hdfs://name:8020/user/a@b/t", "abfss://container@account.dfs.core.windows.net/t", "file:///a:b@c",
-    "token=abc/part-0.parquet", "data/token=abc/part-0.parquet", "s3://b/t/secret=x/y", "password/x=1",
-    "iceberg:prod/shop.orders", "paimon:/x$branch_dev", "12:30 a@b", "expected a token, found none",
-    "http://localhost:9000/bucket/x@y", "mail a@b.example", "postgresql://db.example:5432/c", "token: expected one of",
-    "a / b : c @ d", "tokens=5", "monkey=1",
-]  # fmt: skip
+    "/lake/shop.db/orders/dt=2026-11-01/part-0.parquet",
+    "s3://bucket/dt=2026-11-01 00:00:00/a@b.parquet",
+    "hdfs://name:8020/user/a@b/t",
+    "abfss://container@account.dfs.core.windows.net/t",
+    "file:///a:b@c",
+    "token=abc/part-0.parquet",
+    "data/token=abc/part-0.parquet",
+    "s3://b/t/secret=x/y",
+    "password/x=1",
+    "iceberg:prod/shop.orders",
+    "paimon:/x$branch_dev",
+    "12:30 a@b",
+    "expected a token, found none",
+    "http://localhost:9000/bucket/x@y",
+    "mail a@b.example",
+    "postgresql://db.example:5432/c",
+    "token: expected one of",
+    "a / b : c @ d",
+    "tokens=5",
+    "monkey=1",
+]
 
 
 @pytest.mark.parametrize("text", PLAIN)
@@ -81,13 +105,19 @@ def test_a_secret_that_the_process_was_given_is_hidden_wherever_it_stands(monkey
 
 def test_documents_are_redacted_and_still_known_by_what_they_are_of() -> None:
     document = {
-        "units": [{"partition": "token=abc", "reason": f"password={S}"}], "password": "x", "rows": 3, "none": None,
+        "units": [{"partition": "token=abc", "reason": f"password={S}"}],
+        "password": "x",
+        "rows": 3,
+        "none": None,
         "found": [f"s3://a:{S}@b", True],
-    }  # fmt: skip
+    }
     assert redacted(document) == {
-        "units": [{"partition": "token=abc", "reason": "password=***"}], "password": "***", "rows": 3, "none": None,
+        "units": [{"partition": "token=abc", "reason": "password=***"}],
+        "password": "***",
+        "rows": 3,
+        "none": None,
         "found": ["s3://***@b", True],
-    }  # fmt: skip
+    }
 
 
 def test_errors_are_redacted_when_they_are_made() -> None:
@@ -112,10 +142,21 @@ def test_logs_and_tracebacks_are_redacted(capsys: pytest.CaptureFixture[str]) ->
 
 
 COMMANDS = [
-    ["plan"], ["run"], ["sweep"], ["sweep", "--delete"], ["expire"], ["expire", "--delete"], ["advise"], ["explain"],
-    ["history"], ["release"], ["check"], ["restore", "run-1"], ["diff", "--version", "1", "--other", "2"],
+    ["plan"],
+    ["run"],
+    ["sweep"],
+    ["sweep", "--delete"],
+    ["expire"],
+    ["expire", "--delete"],
+    ["advise"],
+    ["explain"],
+    ["history"],
+    ["release"],
+    ["check"],
+    ["restore", "run-1"],
+    ["diff", "--version", "1", "--other", "2"],
     ["delete", "--rows-where", "a = 1"],
-]  # fmt: skip
+]
 ADDRESSES = [
     "paimon:s3://AKIA:{s}@bucket/t",
     "delta:s3a://{s}@bucket/t",
@@ -150,11 +191,7 @@ CATALOGS = {
     "a dialect that is none": {"URI": "nosuch://night:{s}@127.0.0.1/c"},
     "a server that is not there": {"URI": "http://night:{s}@127.0.0.1:1/", "TOKEN": "{s}"},
     "a type that is none": {"TYPE": "nosuch", "URI": "x://a:{s}@h", "S3__SECRET_ACCESS_KEY": "{s}"},
-    "a credential": {
-        "URI": "http://127.0.0.1:1/",
-        "CREDENTIAL": "id:{s}",
-        "OAUTH2_SERVER_URI": "http://127.0.0.1:1/o",
-    },
+    "a credential": {"URI": "http://127.0.0.1:1/", "CREDENTIAL": "id:{s}", "OAUTH2_SERVER_URI": "http://127.0.0.1:1/o"},
 }
 
 

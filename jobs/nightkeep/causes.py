@@ -128,26 +128,34 @@ _ADVICE: Final[Mapping[re.Pattern[str], str]] = {
         r"Too many open files": "raise the limit of open files (ulimit -n)",
         r"JAVA_GATEWAY_EXITED|Java gateway process exited": "install Java 17, and name it in JAVA_HOME",
         r"UnsupportedClassVersionError|class file version": "run Spark on Java 17: name it in JAVA_HOME",
-        r"All masters are unresponsive|Spark context stopped while waiting for backend|[Ff]ailed to connect to master":
-        "start the master that spark.master names, or name another one",
-        r"on a stopped SparkContext|SparkContext (?:was|has been) shut ?down|SparkContext is stopped":
-        "Spark has ended the session, as it does if the master of spark.master does not answer: see its log, start "
-        "that master, then run again",
-        r"OutOfMemoryError: (?:Java heap space|GC overhead)|OutOfMemoryError: Requested array size":
-        "the heap is full: raise spark.executor.memory, or spark.driver.memory of a local master",
-        r"OutOfMemoryError|unable to create native thread":
-        "memory beside the heap is full: raise spark.executor.memoryOverhead, or task_memory of the policy",
-        r"[Kk]illed by YARN for exceeding|exceeding (?:physical |virtual )?memory limits|OOMKilled|memoryOverhead":
-        "raise spark.executor.memoryOverhead, or task_memory of the policy",
-        r"(?:code|status):? 137\b|[Ee]xit(?:ed)? 137\b|SIGKILL":
-        "it was killed, most often by the kernel for want of memory: raise spark.executor.memoryOverhead or "
-        "spark.executor.memory, or run fewer tasks at once (spark.executor.cores)",
-        r"Python worker exited unexpectedly|Python worker (?:crashed|process terminated)":
-        "a worker ended, most often for want of memory: raise spark.executor.memoryOverhead, or lower task_memory",
-        r"ExecutorLostFailure|[Ll]ost executor|executor (?:\S+ )?lost":
-        "an executor is lost: see its log, give it more memory (spark.executor.memoryOverhead), then run again",
-        r"^MemoryError|ArrowMemoryError|malloc of size \d+ failed":
-        "memory ran out: give the process more, or lower task_memory of the policy",
+        r"All masters are unresponsive|Spark context stopped while waiting for backend|"
+        r"[Ff]ailed to connect to master": ("start the master that spark.master names, or name another one"),
+        r"on a stopped SparkContext|SparkContext (?:was|has been) shut ?down|SparkContext is stopped": (
+            "Spark has ended the session, as it does if the master of spark.master does not answer: see its "
+            "log, start that master, then run again"
+        ),
+        r"OutOfMemoryError: (?:Java heap space|GC overhead)|OutOfMemoryError: Requested array size": (
+            "the heap is full: raise spark.executor.memory, or spark.driver.memory of a local master"
+        ),
+        r"OutOfMemoryError|unable to create native thread": (
+            "memory beside the heap is full: raise spark.executor.memoryOverhead, or task_memory of the policy"
+        ),
+        r"[Kk]illed by YARN for exceeding|exceeding (?:physical |virtual )?memory limits|OOMKilled|memoryOverhead": (
+            "raise spark.executor.memoryOverhead, or task_memory of the policy"
+        ),
+        r"(?:code|status):? 137\b|[Ee]xit(?:ed)? 137\b|SIGKILL": (
+            "it was killed, most often by the kernel for want of memory: raise spark.executor.memoryOverhead "
+            "or spark.executor.memory, or run fewer tasks at once (spark.executor.cores)"
+        ),
+        r"Python worker exited unexpectedly|Python worker (?:crashed|process terminated)": (
+            "a worker ended, most often for want of memory: raise spark.executor.memoryOverhead, or lower task_memory"
+        ),
+        r"ExecutorLostFailure|[Ll]ost executor|executor (?:\S+ )?lost": (
+            "an executor is lost: see its log, give it more memory (spark.executor.memoryOverhead), then run again"
+        ),
+        r"^MemoryError|ArrowMemoryError|malloc of size \d+ failed": (
+            "memory ran out: give the process more, or lower task_memory of the policy"
+        ),
     }.items()
-}  # fmt: skip
+}
 """What to do about causes of the machine and of Spark, in the order in which they are looked for."""

@@ -55,8 +55,11 @@ def kind_of(value: object) -> str:
 
 
 _SIZED: Final[Mapping[type, str]] = {
-    str: "a text of {} characters", bytes: "{} bytes", dict: "an object of {} entries", list: "a list of {} entries",
-}  # fmt: skip
+    str: "a text of {} characters",
+    bytes: "{} bytes",
+    dict: "an object of {} entries",
+    list: "a list of {} entries",
+}
 
 
 def reason_of(failure: BaseException) -> str:

@@ -105,6 +105,10 @@ def _index(reports: str, now: datetime) -> str:
 
     history = read_history(reports, newest=_NEWEST)
     return render_index(
-        history.documents, title="Nightkeep", generated_at=now, page_of=page_of, unreadable=history.unreadable,
+        history.documents,
+        title="Nightkeep",
+        generated_at=now,
+        page_of=page_of,
+        unreadable=history.unreadable,
         older=history.older,
-    )  # fmt: skip
+    )

@@ -100,12 +100,7 @@ def care_for(groups: XComArg, settings: PluginSettings, *, operation: str = "", 
     @task_group(group_id="group")
     def each(tables: Sequence[str]) -> None:
         care = CareOperator(
-            task_id="care",
-            name="nightkeep-care",
-            tables=tables,
-            operation=operation,
-            options=[*options],
-            **submit,
+            task_id="care", name="nightkeep-care", tables=tables, operation=operation, options=[*options], **submit
         )
         # Not only after success: what a care published that then failed for good is to be checked as well.
         CheckOperator(

@@ -187,15 +187,14 @@ def test_tables_of_s3_tables_are_known_by_their_bucket_and_their_catalog(
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_ages_and_counts_of_the_owner_only_lengthen(lake: Lake, kind: str) -> None:
-    lake.says(kind, {
-        "nightkeep.sweep.older_than": "20d", "nightkeep.expire.older_than": "9d", "nightkeep.expire.retain_last": "5",
-    })  # fmt: skip
+    lake.says(
+        kind,
+        {"nightkeep.sweep.older_than": "20d", "nightkeep.expire.older_than": "9d", "nightkeep.expire.retain_last": "5"},
+    )
     (lake.folder / "tables.yaml").write_text("version: 1\n")
     policy = load(lake.folder / "tables.yaml").effective(lake.address(kind))
     owner = owner_says(policy, open_table(policy.address).description())
-    assert owner == OwnerSays(
-        expire_older_than=9 * DAY, expire_retain_last=5, sweep_older_than=20 * DAY
-    )  # fmt: skip
+    assert owner == OwnerSays(expire_older_than=9 * DAY, expire_retain_last=5, sweep_older_than=20 * DAY)
     for own, sweep_age, age, count in ((owner, 20, 9, 5), (OwnerSays(), 7, None, None)):
         log = Log(policy, RetentionOrder(operation=Operation.EXPIRE, run_id="r", reports=lake.reports), owner=own)
         assert sweep_order(log, SweepMode.DELETE, 0).older_than_ms == sweep_age * DAY

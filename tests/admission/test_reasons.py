@@ -10,15 +10,7 @@ import pytest
 from tests.formats.delta.runs import policy
 
 from nightkeep.admission.owner_says import OwnerSays
-from nightkeep.admission.reasons import (
-    REASONS,
-    Act,
-    Case,
-    Opened,
-    case_of,
-    reason_to_skip,
-    reason_to_stay_closed,
-)  # fmt: skip
+from nightkeep.admission.reasons import REASONS, Act, Case, Opened, case_of, reason_to_skip, reason_to_stay_closed
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.reports import RunDocument, hold, release
@@ -72,9 +64,10 @@ def case_with(*names: str, folder: Path) -> Case:
     if "on_hold" in names:
         hold(str(folder / "reports"), chosen.address.name, document(chosen))
     opened = Opened(
-        OwnerSays(pause="b" if "owner" in names else None), {"files": 3 if "when" in names else 4},
+        OwnerSays(pause="b" if "owner" in names else None),
+        {"files": 3 if "when" in names else 4},
         7_200 if "too_long" in names else 60,
-    )  # fmt: skip
+    )
     left_out = "budget: c" if "budget" in names else None
     case = case_of(chosen, Operation.OPTIMIZE, str(folder / "reports"), NOON, left_out=left_out)
     return replace(case, opened=opened)
@@ -91,9 +84,16 @@ def table(tmp_path: Path) -> EffectivePolicy:
 
 def document(table: EffectivePolicy) -> RunDocument:
     return RunDocument(
-        run_id="run/1", table=table.address.name, format="delta", operation=Operation.OPTIMIZE,
-        outcome=Outcome.MISMATCH, reason="rows differ", address=str(table.address), started_at=NOON, finished_at=NOON,
-    )  # fmt: skip
+        run_id="run/1",
+        table=table.address.name,
+        format="delta",
+        operation=Operation.OPTIMIZE,
+        outcome=Outcome.MISMATCH,
+        reason="rows differ",
+        address=str(table.address),
+        started_at=NOON,
+        finished_at=NOON,
+    )
 
 
 def why(policy: EffectivePolicy, operation: Operation, reports: str, now: datetime) -> str | None:

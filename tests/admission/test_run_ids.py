@@ -68,21 +68,29 @@ def test_what_is_being_created_is_looked_for_again() -> None:
 def ended(**facts: object) -> RunDocument:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     return RunDocument(
-        run_id="run/1", table="t", format="delta", operation=Operation.SWEEP, outcome=Outcome.FAILED, started_at=now,
-        finished_at=now, **facts,
-    )  # type: ignore[arg-type]  # fmt: skip
+        run_id="run/1",
+        table="t",
+        format="delta",
+        operation=Operation.SWEEP,
+        outcome=Outcome.FAILED,
+        started_at=now,
+        finished_at=now,
+        **facts,
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("extra", "now", "same"),
     [
-        ({}, {}, True), ({}, {"full": True}, False), ({"asked": {"full": True}}, {"full": True}, True),
+        ({}, {}, True),
+        ({}, {"full": True}, False),
+        ({"asked": {"full": True}}, {"full": True}, True),
         ({"asked": {"full": True}, "mode": "delete"}, {"mode": "delete"}, False),
         # Removals did not always store their options, only the mode.
         ({"mode": "delete"}, {"mode": "delete", "max_share": 0.5}, True),
         ({"mode": "delete"}, {"mode": "dry-run"}, False),
     ],
-)  # fmt: skip
+)
 def test_rewrites_and_removals_compare_their_options_alike(
     extra: dict[str, object], now: dict[str, object], same: bool
 ) -> None:

@@ -60,10 +60,7 @@ def test_a_run_leaves_the_table_alone(clicks: Path) -> None:
     [
         ("smallfiles > 1", "expected a known metric in smallfiles > 1, found smallfiles; did you mean small_files?"),
         ("level0_rows > 1", "expected metrics for clicks, a table of delta, found level0_rows > 1, which never holds"),
-        (
-            "{upgrade: files > 1}",
-            "expected operations that are run on clicks, a table of delta (optimize)",
-        ),
+        ("{upgrade: files > 1}", "expected operations that are run on clicks, a table of delta (optimize)"),
     ],
 )
 def test_a_condition_that_never_holds_is_a_fault(clicks: Path, when: str, fault: str) -> None:
@@ -79,11 +76,17 @@ def test_documents_count_too(clicks: Path) -> None:
     then = datetime(2026, 1, 1, tzinfo=UTC)
     store(
         RunDocument(
-            run_id="then", table="clicks", format="delta", operation=Operation.OPTIMIZE, outcome=Outcome.UNCHANGED,
-            started_at=then, finished_at=then, versions={},
+            run_id="then",
+            table="clicks",
+            format="delta",
+            operation=Operation.OPTIMIZE,
+            outcome=Outcome.UNCHANGED,
+            started_at=then,
+            finished_at=then,
+            versions={},
         ),
         clicks / "reports",
-    )  # fmt: skip
+    )
     assert planned(clicks, "days_since_run > 3")[1] == ()
 
 
@@ -106,15 +109,18 @@ def test_rows_are_deleted_on_any_health(clicks: Path) -> None:
 @pytest.mark.parametrize(
     ("window", "hour", "seconds", "fits"),
     [
-        ("02:00-06:00 UTC", 5, 3_600, True), ("02:00-06:00 UTC", 5, 3_601, False),
-        ("22:00-06:00 UTC", 23, 25_200, True), ("22:00-06:00 UTC", 23, 25_201, False),
+        ("02:00-06:00 UTC", 5, 3_600, True),
+        ("02:00-06:00 UTC", 5, 3_601, False),
+        ("22:00-06:00 UTC", 23, 25_200, True),
+        ("22:00-06:00 UTC", 23, 25_201, False),
         ("22:00-06:00 UTC", 1, 18_001, False),
         # In the night of 25 October 2026, Berlin has the hour from 02:00 to 03:00 twice.
-        ("01:00-06:00 Europe/Berlin", 0, 18_000, True), ("01:00-06:00 Europe/Berlin", 0, 18_001, False),
+        ("01:00-06:00 Europe/Berlin", 0, 18_000, True),
+        ("01:00-06:00 Europe/Berlin", 0, 18_001, False),
         # Outside of the window, another reason is given.
         ("02:00-06:00 UTC", 7, 9_999, True),
     ],
-)  # fmt: skip
+)
 def test_a_run_that_would_end_outside_its_window_does_not_start(
     window: str, hour: int, seconds: float, fits: bool
 ) -> None:

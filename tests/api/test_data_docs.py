@@ -31,9 +31,16 @@ _LOADED = re.compile(
 
 def document(table: str = "shop.orders") -> RunDocument:
     return RunDocument(
-        run_id="night", table=table, format="paimon", operation=Operation.UPGRADE, outcome=Outcome.VERIFIED,
-        committed_version=7, started_at=NIGHT, finished_at=NIGHT, expectations=Expectations(CheckStatus.PASSED),
-    )  # fmt: skip
+        run_id="night",
+        table=table,
+        format="paimon",
+        operation=Operation.UPGRADE,
+        outcome=Outcome.VERIFIED,
+        committed_version=7,
+        started_at=NIGHT,
+        finished_at=NIGHT,
+        expectations=Expectations(CheckStatus.PASSED),
+    )
 
 
 def test_pages_hold_the_results_and_load_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

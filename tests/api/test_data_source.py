@@ -73,10 +73,17 @@ def test_changes_between_versions_are_those_of_read(registered: SparkSession, tm
 
 
 CONDITIONS = (
-    "order_id = 77", "order_id > 4700 AND status <> 'paid'", "dt = '2026-11-02' AND amount >= 10.5", "note IS NULL",
-    "status IN ('paid', 'open')", "status LIKE 'p%' OR order_id < 3", "note IS NOT NULL AND note LIKE '%1%'",
-    "updated_at < TIMESTAMP '2026-11-02 10:00:00'", "order_id % 2 = 0 AND dt <=> '2026-11-01'", "NOT amount < 500",
-)  # fmt: skip
+    "order_id = 77",
+    "order_id > 4700 AND status <> 'paid'",
+    "dt = '2026-11-02' AND amount >= 10.5",
+    "note IS NULL",
+    "status IN ('paid', 'open')",
+    "status LIKE 'p%' OR order_id < 3",
+    "note IS NOT NULL AND note LIKE '%1%'",
+    "updated_at < TIMESTAMP '2026-11-02 10:00:00'",
+    "order_id % 2 = 0 AND dt <=> '2026-11-01'",
+    "NOT amount < 500",
+)
 
 
 @pytest.fixture
@@ -132,10 +139,11 @@ def test_times_finer_than_sparks_are_cut_and_times_of_day_are_refused(registered
     [
         ({"snapshot": 3}, "option snapshot: expected some of path, columns"),
         ({"version": "newest"}, "version: expected a whole number, found 'newest'"),
-        ({"view": "all"}, "view: expected one of raw"), ({"columns": "gone"}, "columns: expected some of"),
+        ({"view": "all"}, "view: expected one of raw"),
+        ({"columns": "gone"}, "columns: expected some of"),
         ({"where": "gone = 1"}, "expected a column of the table"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_with_options_is_said(options: dict[str, object], message: str, registered: SparkSession) -> None:
     with pytest.raises(PySparkException, match=message):
         _ = loaded(registered, f"{PAIMON}/orders", **options).schema

@@ -26,9 +26,27 @@ from nightkeep.tasks import inline, inline_exchange
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "delta" / "shop.db" / "clicks"
 NAMES = (
-    "advise", "check", "delete", "diff", "expire", "explain", "history", "plan", "read", "read_plan", "release",
-    "report", "restore", "run", "sql", "status", "sweep", "tables", "update", "validate",
-)  # fmt: skip
+    "advise",
+    "check",
+    "delete",
+    "diff",
+    "expire",
+    "explain",
+    "history",
+    "plan",
+    "read",
+    "read_plan",
+    "release",
+    "report",
+    "restore",
+    "run",
+    "sql",
+    "status",
+    "sweep",
+    "tables",
+    "update",
+    "validate",
+)
 VARYING = {"run_id", "started_at", "finished_at", "seconds", "cutoff", "orphans_file", "peak_task_memory"}
 NAMED = {"base_identity", "identity", "parent_identity", "share_of_rewrite", "cpu_seconds", "executors"}
 
@@ -101,9 +119,14 @@ def test_a_function_starts_spark_for_none_but_work() -> None:
 
 def test_a_plan_is_what_the_command_prints(door: Door) -> None:
     plan = nightkeep.plan(
-        door.table, operation="optimize", where="day >= '2026-11-02'", full=True, zorder=["click_id"],
-        target_size="64MB", reports=door.reports,
-    )  # fmt: skip
+        door.table,
+        operation="optimize",
+        where="day >= '2026-11-02'",
+        full=True,
+        zorder=["click_id"],
+        target_size="64MB",
+        reports=door.reports,
+    )
     options = ("--operation", "optimize", "--where", "day >= '2026-11-02'", "--full", "--zorder", "click_id")
     door.agrees(plan.to_json(), "plan", door.other, *options, "--target-size", "64MB")
     text = door.command("plan", door.other, *options, "--target-size", "64MB").out
@@ -161,7 +184,7 @@ def test_files_that_nothing_needs(door: Door) -> None:
     door.agrees(listed.to_json(), "sweep", door.other)
     swept = nightkeep.sweep(
         door.table, older_than="8d", quarantine=True, no_check=True, run_id="aside", reports=door.reports
-    )  # fmt: skip
+    )
     aside = ("--older-than", "8d", "--quarantine", "--no-check", "--run-id", "aside")
     door.agrees(swept.to_json(), "sweep", door.other, *aside)
     assert (listed.extra["orphans_total"], swept.outcome) == (1, "verified")
@@ -207,9 +230,15 @@ def test_a_notebook_shows_nothing_as_markup(door: Door) -> None:
     advice = replace(nightkeep.advise(door.table), table=evil, reason=evil)
     broken = (Unreadable(evil, evil, evil, evil),)
     shown = (
-        document, Runs((document,)), RunHistory((document,), broken), Release(evil, None), report, difference, advice,
+        document,
+        Runs((document,)),
+        RunHistory((document,), broken),
+        Release(evil, None),
+        report,
+        difference,
+        advice,
         Pages(Path(evil), (Path(evil),), broken),
-    )  # fmt: skip
+    )
     for each in shown:
         html = each._repr_html_()
         assert "<script" not in html and "&lt;script&gt;" in html and "hunter2" not in html, each

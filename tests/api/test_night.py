@@ -42,12 +42,21 @@ def test_what_a_budget_does_not_hold_is_left_out_and_waits(folder: Path) -> None
     assert [each.name for each in ordered.tables] == ["lake.clicks", "lake.readings", "shop.fine", "shop.gone"]
     places = json.loads(Path(night_path(reports, "night-1")).read_text())
     assert [(each["table"], each["place"], each["taken"]) for each in places] == [
-        ("lake.clicks", 1, False), ("lake.readings", 2, False),
-    ]  # fmt: skip
+        ("lake.clicks", 1, False),
+        ("lake.readings", 2, False),
+    ]
     arguments = [
-        "--policy", str(folder / "tables.yaml"), "--reports", reports, "--run-id-prefix", "night-1",
-        "--night", night_path(reports, "night-1"), "--tables", "lake.clicks,shop.fine",
-    ]  # fmt: skip
+        "--policy",
+        str(folder / "tables.yaml"),
+        "--reports",
+        reports,
+        "--run-id-prefix",
+        "night-1",
+        "--night",
+        night_path(reports, "night-1"),
+        "--tables",
+        "lake.clicks,shop.fine",
+    ]
     assert run_job(arguments, operations=()) == 0
     (clicks,) = load_history(reports, "lake.clicks")
     assert str(clicks.reason).startswith("budget: place 1 of 2 by gain per cost, score ")

@@ -21,8 +21,10 @@ def test_conditions_and_keys_of_deletes_are_in_no_document(
 ) -> None:
     name = "lake.clicks"
     options: dict[str, Any] = {
-        "policy": policy_file(tmp_path, name, "", monkeypatch), "reports": tmp_path / "reports", "spark": spark,
-    }  # fmt: skip
+        "policy": policy_file(tmp_path, name, "", monkeypatch),
+        "reports": tmp_path / "reports",
+        "spark": spark,
+    }
     keys = tmp_path / "keys.csv"
     keys.write_text(f"page\n{MARK}\n")
     condition = f"page = '{MARK}' OR click_id < 40"

@@ -55,9 +55,10 @@ def policy_file(folder: Path, name: str, settings: str, monkeypatch: pytest.Monk
         monkeypatch.setenv(variable, value)
     kind, _, rest = name.partition(".")
     addresses = {
-        "shop": f"paimon:{warehouse}/paimon/shop.db/{rest}", "lake": f"delta:{warehouse}/delta/shop.db/{rest}",
+        "shop": f"paimon:{warehouse}/paimon/shop.db/{rest}",
+        "lake": f"delta:{warehouse}/delta/shop.db/{rest}",
         "stream": f"iceberg:lake/shop.{rest}",
-    }  # fmt: skip
+    }
     lines = "".join(f"    {line}\n" for line in settings.splitlines())
     file = folder / "tables.yaml"
     file.write_text(f"version: 1\ntables:\n  - name: {name}\n    table: {addresses[kind]}\n{lines}", encoding="utf-8")

@@ -472,10 +472,7 @@ def test_a_diff_names_every_row_that_differs(spark: SparkSession, paimon_java: P
     assert changed.difference == Difference(
         missing_count=2,
         extra_count=2,
-        missing_rows=(
-            {"dt": one, "id": 3, "x": "1.5", "y": "00ff"},
-            {"dt": one, "id": 4, "x": "2.0", "y": "00ff"},
-        ),
+        missing_rows=({"dt": one, "id": 3, "x": "1.5", "y": "00ff"}, {"dt": one, "id": 4, "x": "2.0", "y": "00ff"}),
         extra_rows=({"dt": one, "id": 3, "x": "NaN", "y": None}, {"dt": one, "id": 30, "x": "1.5", "y": "01"}),
         columns=("x", "y"),
     )

@@ -67,18 +67,27 @@ HELD = Content(7, {View.RAW: Fingerprint(5, 11, 12)}, "all", {View.RAW: 5})
     [
         (replace(HELD, views={View.RAW: Fingerprint(5, 11, 13)}), FILES, ["the second sum of row hashes is the same"]),
         (
-            replace(HELD, views={View.RAW: Fingerprint(0, 0, 0)}), FILES,
-            ["the number of rows is the same", "the first sum of row hashes is the same",
-             "the second sum of row hashes is the same", "metadata counts the rows that are there"],
+            replace(HELD, views={View.RAW: Fingerprint(0, 0, 0)}),
+            FILES,
+            [
+                "the number of rows is the same",
+                "the first sum of row hashes is the same",
+                "the second sum of row hashes is the same",
+                "metadata counts the rows that are there",
+            ],
         ),
         (
-            None, replace(FILES, absent=1, resized=2, unreadable=3),
-            ["every file of every retained version is there", "every one has the size that metadata tells",
-             "footers can be read"],
+            None,
+            replace(FILES, absent=1, resized=2, unreadable=3),
+            [
+                "every file of every retained version is there",
+                "every one has the size that metadata tells",
+                "footers can be read",
+            ],
         ),
     ],
     ids=["another hash", "no rows", "files"],
-)  # fmt: skip
+)
 def test_each_expectation_fails_by_itself(after: Content | None, files: KeptRow, wrong: list[str]) -> None:
     found = judge(HELD, after, files)
     assert [each.name for each in found if each.status is CheckStatus.FAILED] == wrong

@@ -11,10 +11,24 @@ from nightkeep.reports.check_report import ExpectationResult
 from nightkeep.reports.document import CheckStatus
 
 RIGHT = FactRow(
-    "day=1", "published", base_rows=5, candidate_rows=5, base_hash_a="f" * 16, candidate_hash_a="f" * 16,
-    base_hash_b="0" * 16, candidate_hash_b="0" * 16, base_order="a" * 16, candidate_order="a" * 16, missing=0,
-    extra=0, distinct_keys=5, expected_rows=5, unsound=0, misstated=0, untold=0,
-)  # fmt: skip
+    "day=1",
+    "published",
+    base_rows=5,
+    candidate_rows=5,
+    base_hash_a="f" * 16,
+    candidate_hash_a="f" * 16,
+    base_hash_b="0" * 16,
+    candidate_hash_b="0" * 16,
+    base_order="a" * 16,
+    candidate_order="a" * 16,
+    missing=0,
+    extra=0,
+    distinct_keys=5,
+    expected_rows=5,
+    unsound=0,
+    misstated=0,
+    untold=0,
+)
 OTHER = replace(RIGHT, unit="day=2")
 NAMES = [str(each.description) for each in EXPECTATIONS]
 WRONG = {
@@ -31,14 +45,18 @@ WRONG = {
     "streaming readers are told every change": {"untold": 1},
 }
 OWN_FACT = {
-    "the number of rows is the same": "base_rows", "the first sum of row hashes is the same": "base_hash_a",
-    "the second sum of row hashes is the same": "base_hash_b", "rows are in the same order": "base_order",
+    "the number of rows is the same": "base_rows",
+    "the first sum of row hashes is the same": "base_hash_a",
+    "the second sum of row hashes is the same": "base_hash_b",
+    "rows are in the same order": "base_order",
     "no row is missing": "missing",
-    "no row is extra": "extra", "no key has more than one row": "distinct_keys",
+    "no row is extra": "extra",
+    "no key has more than one row": "distinct_keys",
     "metadata counts the rows that are there": "expected_rows",
-    "every row is live and stored under its own key": "unsound", "statistics cover every value": "misstated",
+    "every row is live and stored under its own key": "unsound",
+    "statistics cover every value": "misstated",
     "streaming readers are told every change": "untold",
-}  # fmt: skip
+}
 
 
 def statuses(results: tuple[ExpectationResult, ...]) -> dict[str, CheckStatus]:

@@ -120,9 +120,13 @@ def test_only_the_partitions_that_changed_are_asked(
         folder.mkdir()
         file = policy_file(folder, "shop.orders", policy(counts, check=f"{{expectations_on: {scope}}}"), monkeypatch)
         (done,) = nightkeep.run(
-            "shop.orders", operation="upgrade", where="dt = '2026-11-01'", policy=file, reports=folder / "reports",
+            "shop.orders",
+            operation="upgrade",
+            where="dt = '2026-11-01'",
+            policy=file,
+            reports=folder / "reports",
             spark=spark,
-        ).documents  # fmt: skip
+        ).documents
         assert done.outcome is Outcome.VERIFIED, done
         found.append(int(told(done)["table_row_count_to_equal"][1].split("found ")[1].split(";")[0]))
     assert 0 < found[1] < found[0]

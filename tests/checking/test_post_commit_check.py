@@ -57,11 +57,19 @@ class Opinions:
 
     def document(self, *versions: int) -> RunDocument:
         return RunDocument(
-            run_id="night", table=self.engine.address.name, format="memory", operation=Operation.OPTIMIZE,
-            outcome=Outcome.VERIFIED, base_version=6, parent_version=versions[-1] - 1, committed_version=versions[-1],
+            run_id="night",
+            table=self.engine.address.name,
+            format="memory",
+            operation=Operation.OPTIMIZE,
+            outcome=Outcome.VERIFIED,
+            base_version=6,
+            parent_version=versions[-1] - 1,
+            committed_version=versions[-1],
             commits=tuple(CommitResult(version, version - 1, (ONE,)) for version in versions),
-            units=(UnitResult("day=1", None, Outcome.VERIFIED),), started_at=NIGHT, finished_at=NIGHT,
-        )  # fmt: skip
+            units=(UnitResult("day=1", None, Outcome.VERIFIED),),
+            started_at=NIGHT,
+            finished_at=NIGHT,
+        )
 
 
 @pytest.fixture
@@ -79,9 +87,10 @@ def result(status: CheckStatus, unit: str | None = None) -> ExpectationResult:
 
 PASSED = report(CheckStatus.PASSED, result(CheckStatus.PASSED))
 FAILED = report(
-    CheckStatus.FAILED, result(CheckStatus.FAILED, "day=2"),
+    CheckStatus.FAILED,
+    result(CheckStatus.FAILED, "day=2"),
     differences=(UnitDifference(TWO, "published", Difference(missing_count=1)),),
-)  # fmt: skip
+)
 ERRORED = report(CheckStatus.ERRORED, result(CheckStatus.ERRORED))
 SKIPPED = CheckReport(CheckStatus.SKIPPED, "nothing was compared", "version 6 does not exist any more")
 
@@ -95,8 +104,10 @@ def test_one_version_is_told_without_its_number(opinions: Opinions) -> None:
 def test_every_version_is_asked_about_within_one_budget(opinions: Opinions) -> None:
     done = opinions.of(PASSED, PASSED, PASSED)
     assert [(r.version, r.base_version, r.byte_budget) for r in opinions.asked] == [
-        (7, 6, 333), (8, 6, 333), (9, 6, 333),
-    ]  # fmt: skip
+        (7, 6, 333),
+        (8, 6, 333),
+        (9, 6, 333),
+    ]
     assert {r.commit_user for r in opinions.asked} == {opinions.asked[0].commit_user}
     assert (done.outcome, done.expectations.status) == (Outcome.VERIFIED, CheckStatus.PASSED)
     assert done.metrics.seconds["check"] == 4.5
@@ -146,8 +157,9 @@ def test_an_error_or_a_skip_holds_nothing(opinions: Opinions) -> None:
 def test_a_replaced_version_is_a_conflict_and_holds_nothing(opinions: Opinions) -> None:
     done = opinions.of(replace(SKIPPED, conflicted=True), PASSED)
     assert (done.outcome, done.reason) == (
-        Outcome.CONFLICTED, "a foreign writer replaced version 7; nothing was deleted",
-    )  # fmt: skip
+        Outcome.CONFLICTED,
+        "a foreign writer replaced version 7; nothing was deleted",
+    )
     assert held(opinions.reports, opinions.engine.address.name) is None
 
 

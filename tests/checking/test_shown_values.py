@@ -57,10 +57,19 @@ def test_a_diff_shows_rows_that_have_them(spark: SparkSession, tmp_path: Path) -
     names = {"id": "long", "d": "date", "n": {"type": "struct", "fields": [_field("d", "date")]}}
     fields = [_field(name, kind) for name, kind in names.items()]
     _commit(
-        table, 0, {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-        {"metaData": {"id": "t", "format": {"provider": "parquet", "options": {}}, "partitionColumns": [],
-                      "schemaString": json.dumps({"type": "struct", "fields": fields}), "configuration": {}}},
-    )  # fmt: skip
+        table,
+        0,
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {
+            "metaData": {
+                "id": "t",
+                "format": {"provider": "parquet", "options": {}},
+                "partitionColumns": [],
+                "schemaString": json.dumps({"type": "struct", "fields": fields}),
+                "configuration": {},
+            }
+        },
+    )
     days = pa.array(DAYS.values(), pa.int32()).cast(pa.date32())
     rows = pa.table({"id": pa.array(range(len(DAYS))), "d": days, "n": pa.StructArray.from_arrays([days], ["d"])})
     pq.write_table(rows, table / "a.parquet")

@@ -41,9 +41,12 @@ def chunks(rows: int, step: int) -> list[pa.Table]:
 
 @settings(max_examples=examples(60))
 @given(
-    st.integers(0, 200), st.integers(1, 60), st.floats(0.1, 100), st.integers(1, 500),
+    st.integers(0, 200),
+    st.integers(1, 60),
+    st.floats(0.1, 100),
+    st.integers(1, 500),
     st.lists(st.integers(1, 40), min_size=1, max_size=3),
-)  # fmt: skip
+)
 def test_every_row_is_written_once_in_order(
     rows: int, step: int, row_bytes: float, target: int, real: list[int]
 ) -> None:

@@ -90,14 +90,24 @@ def test_a_run_prints_one_document(shell: Shell) -> None:
     assert said.json["expectations"]["status"] == "skipped"
     assert said.json["expectations"]["reason"] == "left out by --no-check"
     assert said.json["plan"]["clustering"] == {
-        "columns": ["id", "note"], "curve": "hilbert", "range_ids": 1000, "noise": False,
-    }  # fmt: skip
+        "columns": ["id", "note"],
+        "curve": "hilbert",
+        "range_ids": 1000,
+        "noise": False,
+    }
 
 
 OPTIONS = (
-    "--target-size", "1MB", "--min-file-size", "2KB", "--max-deleted-ratio", "0.5", "--allow-compacting-writers",
-    "--writers", "conditional",
-)  # fmt: skip
+    "--target-size",
+    "1MB",
+    "--min-file-size",
+    "2KB",
+    "--max-deleted-ratio",
+    "0.5",
+    "--allow-compacting-writers",
+    "--writers",
+    "conditional",
+)
 
 
 @pytest.mark.slow

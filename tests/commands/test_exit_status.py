@@ -38,9 +38,11 @@ def surprise(*arguments: object, **more: object) -> None:
 
 
 VERBS = {
-    "plan": "nightkeep.api.runs.run_operation", "sweep": "nightkeep.api.files.run_retention",
-    "expire": "nightkeep.api.files.run_retention", "explain": "nightkeep.api.results.explain_text",
-}  # fmt: skip
+    "plan": "nightkeep.api.runs.run_operation",
+    "sweep": "nightkeep.api.files.run_retention",
+    "expire": "nightkeep.api.files.run_retention",
+    "explain": "nightkeep.api.results.explain_text",
+}
 
 
 @pytest.mark.parametrize("verb", VERBS)

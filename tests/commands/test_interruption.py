@@ -57,9 +57,14 @@ class Program:
         self._err = folder / "stderr"
         with self._err.open("wb") as err, (folder / "stdout").open("wb") as out:
             self.process = subprocess.Popen(
-                command, cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                command,
+                cwd=folder,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
                 start_new_session=True,
-            )  # fmt: skip
+            )
 
     def wait_for(self, what: Callable[[], object]) -> None:
         deadline = time.monotonic() + PATIENCE
@@ -201,8 +206,9 @@ def test_a_job_says_how_many_documents_it_has_stored(clicks: Path, tmp_path: Pat
     # Threads that were cut short leave the documents as they are: no failure of a table that has none.
     found = [json.loads(path.read_text()) for path in (tmp_path / "reports").glob("*/*.json")]
     assert {str(each["reason"]) for each in found} <= {
-        "None", "ended before it was done; the same run, started again, looks for what it published",
-    }  # fmt: skip
+        "None",
+        "ended before it was done; the same run, started again, looks for what it published",
+    }
 
 
 def test_a_sweep_names_the_list_of_what_it_deletes(clicks: Path, tmp_path: Path) -> None:

@@ -130,8 +130,10 @@ def test_neither_spark_nor_great_expectations_is_loaded(shell: Shell, verb: str)
     name, *options = verb.split()
     ran = subprocess.run(
         [sys.executable, "-c", script, name, shell.table, *options, "--reports", str(shell.folder / "reports")],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert ran.stdout.splitlines()[-1] == "0 []"
 
 
@@ -149,8 +151,9 @@ class TestJob:
         assert sweep_job(self.arguments(shell)) == 0
         entries = json.loads((shell.folder / "result.json").read_text())
         assert [(entry["table"], entry["operation"], entry["outcome"]) for entry in entries] == [
-            ("clicks", "expire", "unchanged"), ("clicks", "sweep", "verified"),
-        ]  # fmt: skip
+            ("clicks", "expire", "unchanged"),
+            ("clicks", "sweep", "verified"),
+        ]
         assert not shell.old.exists()
 
     @pytest.mark.slow

@@ -43,10 +43,15 @@ def test_every_table_is_told_with_what_covers_it(folder: Path, capsys: pytest.Ca
     assert {name for name, row in rows.items() if row["covered"]} == {"shop.orders", *(n for n in names if "lake" in n)}
     file = folder / "tables.yaml"
     assert rows["lake.accounts"] == {
-        "name": "lake.accounts", "table": f"delta:{folder}/warehouse/delta/shop.db/accounts", "format": "delta",
-        "found_in": "discover delta:warehouse/delta/shop.db", "covered": True,
-        "covered_by": [f"{file}:8  pattern lake.*"], "last_outcome": "unchanged", "refused": None,
-    }  # fmt: skip
+        "name": "lake.accounts",
+        "table": f"delta:{folder}/warehouse/delta/shop.db/accounts",
+        "format": "delta",
+        "found_in": "discover delta:warehouse/delta/shop.db",
+        "covered": True,
+        "covered_by": [f"{file}:8  pattern lake.*"],
+        "last_outcome": "unchanged",
+        "refused": None,
+    }
     assert rows["shop.orders"]["found_in"] == f"{file}:11"
     assert rows["shop.orders"]["covered_by"] == [f"{file}:11  table shop.orders"]
     assert rows["stream.orders"]["table"] == "iceberg:lake/shop.orders" and not rows["stream.orders"]["covered_by"]
@@ -176,9 +181,11 @@ def test_the_address_of_a_path_is_suggested(
     monkeypatch.chdir(tmp_path)
     delta, paimon = SAMPLES / "delta/shop.db/accounts", SAMPLES / "paimon/shop.db/orders"
     for text, meant in (
-        (f"{delta}", f"delta:{delta}"), (f"{paimon}", f"paimon:{paimon}"), (f"delta:{paimon}", f"paimon:{paimon}"),
+        (f"{delta}", f"delta:{delta}"),
+        (f"{paimon}", f"paimon:{paimon}"),
+        (f"delta:{paimon}", f"paimon:{paimon}"),
         (f"{SAMPLES}/iceberg/shop/orders", "iceberg:CATALOG/NAMESPACE.TABLE"),
-    ):  # fmt: skip
+    ):
         asked = said(capsys, "plan", text)
         assert asked.status in (1, 2) and f"did you mean {meant}?" in asked.err + asked.out, asked
 

@@ -91,13 +91,18 @@ tables:
     loaded = whole(tmp_path, text, "d/crm/a", "d/shop/b", "d/crm/q")
     found = {name: loaded.effective(name) for name in ("own", "crm.a", "shop.b", "crm.q")}
     assert {name: each.uncovered for name, each in found.items()} == {
-        "own": False, "crm.a": True, "shop.b": False, "crm.q": False,
-    }  # fmt: skip
+        "own": False,
+        "crm.a": True,
+        "shop.b": False,
+        "crm.q": False,
+    }
     modes = {n: (e.settings.sweep.mode, e.settings.sweep.outside, e.settings.expire.enabled) for n, e in found.items()}
     assert modes == {
-        "own": ("delete", True, True), "crm.a": ("dry-run", False, False), "shop.b": ("dry-run", False, False),
+        "own": ("delete", True, True),
+        "crm.a": ("dry-run", False, False),
+        "shop.b": ("dry-run", False, False),
         "crm.q": ("quarantine", False, True),
-    }  # fmt: skip
+    }
     # What is no grant holds all the same.
     covered = found["shop.b"]
     assert covered.settings.operations == ("optimize",) and covered.settings.expire.retain_last == 9
@@ -133,9 +138,7 @@ def test_a_night_only_tells_of_a_table_that_nothing_covers(tmp_path: Path, monke
     group = TableGroup(loaded, tables, "night-1", str(tmp_path / "reports"))
     reasons: dict[str, tuple[Outcome, str]] = {}
     for work in (lambda: run_group(group, (), cast(Engine, Checking(tmp_path))), lambda: swept(group, tmp_path)):
-        reasons = {
-            each.document.table: (each.document.outcome, str(each.document.reason)) for each in work()
-        }  # fmt: skip
+        reasons = {each.document.table: (each.document.outcome, str(each.document.reason)) for each in work()}
         assert reasons["found"] == (Outcome.SKIPPED, "discovered, and no pattern or entry covers it")
         assert reasons["discover paimon:gone"][0] is Outcome.FAILED
         assert "discover paimon:gone: cannot be listed" in reasons["discover paimon:gone"][1]
@@ -153,9 +156,17 @@ def test_a_job_takes_what_its_run_found_and_lists_nothing(tmp_path: Path, monkey
     kept = keep_found(str(tmp_path / "reports"), "night-1", find_tables(loaded.discoveries))
     (tmp_path / "result.json").touch()
     arguments = [
-        "--policy", str(tmp_path / "tables.yaml"), "--reports", str(tmp_path / "reports"), "--run-id-prefix", "night-1",
-        "--tables", "accounts", "--result", str(tmp_path / "result.json"),
-    ]  # fmt: skip
+        "--policy",
+        str(tmp_path / "tables.yaml"),
+        "--reports",
+        str(tmp_path / "reports"),
+        "--run-id-prefix",
+        "night-1",
+        "--tables",
+        "accounts",
+        "--result",
+        str(tmp_path / "result.json"),
+    ]
 
     def told() -> list[object]:
         assert run_job(arguments, operations=()) == 0

@@ -17,7 +17,7 @@ from tests.discovery.warehouses import (
     paimon_table,
     place_samples,
     policy,
-)  # fmt: skip
+)
 from tests.drivers.s3_server import Bucket
 from tests.object_store.bucket_tables import upload
 
@@ -45,8 +45,10 @@ def test_the_samples_are_found_and_can_be_opened(tmp_path: Path, monkeypatch: py
     expected = [f"shop.{name}" for name in PAIMON] + [f"lake.{name}" for name in DELTA]
     assert names(told) == [*expected, *(f"stream.{name}" for name in ICEBERG)] and not told.unlistable
     assert {each.found_in for each in told.tables} == {
-        "discover paimon:warehouse/paimon", "discover delta:warehouse/delta/shop.db", "discover iceberg:lake",
-    }  # fmt: skip
+        "discover paimon:warehouse/paimon",
+        "discover delta:warehouse/delta/shop.db",
+        "discover iceberg:lake",
+    }
     for table in told.tables:
         assert open_table(table.address).snapshot().version >= 0
     assert Found.from_json(told.to_json()) == told  # type: ignore[arg-type]
@@ -65,8 +67,9 @@ def test_a_paimon_warehouse_has_tables_in_databases(tmp_path: Path) -> None:
     assert told.tables[1].location == f"{tmp_path}/w/a.db/un named"
     told = found(tmp_path, f"{{paimon: 'file://{tmp_path}/w', include: ['a.*', 'b.*'], exclude: ['a.t']}}")
     assert [each.location for each in told.tables] == [
-        f"file://{tmp_path}/w/a.db/un%20named", f"file://{tmp_path}/w/b.db/t",
-    ]  # fmt: skip
+        f"file://{tmp_path}/w/a.db/un%20named",
+        f"file://{tmp_path}/w/b.db/t",
+    ]
 
 
 def test_delta_tables_are_looked_for_to_a_depth_and_never_inside_of_a_table(tmp_path: Path) -> None:
@@ -88,14 +91,20 @@ def test_a_place_that_cannot_be_listed_costs_no_other_its_tables(tmp_path: Path)
     delta_table(tmp_path / "d/t")
     (tmp_path / "file").touch()
     told = found(
-        tmp_path, "{paimon: gone}", "{delta: file}", "{iceberg: nowhere}",
-        "{hive: 'thrift://127.0.0.1:1'}", "{delta: d}",
-    )  # fmt: skip
+        tmp_path,
+        "{paimon: gone}",
+        "{delta: file}",
+        "{iceberg: nowhere}",
+        "{hive: 'thrift://127.0.0.1:1'}",
+        "{delta: d}",
+    )
     assert names(told) == ["t"]
     assert [each.name for each in told.unlistable] == [
-        "discover paimon:gone", "discover delta:file", "discover iceberg:nowhere",
+        "discover paimon:gone",
+        "discover delta:file",
+        "discover iceberg:nowhere",
         "discover hive:thrift://127.0.0.1:1",
-    ]  # fmt: skip
+    ]
     why = whys(told).split("\n")
     assert why[0].startswith(f"discover paimon:gone: cannot be listed: {tmp_path}/gone: expected the folder")
     assert "catalog nowhere: expected its settings in .pyiceberg.yaml" in why[2]
@@ -163,8 +172,9 @@ def test_tables_in_a_bucket_are_found(s3_bucket: Bucket, tmp_path: Path) -> None
     told = found(tmp_path, f"{{paimon: '{s3_bucket.uri}/lake/paimon'}}", f"{{delta: '{s3_bucket.uri}/lake/delta/'}}")
     assert names(told) == ["shop.untouched", "shop.accounts"] and not told.unlistable
     assert [each.location for each in told.tables] == [
-        f"{s3_bucket.uri}/lake/paimon/shop.db/untouched", f"{s3_bucket.uri}/lake/delta/shop.db/accounts",
-    ]  # fmt: skip
+        f"{s3_bucket.uri}/lake/paimon/shop.db/untouched",
+        f"{s3_bucket.uri}/lake/delta/shop.db/accounts",
+    ]
     assert [open_table(each.address).snapshot().version for each in told.tables]
     told = found(tmp_path, f"{{paimon: '{s3_bucket.uri}/gone'}}")
     assert "expected the files of a table, found none" in whys(told)

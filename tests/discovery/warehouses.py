@@ -12,9 +12,19 @@ from nightkeep.policy import PolicyFile, load_usable
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 PAIMON = (
-    "baskets", "customers", "events_input", "events_raw", "ledger", "orders", "parcels", "positions", "prices", "stock",
-    "untouched", "visits",
-)  # fmt: skip
+    "baskets",
+    "customers",
+    "events_input",
+    "events_raw",
+    "ledger",
+    "orders",
+    "parcels",
+    "positions",
+    "prices",
+    "stock",
+    "untouched",
+    "visits",
+)
 DELTA = ("accounts", "clicks", "readings")
 ICEBERG = ("customers", "orders")
 

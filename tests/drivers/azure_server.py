@@ -26,9 +26,18 @@ ACCOUNT = "nightkeep"
 ACCOUNT_KEY = base64.b64encode(b"no secret at all").decode()
 
 _SIGNED = (
-    "content-encoding", "content-language", "content-length", "content-md5", "content-type", "date",
-    "if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range",
-)  # fmt: skip
+    "content-encoding",
+    "content-language",
+    "content-length",
+    "content-md5",
+    "content-type",
+    "date",
+    "if-modified-since",
+    "if-match",
+    "if-none-match",
+    "if-unmodified-since",
+    "range",
+)
 _LOCKED = Path(__file__).parent / "azurite"
 _VERSION = "2021-12-02"
 _INSTALL_SECONDS = 900

@@ -20,12 +20,27 @@ from tests.drivers.toolchain import SHORT_LIVED, compile_java, fetch_jar, fetch_
 _CLUSTER = "org.apache.hadoop:hadoop-client-minicluster:3.4.2"
 _KDC = (
     "org.apache.hadoop:hadoop-minikdc:3.4.2",
-    *(f"org.apache.kerby:{part}:2.0.3" for part in (
-        "kerb-admin", "kerb-client", "kerb-common", "kerb-core", "kerb-crypto", "kerb-identity", "kerb-server",
-        "kerb-simplekdc", "kerb-util", "kerby-asn1", "kerby-config", "kerby-pkix", "kerby-util", "kerby-xdr",
-        "token-provider",
-    )),
-)  # fmt: skip
+    *(
+        f"org.apache.kerby:{part}:2.0.3"
+        for part in (
+            "kerb-admin",
+            "kerb-client",
+            "kerb-common",
+            "kerb-core",
+            "kerb-crypto",
+            "kerb-identity",
+            "kerb-server",
+            "kerb-simplekdc",
+            "kerb-util",
+            "kerby-asn1",
+            "kerby-config",
+            "kerby-pkix",
+            "kerby-util",
+            "kerby-xdr",
+            "token-provider",
+        )
+    ),
+)
 _ANSWER_SECONDS = 120.0
 
 

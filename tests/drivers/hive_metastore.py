@@ -9,14 +9,7 @@ from dataclasses import dataclass
 from os import pathsep
 from pathlib import Path
 
-from tests.drivers.toolchain import (
-    SHORT_LIVED,
-    compile_java,
-    free_port,
-    program,
-    spark_jars,
-    wait_until_it_listens,
-)
+from tests.drivers.toolchain import SHORT_LIVED, compile_java, free_port, program, spark_jars, wait_until_it_listens
 
 _STOP_SECONDS = 30.0
 _SETTINGS = {

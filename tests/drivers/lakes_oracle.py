@@ -59,12 +59,7 @@ class Lakes(Engine):
         return Rows.of(self._lines.request("duckdb_read", fields)).ordered()
 
     def duckdb_read_iceberg(
-        self,
-        metadata: Path,
-        *,
-        snapshot: int | None = None,
-        where: str | None = None,
-        columns: Sequence[str] = ("*",),
+        self, metadata: Path, *, snapshot: int | None = None, where: str | None = None, columns: Sequence[str] = ("*",)
     ) -> Rows:
         """Rows of an Iceberg table by its metadata file, as above. What DuckDB fails on is named in golden_tables.py;
         a dropped key column and manifests in zstd end its process, and so this object's use."""

@@ -24,9 +24,13 @@ _SECONDS = 300
 
 
 def create(
-    table: Path, columns: Mapping[str, str], *, keys: Sequence[str] = (), partition: Sequence[str] = (),
+    table: Path,
+    columns: Mapping[str, str],
+    *,
+    keys: Sequence[str] = (),
+    partition: Sequence[str] = (),
     options: Mapping[str, str],
-) -> Command:  # fmt: skip
+) -> Command:
     described = ";".join(f"{name}:{kind}" for name, kind in columns.items())
     return ("create", str(table), described, ",".join(keys), ",".join(partition), _options(options))
 
@@ -57,8 +61,11 @@ def run(release: str, commands: Sequence[Command]) -> list[list[str]]:
         done = subprocess.run(
             [*java, *opened, f"-Djava.io.tmpdir={scratch}", "-cp", path, "Release"],
             input="".join("\t".join(command) + "\n" for command in commands),
-            capture_output=True, text=True, timeout=_SECONDS, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
     answers = [line.split("\t") for line in done.stdout.splitlines()]
     for command, answer in zip(commands, answers, strict=False):
         if answer[0] != "OK":

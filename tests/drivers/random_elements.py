@@ -15,10 +15,12 @@ NUMBERS: Mapping[str, Any] = {"type": "ARRAY", "element": "INT"}
 ROW: Mapping[str, Any] = {
     "type": "ROW",
     "fields": [
-        {"id": 0, "name": "a", "type": "INT"}, {"id": 1, "name": "b", "type": "STRING"},
-        {"id": 2, "name": "s", "type": "DOUBLE"}, {"id": 3, "name": "more", "type": NUMBERS},
+        {"id": 0, "name": "a", "type": "INT"},
+        {"id": 1, "name": "b", "type": "STRING"},
+        {"id": 2, "name": "s", "type": "DOUBLE"},
+        {"id": 3, "name": "more", "type": NUMBERS},
     ],
-}  # fmt: skip
+}
 FLAT: Mapping[str, Any] = {**ROW, "fields": ROW["fields"][:3]}
 Options = dict[str, str]
 

@@ -5,19 +5,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from tests.drivers.history import (
-    Alter,
-    Commit,
-    Compact,
-    Expire,
-    History,
-    Key,
-    Ranking,
-    State,
-    Step,
-    Truncate,
-    Values,
-)  # fmt: skip
+from tests.drivers.history import Alter, Commit, Compact, Expire, History, Key, Ranking, State, Step, Truncate, Values
 from tests.drivers.paimon_values import Layout
 from tests.drivers.random_elements import element_column, element_function, element_value
 from tests.drivers.random_values import PRIMITIVES, WIDER, kept_in_orc, nth_value, odd_text, random_value
@@ -407,10 +395,7 @@ def _layout(random: Random) -> Layout:
     primary = [name for name, _ in (*partitions, *keys)]
     options = _options(random, [name for name, _ in keys], [name for name, _ in sequence])
     return Layout(
-        columns=columns,
-        primary_keys=primary,
-        partition_keys=[name for name, _ in partitions],
-        options=options,
+        columns=columns, primary_keys=primary, partition_keys=[name for name, _ in partitions], options=options
     )
 
 

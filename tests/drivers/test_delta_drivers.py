@@ -41,7 +41,7 @@ ODD_ROWS = (
         TIMESTAMP'2026-11-01T12:30:00.123456Z', TIMESTAMP_NTZ'0001-01-01T00:00:00',
         named_struct('x', 2, 'name', '', 'sub',
         named_struct('at', NULL)), array(array('z')[0]), map('', 0))""",
-)  # fmt: skip
+)
 ODD_PARTITIONS = ("a b/0", "50%", "x=y:z", "na\u00efve \u4e2d", "a'b\"c", None)
 
 

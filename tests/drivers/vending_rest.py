@@ -96,9 +96,10 @@ class VendingRest:
         return {
             "config": {"s3.endpoint": self.endpoint, "client.region": REGION},
             "storage-credentials": [
-                {"prefix": "s3://", "config": wrong}, {"prefix": f"s3://{bucket}/", "config": keys},
+                {"prefix": "s3://", "config": wrong},
+                {"prefix": f"s3://{bucket}/", "config": keys},
             ],
-        }  # fmt: skip
+        }
 
 
 @contextmanager

@@ -27,11 +27,16 @@ SCHEMA = {
 }
 ROWS = [
     {
-        "n": n, "text": None if n % 3 else f"text {n}", "day": date(1 + n, 1, 1), "at": datetime(9999 - n, 12, 31),
-        "zoned": datetime(2026, 1, 1), "time": time(1, 2, 3, 4000), "d": Decimal(n * 10**20) / 100,
+        "n": n,
+        "text": None if n % 3 else f"text {n}",
+        "day": date(1 + n, 1, 1),
+        "at": datetime(9999 - n, 12, 31),
+        "zoned": datetime(2026, 1, 1),
+        "time": time(1, 2, 3, 4000),
+        "d": Decimal(n * 10**20) / 100,
     }
     for n in range(500)
-]  # fmt: skip
+]
 
 
 def stored(codec: str) -> bytes:
@@ -45,9 +50,14 @@ def test_rows_are_those_that_were_written(codec: str) -> None:
     found = rows.read(rows.names)
     assert rows.rows == 500 and found.to_pylist() == ROWS
     assert found.schema.types == [
-        pa.int32(), pa.string(), pa.date32(), pa.timestamp("us"), pa.timestamp("ms"), pa.time32("ms"),
+        pa.int32(),
+        pa.string(),
+        pa.date32(),
+        pa.timestamp("us"),
+        pa.timestamp("ms"),
+        pa.time32("ms"),
         pa.decimal128(30, 2),
-    ]  # fmt: skip
+    ]
     assert rows.read(["text", "n"]).column_names == ["text", "n"]
     assert rows.read([]).num_rows == 500
 

@@ -11,11 +11,15 @@ from nightkeep.encodings.orc_footer import OrcKind
 from nightkeep.encodings.orc_rows import OrcRows
 from nightkeep.errors import CorruptMetadata, NightkeepError, RefusedTable
 
-ROWS = pa.table({
-    "n": pa.array(range(1000), pa.int32()),
-    "text": pa.array([f"{n} rows" for n in range(1000)]),
-    "at": pa.array([datetime(1969, 12, 31, 23, 59, 59), datetime(2026, 1, 1, 1, 2, 3, 456)] * 500, pa.timestamp("us")),
-})  # fmt: skip
+ROWS = pa.table(
+    {
+        "n": pa.array(range(1000), pa.int32()),
+        "text": pa.array([f"{n} rows" for n in range(1000)]),
+        "at": pa.array(
+            [datetime(1969, 12, 31, 23, 59, 59), datetime(2026, 1, 1, 1, 2, 3, 456)] * 500, pa.timestamp("us")
+        ),
+    }
+)
 
 
 def stored(rows: pa.Table, *, compression: str = "zstd", batch_rows: int = 100) -> bytes:

@@ -31,7 +31,7 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "at": (pa.timestamp("us", "UTC"), [datetime(2026, 11, 1, 1, 2, 3, 4, UTC), None, OLD, OLD]),
     "ms": (pa.timestamp("ms"), [datetime(2026, 11, 1), None, datetime(1900, 1, 1), datetime(2026, 11, 2)]),
     "clock": (pa.time32("ms"), [time(1, 2, 3), None, time(0), time(23, 59, 59)]),
-}  # fmt: skip
+}
 ROWS = pa.table({name: pa.array(values, kind) for name, (kind, values) in COLUMNS.items()})
 
 

@@ -282,9 +282,16 @@ def nulls_without_a_width() -> pa.Buffer:
         told: Fields = {1: (I32, 100), 2: (I32, 8), 3: (I32, 3), 4: (I32, 3)}
         pages += struct({1: (I32, 0), 2: (I32, len(body)), 3: (I32, len(body)), 5: (STRUCT, told)}) + body
     column: Fields = {
-        1: (I32, 2), 2: (LIST, (I32, [0, 8, 3])), 3: (LIST, (BINARY, [b"a"])), 4: (I32, 0), 5: (I64, 400),
-        6: (I64, len(pages)), 7: (I64, len(pages)), 9: (I64, first), 11: (I64, 4),
-    }  # fmt: skip
+        1: (I32, 2),
+        2: (LIST, (I32, [0, 8, 3])),
+        3: (LIST, (BINARY, [b"a"])),
+        4: (I32, 0),
+        5: (I64, 400),
+        6: (I64, len(pages)),
+        7: (I64, len(pages)),
+        9: (I64, first),
+        11: (I64, 4),
+    }
     group: Fields = {1: (LIST, (STRUCT, [{2: (I64, 4), 3: (STRUCT, column)}])), 2: (I64, len(pages)), 3: (I64, 400)}
     schema: list[Fields] = [{4: (BINARY, b"schema"), 5: (I32, 1)}, {1: (I32, 2), 3: (I32, 1), 4: (BINARY, b"a")}]
     footer: Fields = {1: (I32, 2), 2: (LIST, (STRUCT, schema)), 3: (I64, 400), 4: (LIST, (STRUCT, [group]))}

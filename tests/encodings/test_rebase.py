@@ -20,9 +20,22 @@ CUTOVER = -12_219_292_800
 """1582-10-15 in UTC."""
 YEAR_ONE = -62_135_596_800
 MORE_ZONES = (
-    "PST", "CST", "JST", "IST", "VST", "GMT+8", "GMT+08:00", "GMT-3:30", "GMT+24", "+08:00", "-05:30", "UTC+3", "Z",
-    "UTC", "UT-02:00",
-)  # fmt: skip
+    "PST",
+    "CST",
+    "JST",
+    "IST",
+    "VST",
+    "GMT+8",
+    "GMT+08:00",
+    "GMT-3:30",
+    "GMT+24",
+    "+08:00",
+    "-05:30",
+    "UTC+3",
+    "Z",
+    "UTC",
+    "UT-02:00",
+)
 """Names that Spark accepts, which its table does not have; Java takes most offsets for GMT."""
 
 

@@ -93,14 +93,7 @@ def test_the_process_dies_at_every_write(clean: tuple[Point, ...], template: Pat
 @pytest.mark.extended
 @pytest.mark.parametrize(
     "where",
-    some_extended(
-        [
-            "halfway through create part-00000",
-            f"before link {COMMIT}",
-            f"after link {COMMIT}",
-        ],
-        keep=1,
-    ),
+    some_extended(["halfway through create part-00000", f"before link {COMMIT}", f"after link {COMMIT}"], keep=1),
 )
 def test_engines_go_on_over_what_a_killed_run_left(
     where: str,

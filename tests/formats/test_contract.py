@@ -296,8 +296,11 @@ class FormatContract:
         assert not world.table.commits.commit(winner)
         assert world.contents() == content
         assert [world.table.commits.visible(candidate) for candidate in (winner, loser, winner, loser)] == [
-            True, False, True, False,
-        ]  # fmt: skip
+            True,
+            False,
+            True,
+            False,
+        ]
 
     def test_of_many_commits_at_once_one_is_done(self, world: World) -> None:
         candidates = [world.staged(a_run(f"run {n}"), world.where)[2] for n in range(6)]

@@ -127,15 +127,19 @@ class TestGroup:
         assert check_job(arguments(folder, "first", "crash", "last")) == 0
         found = json.loads((folder / "result.json").read_text())
         assert [(entry["table"], entry["outcome"]) for entry in found] == [
-            ("first", "verified"), ("crash", "failed"), ("last", "verified"),
-        ]  # fmt: skip
+            ("first", "verified"),
+            ("crash", "failed"),
+            ("last", "verified"),
+        ]
 
     def test_a_sweep_goes_on_as_well(self, folder: Path) -> None:
         assert sweep_job(arguments(folder, "first", "crash", "last")) == 0
         found = json.loads((folder / "result.json").read_text())
         assert [(entry["table"], entry["operation"], entry["outcome"]) for entry in found] == [
-            ("first", "sweep", "unchanged"), ("crash", "sweep", "failed"), ("last", "sweep", "unchanged"),
-        ]  # fmt: skip
+            ("first", "sweep", "unchanged"),
+            ("crash", "sweep", "failed"),
+            ("last", "sweep", "unchanged"),
+        ]
         assert found[1]["reason"] == REASONS["crash"]
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -200,10 +204,12 @@ class TestApart:
     @pytest.mark.parametrize(
         "failure",
         [
-            RefusedTable("t", "a feature", "leave it"), CorruptMetadata("f", "one", "another"), KeyError("k"),
+            RefusedTable("t", "a feature", "leave it"),
+            CorruptMetadata("f", "one", "another"),
+            KeyError("k"),
             FileNotFoundError(2, "no such file", "f"),
         ],
-    )  # fmt: skip
+    )
     def test_what_is_raised_comes_back_as_itself(self, failure: Exception) -> None:
         with ChildProcess() as apart, pytest.raises(type(failure)) as raised:
             apart.call("t", partial(_raise, failure))

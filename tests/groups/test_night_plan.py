@@ -41,8 +41,10 @@ def test_the_worst_come_first_until_the_budget_is_used() -> None:
     tables = [status("a", 1.0, 2_000), status("b", 5.0, 2_000), status("c", 0.5, 1_000), status("fine", None)]
     places = night_order(tables, [HOUR])
     assert [(each.table, each.place, each.of, each.taken) for each in places] == [
-        ("b", 1, 3, True), ("a", 2, 3, False), ("c", 3, 3, True),
-    ]  # fmt: skip
+        ("b", 1, 3, True),
+        ("a", 2, 3, False),
+        ("c", 3, 3, True),
+    ]
     assert places[1].reason == (
         "budget: place 2 of 3 by gain per cost, score 1.00; it would take 2,000 s of time, and 1,600 s are left of "
         "the night"
@@ -92,9 +94,7 @@ def test_what_is_held_back_takes_no_place() -> None:
     assert taken(night_order([held, status("a", 1.0)], [HOUR])) == ["a"]
 
 
-@given(
-    st.lists(st.tuples(st.floats(0, 100), st.floats(1, 4_000)), min_size=1, max_size=8), st.integers(1, 9),
-)  # fmt: skip
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(1, 4_000)), min_size=1, max_size=8), st.integers(1, 9))
 def test_no_table_with_work_waits_longer_than_is_stated(work: list[tuple[float, float]], longest: int) -> None:
     budget = NightBudget("the night", Budget(time="30m", longest_wait=longest))  # type: ignore[arg-type]
     waited = {f"t{n}": 0 for n in range(len(work))}

@@ -66,7 +66,7 @@ def ran(folder: Path, command: Sequence[str], *, stdin: str = "", **environment:
     environ = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(sys.path), **environment}
     done = subprocess.run(
         command, cwd=folder, input=stdin, env=environ, capture_output=True, text=True, timeout=SECONDS
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     assert (folder / "ran.txt").read_text() == "ran\n"
     return done.stdout
@@ -116,8 +116,11 @@ class TestProgramsOfPython:
 def test_a_task_of_airflow(folder: Path) -> None:
     (folder / "dag.py").write_text(TASK)
     (folder / "json.py").unlink()
-    home = {"AIRFLOW_HOME": str(folder / "airflow"), "AIRFLOW__CORE__DAGS_FOLDER": str(folder),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "false"}  # fmt: skip
+    home = {
+        "AIRFLOW_HOME": str(folder / "airflow"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(folder),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
+    }
     environ = {**os.environ, **home}
     airflow = str(Path(sys.executable).with_name("airflow"))
     subprocess.run([airflow, "db", "migrate"], cwd=folder, env=environ, capture_output=True, check=True, timeout=300)

@@ -84,8 +84,9 @@ def test_each_table_is_cared_for_as_its_policy_asks_whatever_happens_to_the_othe
 @pytest.mark.slow
 def test_operations_that_are_named_are_the_only_ones(folder: Path) -> None:
     assert told(cared(group(folder, "one", "both"), Operation.OPTIMIZE)) == [
-        ("one", Operation.OPTIMIZE, Outcome.VERIFIED), ("both", Operation.OPTIMIZE, Outcome.VERIFIED),
-    ]  # fmt: skip
+        ("one", Operation.OPTIMIZE, Outcome.VERIFIED),
+        ("both", Operation.OPTIMIZE, Outcome.VERIFIED),
+    ]
 
 
 @pytest.mark.slow
@@ -101,8 +102,9 @@ def test_a_retry_finds_what_it_published_and_goes_on(folder: Path) -> None:
 def test_what_is_said_stands_above_every_policy(folder: Path) -> None:
     found = cared(group(folder, "one", "last", said=Overrides(hilbert="note, id")))
     assert [each.document.plan.clustering for each in found] == [
-        Clustering(("note", "id"), Curve.HILBERT), Clustering(("note", "id"), Curve.HILBERT, 8),
-    ]  # fmt: skip
+        Clustering(("note", "id"), Curve.HILBERT),
+        Clustering(("note", "id"), Curve.HILBERT, 8),
+    ]
 
 
 @pytest.mark.extended
@@ -192,8 +194,10 @@ class TestCheck:
         found = self.care(folder, engine, "one", "gone", "last")
         assert sorted(engine.asked) == [("last", 4, CheckStatus.NOT_RUN), ("one", 4, CheckStatus.NOT_RUN)]
         assert [load_document(each.path).expectations.status for each in found] == [
-            CheckStatus.PASSED, CheckStatus.NOT_RUN, CheckStatus.PASSED,
-        ]  # fmt: skip
+            CheckStatus.PASSED,
+            CheckStatus.NOT_RUN,
+            CheckStatus.PASSED,
+        ]
         assert self.check(folder, engine, "one", "gone", "last") == found
         assert len(engine.asked) == 2
 
@@ -203,8 +207,9 @@ class TestCheck:
         engine = Checking(folder)
         other = replace(group(folder, "one", "gone"), prefix="night-2")
         assert told([*run_group(other, (Operation.OPTIMIZE,), cast(Engine, engine))]) == [
-            ("one", Operation.OPTIMIZE, Outcome.UNCHANGED), ("gone", Operation.OPTIMIZE, Outcome.FAILED),
-        ]  # fmt: skip
+            ("one", Operation.OPTIMIZE, Outcome.UNCHANGED),
+            ("gone", Operation.OPTIMIZE, Outcome.FAILED),
+        ]
         assert engine.imported == 0
 
     def test_that_a_death_left_out_is_for_who_comes_next(self, folder: Path) -> None:
@@ -257,8 +262,10 @@ class TestJob:
         assert run_job(self.arguments(folder), operations=()) == 0
         entries = json.loads((folder / "result.json").read_text())
         assert [(entry["table"], entry["operation"], entry["outcome"]) for entry in entries] == [
-            ("one", "optimize", "verified"), ("both", "persist-deletes", "refused"), ("both", "optimize", "verified"),
-        ]  # fmt: skip
+            ("one", "optimize", "verified"),
+            ("both", "persist-deletes", "refused"),
+            ("both", "optimize", "verified"),
+        ]
         assert [entry["committed_version"] for entry in entries] == [4, None, 4]
         assert all(Path(entry["document"]).exists() for entry in entries)
 

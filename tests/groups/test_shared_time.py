@@ -58,7 +58,8 @@ def test_the_shares_of_all_tables_add_up_to_the_time_in_which_any_was_at_work(sp
                 context = time.at_work()
                 open_now[number] = (context, context.__enter__())
     busy = sum(
-        later - earlier for earlier, later in pairwise(moments)
+        later - earlier
+        for earlier, later in pairwise(moments)
         if any(begin <= earlier and later <= begin + length for begin, length in spans)
-    )  # fmt: skip
+    )
     assert total == pytest.approx(busy)

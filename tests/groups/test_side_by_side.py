@@ -14,10 +14,13 @@ TABLES = ("a", "b", "c", "d")
 
 
 def run(
-    work: Callable[[str, str], Sequence[str]], *, slots: int = 2,
-    at_work: Callable[[Sequence[str]], None] = lambda _: None, first: Callable[[str], float] = lambda _: math.inf,
+    work: Callable[[str, str], Sequence[str]],
+    *,
+    slots: int = 2,
+    at_work: Callable[[Sequence[str]], None] = lambda _: None,
+    first: Callable[[str], float] = lambda _: math.inf,
     goes_on: Callable[[], bool] = lambda: True,
-) -> Iterator[str]:  # fmt: skip
+) -> Iterator[str]:
     names = [f"slot {n}" for n in range(slots)]
     return side_by_side(TABLES, work, names, first=first, at_work=at_work, goes_on=goes_on)
 

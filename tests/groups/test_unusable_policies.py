@@ -66,9 +66,14 @@ def cared(folder: Path, *tables: str) -> list[StoredDocument]:
 
 
 EXPECTED = [
-    ("one, two", Outcome.VERIFIED), ("elsewhere", Outcome.FAILED), ("anywhere", Outcome.FAILED),
-    ("early", Outcome.FAILED), ("removed", Outcome.FAILED), ("upgraded", Outcome.REFUSED), ("last", Outcome.VERIFIED),
-]  # fmt: skip
+    ("one, two", Outcome.VERIFIED),
+    ("elsewhere", Outcome.FAILED),
+    ("anywhere", Outcome.FAILED),
+    ("early", Outcome.FAILED),
+    ("removed", Outcome.FAILED),
+    ("upgraded", Outcome.REFUSED),
+    ("last", Outcome.VERIFIED),
+]
 
 
 def test_only_the_table_without_a_policy_fails_and_its_document_is_stored(folder: Path) -> None:

@@ -48,10 +48,17 @@ def test_a_dictionary_becomes_its_values() -> None:
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        (pa.string(), True), (pa.large_string(), True), (pa.string_view(), True), (pa.binary(), True),
-        (pa.large_binary(), True), (pa.binary_view(), True), (pa.binary(4), True), (pa.int8(), False),
-        (pa.decimal128(9, 2), False), (pa.list_(pa.string()), False),
+        (pa.string(), True),
+        (pa.large_string(), True),
+        (pa.string_view(), True),
+        (pa.binary(), True),
+        (pa.large_binary(), True),
+        (pa.binary_view(), True),
+        (pa.binary(4), True),
+        (pa.int8(), False),
+        (pa.decimal128(9, 2), False),
+        (pa.list_(pa.string()), False),
     ],
-)  # fmt: skip
+)
 def test_what_holds_bytes(kind: pa.DataType, expected: bool) -> None:
     assert is_bytes(kind) is expected

@@ -50,11 +50,13 @@ def test_a_year_that_nanoseconds_cannot_hold_is_no_time(year: int) -> None:
 
 def test_a_file_reads_as_arrow_reads_it_where_arrow_can(tmp_path: Path) -> None:
     path = str(tmp_path / "times.parquet")
-    rows = pa.table({
-        "id": pa.array(range(1000), pa.int32()),
-        "at": pa.array([None if n % 7 == 0 else n * 10**15 + n for n in range(1000)], pa.timestamp("ns")),
-        "flag": pa.array([n % 2 == 0 for n in range(1000)]),
-    })  # fmt: skip
+    rows = pa.table(
+        {
+            "id": pa.array(range(1000), pa.int32()),
+            "at": pa.array([None if n % 7 == 0 else n * 10**15 + n for n in range(1000)], pa.timestamp("ns")),
+            "flag": pa.array([n % 2 == 0 for n in range(1000)]),
+        }
+    )
     pq.write_table(rows, path, use_deprecated_int96_timestamps=True, row_group_size=300)
 
     opened, names = open_parquet(pa.OSFile(path))

@@ -80,8 +80,10 @@ def test_blocks_change_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
     assert spelled(encode(rows)[0]) == [(n << 8 | ord(str(n)),) for n in range(10)]
 
 
-@pytest.mark.parametrize(("kind", "nans"), [("<f4", [0x7FC00000, 0xFFC00000, 0x7F800001]),
-                                            ("<f8", [0x7FF8 << 48, 0xFFF8 << 48, 0x7FF0 << 48 | 1])])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "nans"),
+    [("<f4", [0x7FC00000, 0xFFC00000, 0x7F800001]), ("<f8", [0x7FF8 << 48, 0xFFF8 << 48, 0x7FF0 << 48 | 1])],
+)
 def test_every_nan_is_equal_and_last(kind: str, nans: list[int]) -> None:
     bits = np.array([*nans, 0], np.dtype(kind.replace("f", "u"))).view(kind)
     bits[-1] = np.inf

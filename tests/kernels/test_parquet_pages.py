@@ -23,14 +23,7 @@ from nightkeep.kernels.parquet_footer import (
     footer_bytes,
     read_footer,
 )
-from nightkeep.kernels.parquet_pages import (
-    DATA,
-    DICTIONARY,
-    FlatChunk,
-    PageHeader,
-    has_sound_pages,
-    page_header,
-)
+from nightkeep.kernels.parquet_pages import DATA, DICTIONARY, FlatChunk, PageHeader, has_sound_pages, page_header
 
 NUMBERS = st.integers(-(2**31), 2**31 - 1) | st.integers(-200, 200)
 ENCODINGS = st.sampled_from([0, 2, 3, 4, 5, 6, 8, 9])

@@ -112,12 +112,14 @@ def test_equal_values_hash_equally_in_any_encoding(kind: pa.DataType, other: pa.
     ("kind", "values"),
     [
         (pa.list_(pa.int64()), [[1, 2], [2, 1], [1], [], None, [None], [1, 2, None], [0]]),
-        (pa.struct([("x", pa.int64()), ("y", pa.int64())]),
-         [{"x": 1, "y": None}, {"x": None, "y": 1}, {"x": None, "y": None}, None, {"x": 1, "y": 1}]),
+        (
+            pa.struct([("x", pa.int64()), ("y", pa.int64())]),
+            [{"x": 1, "y": None}, {"x": None, "y": 1}, {"x": None, "y": None}, None, {"x": 1, "y": 1}],
+        ),
         (pa.map_(pa.string(), pa.int64()), [[("a", 1)], [("b", 1)], [("a", 2)], [], None, [("a", 1), ("b", 1)]]),
         (pa.decimal128(38, 0), [0, 1, -1, 2**64, None]),
     ],
-)  # fmt: skip
+)
 def test_unequal_nested_values_hash_apart(kind: pa.DataType, values: list[object]) -> None:
     found = hashed([pa.array(values, kind)])
     assert len({first for first, _ in found}) == len({second for _, second in found}) == len(values)

@@ -16,15 +16,7 @@ from tests.support.examples import examples
 
 from nightkeep.kernels.arrow_buffers import is_bytes
 from nightkeep.kernels.axis import Numeric
-from nightkeep.kernels.skipping import (
-    FileBounds,
-    Queries,
-    layout,
-    overlap,
-    queries_of,
-    simulated_layout,
-    skipped_share,
-)
+from nightkeep.kernels.skipping import FileBounds, Queries, layout, overlap, queries_of, simulated_layout, skipped_share
 from nightkeep.model import Curve
 
 ROWS, FILES = 100_000, 100

@@ -53,14 +53,30 @@ def hive_table(name: str, location: str, parameters: Mapping[str, str], kind: st
     serde = SerDeInfo(name="", serializationLib="x.Serde", parameters={"path": location} if delta else {})
     place = f"file:/nowhere/{name}-__PLACEHOLDER__" if delta else location or None
     stored = StorageDescriptor(
-        cols=[], location=place, inputFormat="x.TextInputFormat", outputFormat="x.TextOutputFormat", serdeInfo=serde,
-        parameters={}, bucketCols=[], sortCols=[], numBuckets=-1,
-    )  # fmt: skip
+        cols=[],
+        location=place,
+        inputFormat="x.TextInputFormat",
+        outputFormat="x.TextOutputFormat",
+        serdeInfo=serde,
+        parameters={},
+        bucketCols=[],
+        sortCols=[],
+        numBuckets=-1,
+    )
     view = {"viewOriginalText": "select 1", "viewExpandedText": "select 1"} if "VIEW" in kind else {}
     return Table(
-        tableName=name, dbName="shop", owner="team", createTime=1, lastAccessTime=1, retention=0, sd=stored,
-        partitionKeys=[], parameters=dict(parameters), tableType=kind, **view,
-    )  # fmt: skip
+        tableName=name,
+        dbName="shop",
+        owner="team",
+        createTime=1,
+        lastAccessTime=1,
+        retention=0,
+        sd=stored,
+        partitionKeys=[],
+        parameters=dict(parameters),
+        tableType=kind,
+        **view,
+    )
 
 
 def glue_table(name: str, location: str, parameters: Mapping[str, str], kind: str = "EXTERNAL_TABLE") -> dict[str, Any]:

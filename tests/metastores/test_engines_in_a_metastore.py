@@ -80,9 +80,7 @@ def test_what_the_engines_write_is_what_the_stored_entries_say(
     metastore: str, paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
     """entries.json has what this makes."""
-    spark = {
-        **FEW_ROWS, "spark.sql.catalogImplementation": "hive", "spark.hadoop.hive.metastore.uris": metastore,
-    }  # fmt: skip
+    spark = {**FEW_ROWS, "spark.sql.catalogImplementation": "hive", "spark.hadoop.hive.metastore.uris": metastore}
     lake = str(tmp_path)
     with DeltaSpark(conf={**spark, "spark.sql.warehouse.dir": f"{lake}/wh"}) as delta:
         delta.sql(
@@ -116,8 +114,10 @@ def test_what_the_engines_write_is_what_the_stored_entries_say(
         assert len(iceberg.sql("SELECT * FROM ice.shop.events").rows) == 6
     layout = Layout((("id", "INT"), ("v", "STRING")))
     for name, keys, more in (
-        ("pk", ("id",), {}), ("app", (), {"location-in-properties": "true"}), ("ext", (), {"table.type": "external"}),
-    ):  # fmt: skip
+        ("pk", ("id",), {}),
+        ("app", (), {"location-in-properties": "true"}),
+        ("ext", (), {"table.type": "external"}),
+    ):
         options = {"bucket": "1"} if keys else {}
         at = HiveNamed(f"pdb.{name}", metastore, {"warehouse": f"{lake}/pai", **more})
         paimon_java.create_in_hive(at, Layout(layout.columns, keys, options=options))
@@ -131,9 +131,10 @@ def test_what_the_engines_write_is_what_the_stored_entries_say(
 def _steady(entry: MetastoreEntry, lake: str) -> object:
     """The entry without what differs from run to run."""
     kept = {
-        name: value for name, value in entry.parameters.items()
+        name: value
+        for name, value in entry.parameters.items()
         if not name.startswith(VOLATILE) and not name.endswith("metadata_location") and name != "owner"
-    }  # fmt: skip
+    }
     value = {"parts": entry.parts, "kind": entry.kind, "location": entry.location, "parameters": kept}
     whole = {**value, "properties": dict(entry.properties), "input_format": entry.input_format}
     return json.loads(json.dumps(whole).replace(lake, "/lake"))

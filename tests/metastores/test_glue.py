@@ -27,9 +27,11 @@ PLACE = "glue://us-east-1"
 def client(glue: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A client of a catalog with the database `shop`, of which nothing is left afterwards."""
     environment = {
-        "AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nothing", "AWS_ENDPOINT_URL": glue,
+        "AWS_ACCESS_KEY_ID": "nobody",
+        "AWS_SECRET_ACCESS_KEY": "nothing",
+        "AWS_ENDPOINT_URL": glue,
         "PYICEBERG_HOME": str(tmp_path),
-    }  # fmt: skip
+    }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     made = boto3.client("glue", region_name="us-east-1", endpoint_url=glue)
@@ -47,9 +49,11 @@ def found(folder: Path, entry: str = "{glue: us-east-1}") -> Found:
 def test_tables_of_all_formats_are_found_and_cared_for(client: Any, tmp_path: Path) -> None:
     delta, paimon = copied(tmp_path)
     for table in (
-        glue_table("clicks", f"file:{delta}", DELTA), glue_table("orders", f"file:{paimon}", PAIMON),
-        glue_table("plain", "s3://b/plain", {"classification": "json"}), glue_table("seen", "", {}, "VIRTUAL_VIEW"),
-    ):  # fmt: skip
+        glue_table("clicks", f"file:{delta}", DELTA),
+        glue_table("orders", f"file:{paimon}", PAIMON),
+        glue_table("plain", "s3://b/plain", {"classification": "json"}),
+        glue_table("seen", "", {}, "VIRTUAL_VIEW"),
+    ):
         client.create_table(DatabaseName="shop", TableInput=table)
     theirs = load_catalog("theirs", type="glue", **{"glue.region": "us-east-1"})
     events = theirs.create_table("shop.events", ROWS.schema, location=f"file://{tmp_path}/events")

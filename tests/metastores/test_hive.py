@@ -85,8 +85,9 @@ def test_tables_of_all_formats_are_found_and_others_are_named(shop: Shop, monkey
     assert lost.name == f"{place}: shop.lost" and "expected the place of its files, found" in str(lost.refused)
     assert all(each.get("ours", True) for each in told.to_json()[:-2])
     assert [(each["name"], each["ours"]) for each in told.to_json()[-2:]] == [
-        ("lake.plain", False), ("lake.seen", False),
-    ]  # fmt: skip
+        ("lake.plain", False),
+        ("lake.seen", False),
+    ]
     # A catalog of pyiceberg's configuration that asks the same metastore gives Iceberg tables their name.
     for name, value in {"TYPE": "hive", "URI": shop.uri}.items():
         monkeypatch.setenv(f"PYICEBERG_CATALOG__PROD__{name}", value)
@@ -133,7 +134,7 @@ def test_a_table_that_is_dropped_and_made_anew_after_its_plan_is_not_published(s
 
     done = run_operation(
         chosen, RunOrder(Operation.OPTIMIZE, "night", str(shop.folder / "reports")), mapper=lambda: overtaken
-    )  # fmt: skip
+    )
     assert done.outcome is Outcome.CONFLICTED, done.reason
     assert sorted(each.name for each in log.iterdir()) == sorted(each.name for each in another.iterdir())
 
@@ -146,8 +147,10 @@ def test_a_night_locates_and_finds_its_tables_once(shop: Shop, monkeypatch: pyte
     first = find_all(str(file), reports, "night")
     assert [each.name for each in first.tables] == ["clicks", "lake.events", "lake.orders"]
     assert [each.name for each in run_policy(str(file), reports, "night").tables] == [
-        "clicks", "lake.events", "lake.orders",
-    ]  # fmt: skip
+        "clicks",
+        "lake.events",
+        "lake.orders",
+    ]
     # A job asks the metastore for nothing that the first task was told.
     monkeypatch.delattr(hive, "entry")
     of_job = located_some(completed(load_usable(file), kept_found(found_path(reports, "night"))), ["clicks"])

@@ -120,9 +120,11 @@ PLACES = st.one_of(st.text(max_size=20), st.sampled_from(["/a", "file:/a", "s3a:
 
 
 @given(
-    kind=st.sampled_from(["MANAGED_TABLE", "EXTERNAL_TABLE", "VIRTUAL_VIEW", "", "LINK"]), location=PLACES,
-    path=st.none() | PLACES, parameters=st.dictionaries(KEYS, WORDS),
-)  # fmt: skip
+    kind=st.sampled_from(["MANAGED_TABLE", "EXTERNAL_TABLE", "VIRTUAL_VIEW", "", "LINK"]),
+    location=PLACES,
+    path=st.none() | PLACES,
+    parameters=st.dictionaries(KEYS, WORDS),
+)
 def test_any_entry_has_one_kind(kind: str, location: str, path: str | None, parameters: dict[str, str]) -> None:
     found = MetastoreEntry("d", "t", kind, location, parameters, {} if path is None else {"path": path})
     told = table_kind(found)

@@ -75,8 +75,14 @@ class TestVerified:
 class TestOutcome:
     def test_order_is_from_mildest_to_worst(self) -> None:
         assert [outcome.value for outcome in Outcome] == [
-            "unchanged", "skipped", "verified", "refused", "conflicted", "mismatch", "failed",
-        ]  # fmt: skip
+            "unchanged",
+            "skipped",
+            "verified",
+            "refused",
+            "conflicted",
+            "mismatch",
+            "failed",
+        ]
 
     def test_worst_of_none_is_unchanged(self) -> None:
         assert Outcome.worst([]) is Outcome.UNCHANGED
@@ -89,9 +95,14 @@ class TestOutcome:
 
     def test_exit_statuses_are_the_contract_of_the_command(self) -> None:
         assert {outcome: outcome.exit_status for outcome in Outcome} == {
-            Outcome.UNCHANGED: 0, Outcome.SKIPPED: 0, Outcome.VERIFIED: 0, Outcome.FAILED: 1,
-            Outcome.REFUSED: 3, Outcome.CONFLICTED: 4, Outcome.MISMATCH: 5,
-        }  # fmt: skip
+            Outcome.UNCHANGED: 0,
+            Outcome.SKIPPED: 0,
+            Outcome.VERIFIED: 0,
+            Outcome.FAILED: 1,
+            Outcome.REFUSED: 3,
+            Outcome.CONFLICTED: 4,
+            Outcome.MISMATCH: 5,
+        }
 
 
 fingerprints = st.builds(Fingerprint, st.integers(0, 2**40), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))

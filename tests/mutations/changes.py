@@ -20,17 +20,74 @@ from nightkeep.kernels.parquet_footer import BINARY, I32, I64, LIST, STRUCT, Fie
 Change = Callable[[bytes, Random], bytes]
 
 LENGTHS = [
-    b"\x00", b"\x01", b"\x7f", b"\xff", b"\xff" * 4, b"\x7f\xff\xff\xff", b"\xff\xff\xff\x7f", b"\xff" * 8,
-    b"\xff" * 7 + b"\x7f", b"\x80" * 5 + b"\x20", b"\xfe\xff\xff\xff\x0f", b"\xff" * 9 + b"\x01", bytes(8),
-]  # fmt: skip
+    b"\x00",
+    b"\x01",
+    b"\x7f",
+    b"\xff",
+    b"\xff" * 4,
+    b"\x7f\xff\xff\xff",
+    b"\xff\xff\xff\x7f",
+    b"\xff" * 8,
+    b"\xff" * 7 + b"\x7f",
+    b"\x80" * 5 + b"\x20",
+    b"\xfe\xff\xff\xff\x0f",
+    b"\xff" * 9 + b"\x01",
+    bytes(8),
+]
 """Numbers as they stand in files: fixed ones of both ends, and of variable length."""
 VALUES: list[Any] = [
-    None, True, False, 0, -1, 1, 7, 1 << 31, (1 << 31) - 1, 1 << 63, (1 << 63) - 1, -(1 << 63), 1 << 70, 10**400, 0.5,
-    1e308, float("nan"), float("inf"), "", "a", "0", "-1", "null", "\0", "\ud800", "\u00b2", "..", "/", "../../x",
-    "/etc/passwd", "file:///x", "s3://b/k", "http://[", "%00", "%", "%ff", "a" * 300, "a/" * 3000, "9" * 5000,
-    "struct<", "decimal(9,99)", [], [[]], [None], {}, {"": None}, {"type": "struct", "fields": []}, ["a", 1], "{",
-    "[" * 2000, "{}",
-]  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    7,
+    1 << 31,
+    (1 << 31) - 1,
+    1 << 63,
+    (1 << 63) - 1,
+    -(1 << 63),
+    1 << 70,
+    10**400,
+    0.5,
+    1e308,
+    float("nan"),
+    float("inf"),
+    "",
+    "a",
+    "0",
+    "-1",
+    "null",
+    "\0",
+    "\ud800",
+    "\u00b2",
+    "..",
+    "/",
+    "../../x",
+    "/etc/passwd",
+    "file:///x",
+    "s3://b/k",
+    "http://[",
+    "%00",
+    "%",
+    "%ff",
+    "a" * 300,
+    "a/" * 3000,
+    "9" * 5000,
+    "struct<",
+    "decimal(9,99)",
+    [],
+    [[]],
+    [None],
+    {},
+    {"": None},
+    {"type": "struct", "fields": []},
+    ["a", 1],
+    "{",
+    "[" * 2000,
+    "{}",
+]
 
 
 TEXTS = [each for each in VALUES if isinstance(each, str) and "\ud800" not in each]
@@ -348,9 +405,17 @@ def _other_bitmap(payload: bytes, random: Random) -> bytes:
 
 
 _CANNOT = (
-    ValueError, LookupError, TypeError, AttributeError, OverflowError, EOFError, RecursionError, OSError, struct.error,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    EOFError,
+    RecursionError,
+    OSError,
+    struct.error,
     zlib.error,
-)  # fmt: skip
+)
 """Of a change that makes what no writer of the format can hold."""
 
 

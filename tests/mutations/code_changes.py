@@ -14,13 +14,26 @@ from pathlib import Path
 from typing import Any
 
 _COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
-}  # fmt: skip
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
 _COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.FloorDiv: ast.Mult, ast.Div: ast.Mult,
-    ast.Mod: ast.FloorDiv, ast.LShift: ast.RShift,
-}  # fmt: skip
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.FloorDiv: ast.Mult,
+    ast.Div: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.LShift: ast.RShift,
+}
 _CALLED = {"min": "max", "max": "min", "any": "all", "all": "any"}
 _SAID = re.compile(r"_?(reason|benefit|estimate|why|told_bytes)")
 """Functions and arguments that only tell."""
@@ -196,7 +209,16 @@ def _kept(node: ast.Call) -> Iterator[ast.AST]:
 
 
 _CHANGES: dict[type[ast.AST], Callable[[Any], Iterator[ast.AST]]] = {
-    ast.Compare: _compared, ast.BoolOp: _joined, ast.UnaryOp: _affirmed, ast.BinOp: _computed,
-    ast.Constant: _counted, ast.comprehension: _unfiltered, ast.If: _negated, ast.IfExp: _negated,
-    ast.AugAssign: _undone, ast.Expr: _undone, ast.Call: _kept, ast.Dict: _forgotten,
-}  # fmt: skip
+    ast.Compare: _compared,
+    ast.BoolOp: _joined,
+    ast.UnaryOp: _affirmed,
+    ast.BinOp: _computed,
+    ast.Constant: _counted,
+    ast.comprehension: _unfiltered,
+    ast.If: _negated,
+    ast.IfExp: _negated,
+    ast.AugAssign: _undone,
+    ast.Expr: _undone,
+    ast.Call: _kept,
+    ast.Dict: _forgotten,
+}

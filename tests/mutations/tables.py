@@ -24,18 +24,51 @@ GOLDEN_ICEBERG = Path("/var/tmp/nightkeep-golden")
 NOW_MS = 1_800_000_000_000
 
 DELTA = (
-    "checkpoint_v1", "checkpoint_v1_parts", "checkpoint_v1_struct", "checkpoint_v2_json", "checkpoint_v2_parquet",
-    "vectors", "inline_vector", "vectors_of_partitions", "row_tracking", "in_commit_timestamps", "mapping_name",
-    "partition_types", "type_widening", "clustered", "stats_nested", "random_prefixes",
-)  # fmt: skip
+    "checkpoint_v1",
+    "checkpoint_v1_parts",
+    "checkpoint_v1_struct",
+    "checkpoint_v2_json",
+    "checkpoint_v2_parquet",
+    "vectors",
+    "inline_vector",
+    "vectors_of_partitions",
+    "row_tracking",
+    "in_commit_timestamps",
+    "mapping_name",
+    "partition_types",
+    "type_widening",
+    "clustered",
+    "stats_nested",
+    "random_prefixes",
+)
 ICEBERG = (
-    "vectors", "vectors_named_parquet", "positions", "upgraded", "lineage", "history_v2", "mixed_keys_v2",
-    "partition_types_v2", "statistics_v3", "types_v3", "refs_v2", "specs_deleted_v2",
-)  # fmt: skip
+    "vectors",
+    "vectors_named_parquet",
+    "positions",
+    "upgraded",
+    "lineage",
+    "history_v2",
+    "mixed_keys_v2",
+    "partition_types_v2",
+    "statistics_v3",
+    "types_v3",
+    "refs_v2",
+    "specs_deleted_v2",
+)
 PAIMON = (
-    "ledger", "untouched", "stock", "events_input", "customers", "orders", "positions",
-    "baskets", "visits", "parcels", "prices", "events_raw",
-)  # fmt: skip
+    "ledger",
+    "untouched",
+    "stock",
+    "events_input",
+    "customers",
+    "orders",
+    "positions",
+    "baskets",
+    "visits",
+    "parcels",
+    "prices",
+    "events_raw",
+)
 
 
 @dataclass(frozen=True)

@@ -66,5 +66,9 @@ def test_lines_are_reached_by_those_that_run_them_or_share_a_fixture_that_does(t
     subprocess.run([sys.executable, "-c", RUN], cwd=tmp_path, env=environment, check=True, stdout=subprocess.DEVNULL)
     every = ["test_few", "test_many", "test_many_again"]
     assert json.loads((tmp_path / "found.json").read_text()) == {
-        "1": [], "2": [], "3": every, "4": ["test_many", "test_many_again"], "5": ["test_few"],
-    }  # fmt: skip
+        "1": [],
+        "2": [],
+        "3": every,
+        "4": ["test_many", "test_many_again"],
+        "5": ["test_few"],
+    }

@@ -202,8 +202,7 @@ def swept(address: Address, mode: SweepMode) -> SweepResult:
 
 
 @pytest.mark.parametrize(
-    ("kind", "orphan"),
-    [("delta", f"part-00000-{UUID}.c000.snappy.parquet"), ("paimon", f"manifest/manifest-{UUID}-0")],
+    ("kind", "orphan"), [("delta", f"part-00000-{UUID}.c000.snappy.parquet"), ("paimon", f"manifest/manifest-{UUID}-0")]
 )
 def test_what_is_left_over_is_put_aside_comes_back_and_goes(
     hdfs_folder: str, tmp_path: Path, kind: str, orphan: str

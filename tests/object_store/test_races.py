@@ -14,13 +14,7 @@ from tests.drivers.lakes_oracle import Lakes
 from tests.drivers.paimon_values import MERGE_ON_READ, Scan
 from tests.drivers.s3_faults import S3Faults
 from tests.drivers.s3_server import Bucket, S3Server
-from tests.object_store.bucket_tables import (
-    catalog_environment,
-    in_bucket,
-    place_iceberg,
-    s3_properties,
-    upload,
-)
+from tests.object_store.bucket_tables import catalog_environment, in_bucket, place_iceberg, s3_properties, upload
 from tests.object_store.in_bucket import InBucket, another_process
 
 from nightkeep.model import Operation, Outcome

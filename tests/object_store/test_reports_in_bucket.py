@@ -168,8 +168,13 @@ def test_two_machines_care_for_one_table_by_the_command(s3_bucket: Bucket, repor
         environment = {**os.environ, "NIGHTKEEP_REPORTS": reports, "PYTHONPATH": str(ROOT / "jobs")}
         return subprocess.run(
             [sys.executable, "-m", "nightkeep", *arguments],
-            cwd=tmp_path / machine, env=environment, capture_output=True, text=True, timeout=600, check=False,
-        )  # fmt: skip
+            cwd=tmp_path / machine,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
 
     policy = f"version: 1\ntables: [{{name: clicks, table: 'delta:{location}', writers: conditional}}]\n"
     for machine in ("a", "b"):

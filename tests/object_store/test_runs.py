@@ -95,10 +95,13 @@ def run_night(policy: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("table", "operation"),
     [
-        ("orders", "upgrade"), ("clicks", "optimize"), ("ice", "persist-deletes"), ("ice", "optimize"),
+        ("orders", "upgrade"),
+        ("clicks", "optimize"),
+        ("ice", "persist-deletes"),
+        ("ice", "optimize"),
         ("ice3", "persist-deletes"),
     ],
-)  # fmt: skip
+)
 def test_a_table_in_a_bucket_is_cared_for_and_checked(night: Night, table: str, operation: str) -> None:
     found = night.documents[table, operation]
     assert (found["outcome"], found["reason"]) == ("verified", None)

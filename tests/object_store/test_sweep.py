@@ -44,23 +44,39 @@ _ODD = "day=a b%2Fc%25/region=1+1 \u00e4/bucket-0"
 _MADE = f"00000-7-{UUID}-00001"
 LEFT = {
     "paimon": (
-        f"{_DAY}/data-{UUID}-0.parquet", f"{_ODD}/data-{UUID}-1.parquet", f"{_ODD}/changelog-{UUID}-0.parquet",
-        f"{_DAY}/.data-{UUID}-5.parquet.{UUID}.tmp", f"manifest/manifest-{UUID}-0", f"index/index-{UUID}-0",
-        f"manifest/manifest-list-{UUID}-0", f"manifest/index-manifest-{UUID}-0", f"statistics/stat-{UUID}-0",
-        f"snapshot/.snapshot-99.{UUID}.tmp", f"changelog/.changelog-99.{UUID}.tmp",
+        f"{_DAY}/data-{UUID}-0.parquet",
+        f"{_ODD}/data-{UUID}-1.parquet",
+        f"{_ODD}/changelog-{UUID}-0.parquet",
+        f"{_DAY}/.data-{UUID}-5.parquet.{UUID}.tmp",
+        f"manifest/manifest-{UUID}-0",
+        f"index/index-{UUID}-0",
+        f"manifest/manifest-list-{UUID}-0",
+        f"manifest/index-manifest-{UUID}-0",
+        f"statistics/stat-{UUID}-0",
+        f"snapshot/.snapshot-99.{UUID}.tmp",
+        f"changelog/.changelog-99.{UUID}.tmp",
     ),
     "delta": (
-        f"p=a b%2F0/part-00000-{UUID}.c000.snappy.parquet", f"p=%2520/part-00001-{UUID}.c000.snappy.parquet",
-        f"p=1+1 \u00e4/part-00002-{UUID}.c000.snappy.parquet", f"part-00000-{UUID} \u00e4%20b.parquet",
-        f"deletion_vector_{UUID}.bin", f"_change_data/cdc-00000-{UUID}.c000.snappy.parquet",
-        f"_delta_log/.7.json.{UUID}.tmp", f"_delta_log/_commit_{UUID}.json.tmp",
+        f"p=a b%2F0/part-00000-{UUID}.c000.snappy.parquet",
+        f"p=%2520/part-00001-{UUID}.c000.snappy.parquet",
+        f"p=1+1 \u00e4/part-00002-{UUID}.c000.snappy.parquet",
+        f"part-00000-{UUID} \u00e4%20b.parquet",
+        f"deletion_vector_{UUID}.bin",
+        f"_change_data/cdc-00000-{UUID}.c000.snappy.parquet",
+        f"_delta_log/.7.json.{UUID}.tmp",
+        f"_delta_log/_commit_{UUID}.json.tmp",
     ),
     "iceberg": (
-        f"data/{_MADE}.parquet", f"data/day=1+1%20/{_MADE}.parquet", f"data/day=a b \u00e4/{_MADE}-deletes.parquet",
-        f"data/{_MADE}.puffin", f"metadata/{UUID}-m0.avro", f"metadata/snap-77-1-{UUID}.avro",
-        f"metadata/partition-stats-7-{UUID}.parquet", f"metadata/7-{UUID}.stats",
+        f"data/{_MADE}.parquet",
+        f"data/day=1+1%20/{_MADE}.parquet",
+        f"data/day=a b \u00e4/{_MADE}-deletes.parquet",
+        f"data/{_MADE}.puffin",
+        f"metadata/{UUID}-m0.avro",
+        f"metadata/snap-77-1-{UUID}.avro",
+        f"metadata/partition-stats-7-{UUID}.parquet",
+        f"metadata/7-{UUID}.stats",
     ),
-}  # fmt: skip
+}
 """By format, what writers leave that die."""
 STRANGE = {
     "paimon": (f"{_DAY}/report.txt", "manifest/notes.txt", "README.md", f"{_DAY}/deeper/data-{UUID}-9.parquet"),

@@ -79,7 +79,9 @@ NOWHERE = "http://127.0.0.1:1"
         ({}, f"{ACCOUNT}/t", PermissionError, f"{ACCOUNT}: no credentials found; {AZURE}"),
         (
             {
-                "AZURE_TENANT_ID": "a", "AZURE_CLIENT_ID": "b", "AZURE_CLIENT_SECRET": "c",
+                "AZURE_TENANT_ID": "a",
+                "AZURE_CLIENT_ID": "b",
+                "AZURE_CLIENT_SECRET": "c",
                 "AZURE_AUTHORITY_HOST": "https://127.0.0.1:1",
             },
             f"{ACCOUNT}/t",
@@ -101,7 +103,7 @@ NOWHERE = "http://127.0.0.1:1"
             "AZURE_STORAGE_ACCOUNT_NAME",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_store_that_cannot_be_asked_is_one_sentence_that_says_what_to_set(
     environment: dict[str, str],
     location: str,
@@ -248,8 +250,7 @@ HOST = "account.dfs.core.windows.net"
             {},
             {
                 f"account.auth.type.{HOST}": "OAuth",
-                f"account.oauth.provider.type.{HOST}":
-                    "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider",
+                f"account.oauth.provider.type.{HOST}": "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider",
                 f"account.oauth2.client.endpoint.{HOST}": "https://login.microsoftonline.com/t/oauth2/token",
                 f"account.oauth2.client.id.{HOST}": "c",
                 f"account.oauth2.client.secret.{HOST}": "s",
@@ -262,7 +263,7 @@ HOST = "account.dfs.core.windows.net"
         ),
         ({"AZURE_STORAGE_TOKEN": "no setting takes it"}, {}, {}),
     ],
-)  # fmt: skip
+)
 def test_hadoop_is_told_of_an_account_what_our_own_client_goes_by(
     environment: dict[str, str], options: dict[str, str], told: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,5 +289,9 @@ def test_hadoop_is_told_of_google_s_store_what_our_own_client_goes_by(monkeypatc
 
 def test_roots_are_spelt_as_hadoop_does() -> None:
     assert [hadoop_root(root) for root in ("/", "/a b", "s3://b", "s3://b/t", "gs://b/t")] == [
-        "file://", "file:///a b", "s3a://b", "s3a://b/t", "gs://b/t",
-    ]  # fmt: skip
+        "file://",
+        "file:///a b",
+        "s3a://b",
+        "s3a://b/t",
+        "gs://b/t",
+    ]

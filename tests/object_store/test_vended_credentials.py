@@ -10,14 +10,7 @@ from typing import Any
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from tests.drivers.s3_server import Bucket, S3Server
-from tests.drivers.vending_rest import (
-    CLIENT,
-    CLIENT_SECRET,
-    GuardedBucket,
-    Tickets,
-    VendingRest,
-    serve_vending_rest,
-)
+from tests.drivers.vending_rest import CLIENT, CLIENT_SECRET, GuardedBucket, Tickets, VendingRest, serve_vending_rest
 from tests.formats.iceberg.pyiceberg_tables import NAME, ROWS, care_for, rows
 from tests.object_store.bucket_tables import s3_properties
 from tests.support.standalone_cluster import standalone, submit

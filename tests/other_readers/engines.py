@@ -24,14 +24,22 @@ KNOWN: Mapping[tuple[ReaderName, str], str] = {
     **{
         (ReaderName.PYICEBERG, name): NO_EQUALITY_DELETES
         for name in (
-            "odd_paths_v2", "specs_deleted_v2", "upserts_of_two_keys_v2", "upserts_v3", "changelog_v2",
-            "mixed_keys_v2", "null_keys_v3", "lineage", "orders", "customers",
+            "odd_paths_v2",
+            "specs_deleted_v2",
+            "upserts_of_two_keys_v2",
+            "upserts_v3",
+            "changelog_v2",
+            "mixed_keys_v2",
+            "null_keys_v3",
+            "lineage",
+            "orders",
+            "customers",
         )
     },
     (ReaderName.PYPAIMON, "baskets"): "NotImplementedError: merge-engine 'partial-update' is enabled together with",
     (ReaderName.PYPAIMON, "visits"): "NotImplementedError: merge-engine 'aggregation' is enabled together with",
     (ReaderName.PYPAIMON, "positions"): "RuntimeError: Invalid magic number",
-}  # fmt: skip
+}
 """Why an engine does not read a table as all others do: versions of it are locked."""
 
 

@@ -31,7 +31,7 @@ SAME: dict[str, tuple[Any, Any, list[Any]]] = {
         pa.struct([("a", pa.string()), ("b", pa.list_(pa.int32()))]),
         [{"a": "x", "b": [1]}, {"a": None, "b": None}, None],
     ),
-}  # fmt: skip
+}
 
 
 def batch(kind: Any, values: list[Any], name: str = "c") -> pa.RecordBatch:
@@ -52,7 +52,7 @@ def test_extensions_are_what_they_store() -> None:
     values = [uuid.UUID(int=n).bytes for n in range(3)]
     theirs = pa.RecordBatch.from_arrays(
         [pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16)))], names=["c"]
-    )  # fmt: skip
+    )
     ours = formed(pa.binary(16), values, pa.binary(16))
     assert fingerprint(normal_form(theirs, pa.schema([("c", pa.binary(16))]))) == fingerprint(ours)
 
@@ -84,7 +84,7 @@ def test_what_is_not_a_number_is_one_value_and_zeros_are_two() -> None:
         (pa.struct([("b", pa.int64())]), [{"b": 1}], pa.struct([("a", pa.int64())]), "expected struct<a: int64>"),
         (pa.list_(pa.string()), [["a"]], pa.list_(pa.int64()), "expected list<item: int64>, found list<item: string>"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_compared_is_refused_by_name(found: Any, values: list[Any], wanted: Any, reason: str) -> None:
     with pytest.raises(NoNormalForm, match=reason):
         formed(found, values, wanted)

@@ -36,11 +36,15 @@ def test_a_parameter_that_is_not_known_is_named(conf: dict[str, Any], known: tup
 @pytest.mark.parametrize(
     ("kind", "cleared", "hours", "late"),
     [
-        ("scheduled", 0, 0.1, False), ("scheduled", 0, 3, False), ("scheduled", 0, 3.1, True),
-        ("scheduled", None, 12, True), ("scheduled", 1, 12, False), ("manual", 0, 12, False),
+        ("scheduled", 0, 0.1, False),
+        ("scheduled", 0, 3, False),
+        ("scheduled", 0, 3.1, True),
+        ("scheduled", None, 12, True),
+        ("scheduled", 1, 12, False),
+        ("manual", 0, 12, False),
         ("backfill", 0, 48, False),
     ],
-)  # fmt: skip
+)
 def test_a_scheduled_run_starts_in_time_or_not_at_all(kind: str, cleared: int | None, hours: float, late: bool) -> None:
     run = SimpleNamespace(run_type=kind, clear_number=cleared, run_after=TWO)
     said = too_late(run, now=TWO + timedelta(hours=hours), within=timedelta(hours=3))

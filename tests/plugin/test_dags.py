@@ -157,15 +157,26 @@ def test_groups_and_their_applications_are_called_by_their_tables(night: DagRun)
 
 
 def test_only_what_care_left_unchecked_is_checked(night: DagRun) -> None:
-    assert sorted(call["tables"] for call in night.check) == sorted([
-        *["t.check_crashes"] * 3, "t.crashes,t.beside_crash,t.also_beside_crash",
-        "t.check_missing,t.check_broke_once,t.check_breaks", "t.check_broke_once,t.check_breaks", "t.check_breaks",
-    ])  # fmt: skip
+    assert sorted(call["tables"] for call in night.check) == sorted(
+        [
+            *["t.check_crashes"] * 3,
+            "t.crashes,t.beside_crash,t.also_beside_crash",
+            "t.check_missing,t.check_broke_once,t.check_breaks",
+            "t.check_broke_once,t.check_breaks",
+            "t.check_breaks",
+        ]
+    )
     states = [night.tasks["group.check", i] for i in range(len(GROUPS))]
     assert states == [
-        ("success", 1), ("skipped", 1), ("success", 1), ("failed", 3), ("success", 1), ("success", 1),
-        ("success", 3), ("success", 1),
-    ]  # fmt: skip
+        ("success", 1),
+        ("skipped", 1),
+        ("success", 1),
+        ("failed", 3),
+        ("success", 1),
+        ("success", 1),
+        ("success", 3),
+        ("success", 1),
+    ]
 
 
 def test_a_night_over_the_samples_is_one_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,8 +313,14 @@ def test_a_parameter_that_the_form_does_not_know_is_refused_by_name(airflow: Air
 FORMS: dict[str, dict[str, object]] = {
     "good": {"table": "t.verified"},
     "all": {
-        "table": "paimon:/a b", "operation": "persist-deletes", "where": "a = 1", "dry_run": False, "full": True,
-        "zorder": "a", "hilbert": None, "target_size": "1GB",
+        "table": "paimon:/a b",
+        "operation": "persist-deletes",
+        "where": "a = 1",
+        "dry_run": False,
+        "full": True,
+        "zorder": "a",
+        "hilbert": None,
+        "target_size": "1GB",
     },
     "empty": {},
     "a name with a comma": {"table": "a,b"},
@@ -311,7 +328,7 @@ FORMS: dict[str, dict[str, object]] = {
     "an operation that rewrites nothing": {"table": "a", "operation": "sweep"},
     "text for a switch": {"table": "a", "dry_run": "no"},
     "a size without unit": {"table": "a", "target_size": "3"},
-}  # fmt: skip
+}
 
 
 def test_dag_files_import_serialise_and_check_their_form(airflow: Airflow) -> None:
@@ -409,8 +426,10 @@ def test_a_hung_job_is_ended_with_all_its_processes_and_what_it_published_is_che
     assert [json.loads(line)["job"] for line in lines] == ["care", "check"]
     run = finished_states(airflow, "on_demand")
     assert {task: run[task] for task in ("group.care", "group.check", "outcome")} == {
-        "group.care": "failed", "group.check": "success", "outcome": "success",
-    }, done.stdout  # fmt: skip
+        "group.care": "failed",
+        "group.check": "success",
+        "outcome": "success",
+    }, done.stdout
 
 
 def _line(process: psutil.Process) -> str:

@@ -65,8 +65,11 @@ def job(
     searched = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return subprocess.run(
         [sys.executable, "-c", JOB, kind, *paths, "--tables", tables, *(ALONE if alone else ALONE[:2]), *more],
-        env={**os.environ, **catalog, "PYTHONPATH": searched}, check=False, timeout=300, stderr=subprocess.DEVNULL,
-    ).returncode  # fmt: skip
+        env={**os.environ, **catalog, "PYTHONPATH": searched},
+        check=False,
+        timeout=300,
+        stderr=subprocess.DEVNULL,
+    ).returncode
 
 
 def submitted(folder: Path) -> int:
@@ -74,11 +77,15 @@ def submitted(folder: Path) -> int:
     names = {"policy": "tables.yaml", "reports": "reports", "result": "result.json"}
     paths = [part for name, file in names.items() for part in (f"--{name}", str(folder / file))]
     environ = {
-        **os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "jobs"), str(ROOT)]), "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, MARK: str(folder),
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "jobs"), str(ROOT)]),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        MARK: str(folder),
         "PYICEBERG_CATALOG__LAKE__URI": f"sqlite:///{folder}/iceberg/catalog.db",
         "PYICEBERG_CATALOG__LAKE__PY_CATALOG_IMPL": "tests.support.deadly_catalogs.end_spark",
-    }  # fmt: skip
+    }
     submit = [Path(sys.executable).with_name("spark-submit"), "--master", "local[1]", ROOT / "jobs/care.py"]
     tables = ["--tables", "first,deadly,last"]
     done = subprocess.run(

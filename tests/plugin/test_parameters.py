@@ -126,8 +126,9 @@ def test_a_parameter_that_the_form_does_not_know_is_a_400_and_no_run(server: Ser
     for dag_id in ("nightly", "orphan_sweep"):
         status, answer = server.post(dag_id, {"conf": {"full": True}})
         assert (status, answer["detail"]) == (
-            400, "parameters: expected none, as this DAG has no parameters; found 'full'",
-        )  # fmt: skip
+            400,
+            "parameters: expected none, as this DAG has no parameters; found 'full'",
+        )
     assert server.runs() == before
 
 

@@ -309,12 +309,15 @@ care = CareOperator(task_id="care", tables={names!r}, conn_id="nightkeep_spark",
 print(json.dumps(care.execute(context)))"""
     )
     assert [(call["tables"], call["died"]) for call in airflow.calls("care")] == [
-        ("p.one,p.two,p.three", []), ("p.two,p.three", ["p.two"]),
-    ]  # fmt: skip
+        ("p.one,p.two,p.three", []),
+        ("p.two,p.three", ["p.two"]),
+    ]
     assert [(entry.table, entry.outcome) for entry in map(reported, found)] == [
-        ("p.one", Outcome.VERIFIED), ("p.two", Outcome.VERIFIED), ("p.two", Outcome.FAILED),
+        ("p.one", Outcome.VERIFIED),
+        ("p.two", Outcome.VERIFIED),
+        ("p.two", Outcome.FAILED),
         ("p.three", Outcome.VERIFIED),
-    ]  # fmt: skip
+    ]
 
 
 def test_after_a_job_that_dies_at_several_tables_each_has_a_turn_of_its_own(tmp_path: Path) -> None:
@@ -328,11 +331,15 @@ care = CareOperator(task_id="care", tables={names!r}, conn_id="nightkeep_spark",
 print(json.dumps(care.execute(context)))"""
     )
     assert [(call["tables"], call["died"], call["one_by_one"]) for call in airflow.calls("care")] == [
-        ("p.one,p.two,p.three", [], False), ("p.two,p.three", [], True), ("p.two,p.three", ["p.two"], True),
-    ]  # fmt: skip
+        ("p.one,p.two,p.three", [], False),
+        ("p.two,p.three", [], True),
+        ("p.two,p.three", ["p.two"], True),
+    ]
     assert [(entry.table, entry.outcome) for entry in map(reported, found)] == [
-        ("p.one", Outcome.VERIFIED), ("p.two", Outcome.FAILED), ("p.three", Outcome.VERIFIED),
-    ]  # fmt: skip
+        ("p.one", Outcome.VERIFIED),
+        ("p.two", Outcome.FAILED),
+        ("p.three", Outcome.VERIFIED),
+    ]
 
 
 def test_no_more_than_a_few_jobs_follow_each_other(tmp_path: Path) -> None:
@@ -376,9 +383,17 @@ class TestRetold:
     def stored(self, folder: Path, outcome: Outcome, check: CheckStatus, version: int | None = 7) -> JobResult:
         now = datetime.now(UTC)
         document = RunDocument(
-            run_id="r", table="t", format="paimon", operation=Operation.OPTIMIZE, outcome=outcome, reason="because",
-            committed_version=version, expectations=Expectations(check), started_at=now, finished_at=now,
-        )  # fmt: skip
+            run_id="r",
+            table="t",
+            format="paimon",
+            operation=Operation.OPTIMIZE,
+            outcome=outcome,
+            reason="because",
+            committed_version=version,
+            expectations=Expectations(check),
+            started_at=now,
+            finished_at=now,
+        )
         return JobResult("t", "optimize", Outcome.VERIFIED, "", str(store(document, folder)), 7)
 
     @pytest.mark.parametrize("check", CheckStatus)

@@ -41,8 +41,10 @@ def test_an_expectation_knows_its_lines() -> None:
     assert one.places["column"] == "/etc/tables.yaml:7: tables[0].expectations[0].kwargs.column"
     assert one.columns == {"column": ("id",)} and str(one) == f"warning {NOT_NULL}(column='id', mostly=0.07)"
     assert (two.severity, two.columns, two.places[""]) == (
-        Severity.CRITICAL, {}, "/etc/tables.yaml:9: tables[0].expectations[1]",
-    )  # fmt: skip
+        Severity.CRITICAL,
+        {},
+        "/etc/tables.yaml:9: tables[0].expectations[1]",
+    )
 
 
 def test_layers_replace_each_other_as_a_whole() -> None:
@@ -79,7 +81,7 @@ def test_layers_replace_each_other_as_a_whole() -> None:
         (f"[{{type: {NOT_NULL}, kwargs: {{column: id}}, description: 1}}]", "[0].description: expected text, found 1"),
         ("none.json", ": expected a suite of Great Expectations in JSON, found [Errno 2]"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_told_with_its_line(expectations: str, fault: str) -> None:
     with pytest.raises(PolicyError) as refused:
         load("/etc/tables.yaml", text=policy(expectations))
@@ -89,20 +91,24 @@ def test_what_is_wrong_is_told_with_its_line(expectations: str, fault: str) -> N
 
 def test_a_suite_is_read_beside_the_policy(tmp_path: Path) -> None:
     suite = {
-        "name": "orders", "id": "3f", "meta": {"great_expectations_version": "1.24.1"}, "notes": None,
+        "name": "orders",
+        "id": "3f",
+        "meta": {"great_expectations_version": "1.24.1"},
+        "notes": None,
         "expectations": [
             {"type": NOT_NULL, "kwargs": {"column": "id", "mostly": 0.5}, "meta": {}, "id": "1", "severity": "info"},
             {"type": "expect_column_to_exist", "kwargs": {"column": "gone"}, "severity": "critical"},
         ],
-    }  # fmt: skip
+    }
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites/orders.json").write_text(json.dumps(suite, indent=2))
     (tmp_path / "tables.yaml").write_text(policy("suites/orders.json"))
     found = load(tmp_path / "tables.yaml").effective("a").own_request(())
     assert found is not None
     assert [(e.type, e.severity, e.columns) for e in found.expectations] == [
-        (NOT_NULL, "info", {"column": ("id",)}), ("expect_column_to_exist", "critical", {}),
-    ]  # fmt: skip
+        (NOT_NULL, "info", {"column": ("id",)}),
+        ("expect_column_to_exist", "critical", {}),
+    ]
     place = f"{tmp_path}/suites/orders.json:12: expectations[0].kwargs.column"
     assert found.expectations[0].places["column"] == place
 
@@ -118,7 +124,7 @@ def test_a_suite_is_read_beside_the_policy(tmp_path: Path) -> None:
             "s.json:2: expectations[0].kwargs",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_suite_that_is_wrong_makes_its_table_unusable(suite: str, fault: str, tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text(suite)
     text = policy("s.json") + "  - {name: b, table: 'delta:/b'}\n"
@@ -137,11 +143,15 @@ def test_every_type_that_spark_can_be_asked_has_a_schema() -> None:
 @pytest.mark.parametrize(
     ("expectations", "fine"),
     [
-        ("s.json", True), ([], True), ("", False), ([{}], False), ([{"type": "expect_x", "severity": "high"}], False),
+        ("s.json", True),
+        ([], True),
+        ("", False),
+        ([{}], False),
+        ([{"type": "expect_x", "severity": "high"}], False),
         ([{"type": NOT_NULL, "kwargs": {"column": "id"}, "severity": "info", "description": "ids"}], True),
         ([{"type": NOT_NULL, "kwargs": {"column": "id"}, "other": 1}], False),
     ],
-)  # fmt: skip
+)
 def test_the_editor_schema_knows_their_shape(expectations: object, fine: bool) -> None:
     document = {"version": 1, "defaults": {"expectations": expectations}}
     assert policy_schema().is_valid(document) is fine
@@ -155,7 +165,10 @@ def test_reading_expectations_does_not_import_great_expectations(tmp_path: Path)
         "load(sys.argv[1]); print(before, *{'great_expectations', 'pyspark', 'pandas', 'numpy'} & sys.modules.keys())"
     )
     run = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "tables.yaml")], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", code, str(tmp_path / "tables.yaml")],
+        capture_output=True,
+        text=True,
+        check=True,
         cwd=ROOT / "jobs",
-    )  # fmt: skip
+    )
     assert run.stdout.split() == ["False"]

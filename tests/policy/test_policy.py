@@ -268,8 +268,7 @@ class TestAddresses:
         assert self.one("paimon:../warehouse/shop.db/a/") == "paimon:/etc/warehouse/shop.db/a"
 
     @pytest.mark.parametrize(
-        "address",
-        ["paimon:file:///w/a", "delta:s3://bucket/a", "iceberg:prod/shop.orders", "delta:/w/a b%20c"],
+        "address", ["paimon:file:///w/a", "delta:s3://bucket/a", "iceberg:prod/shop.orders", "delta:/w/a b%20c"]
     )
     def test_complete_locations_stay_as_written(self, address: str) -> None:
         assert self.one(address) == address
@@ -291,11 +290,7 @@ class TestAddresses:
 
     def test_a_listed_address_is_that_table(self) -> None:
         loaded = policy(LAYERED)
-        for spelling in (
-            "paimon:/w/shop.db/orders",
-            "paimon:file:///w/shop.db/orders/",
-            "paimon:/w/./shop.db/orders",
-        ):
+        for spelling in ("paimon:/w/shop.db/orders", "paimon:file:///w/shop.db/orders/", "paimon:/w/./shop.db/orders"):
             assert loaded.effective(spelling) == loaded.effective("shop.orders")
 
     @pytest.mark.parametrize(
@@ -372,10 +367,7 @@ class TestAddresses:
         ("defaults: {pause: true}", ":2: defaults.pause: expected text, found true"),
         ("defaults: {pause: ''}", ":2: defaults.pause: expected text, found ''"),
         ("defaults: {check: false}", ":2: defaults.check: expected a mapping of settings, found false"),
-        (
-            "defaults: {tables_per_session: 0}",
-            ":2: defaults.tables_per_session: expected greater than or equal",
-        ),
+        ("defaults: {tables_per_session: 0}", ":2: defaults.tables_per_session: expected greater than or equal"),
         (
             "defaults: {window: 02:00-06:00 Europe/Berln}",
             ":2: defaults.window: expected an IANA time zone after the times, such as Europe/Berlin, "
@@ -383,18 +375,12 @@ class TestAddresses:
         ),
         ("defaults: {window: 22:00-24:00 UTC}", ":2: defaults.window: expected times from 00:00 to 23:59"),
         ("defaults: {window: 02:00-06:00}", ":2: defaults.window: expected a window with its time zone"),
-        (
-            "defaults: {window: 02:00-02:00 UTC}",
-            ":2: defaults.window: expected a window that ends at another",
-        ),
+        ("defaults: {window: 02:00-02:00 UTC}", ":2: defaults.window: expected a window that ends at another"),
         (
             "defaults: {max_deleted_ratio: 2}",
             ":2: defaults.max_deleted_ratio: expected less than or equal to 1, found 2",
         ),
-        (
-            "defaults: {max_deleted_ratio: half}",
-            ":2: defaults.max_deleted_ratio: expected a number, found 'half'",
-        ),
+        ("defaults: {max_deleted_ratio: half}", ":2: defaults.max_deleted_ratio: expected a number, found 'half'"),
         (
             "defaults:\n  clustering: zorder",
             ":3: defaults.clustering: expected a mapping with one of zorder, hilbert, columns with a list of columns, "
@@ -621,8 +607,7 @@ class TestSweep:
 
 class TestWindows:
     @pytest.mark.parametrize(
-        ("hour", "minute", "inside"),
-        [(0, 59, False), (1, 0, True), (4, 59, True), (5, 0, False), (13, 0, False)],
+        ("hour", "minute", "inside"), [(0, 59, False), (1, 0, True), (4, 59, True), (5, 0, False), (13, 0, False)]
     )
     def test_start_is_inside_and_end_is_not(self, hour: int, minute: int, inside: bool) -> None:
         window = parse_window("02:00-06:00 Europe/Berlin")
@@ -682,17 +667,29 @@ class TestOverrides:
 
     def test_what_is_said_wins(self) -> None:
         said = Overrides(
-            where="day = 2", zorder="b, s.leaf", target_size="1MB", min_file_size="2MB", max_deleted_ratio=0.0,
-            allow_compacting_writers=True, verify=VerifyLevel.TOUCHED, task_memory="1GB",
+            where="day = 2",
+            zorder="b, s.leaf",
+            target_size="1MB",
+            min_file_size="2MB",
+            max_deleted_ratio=0.0,
+            allow_compacting_writers=True,
+            verify=VerifyLevel.TOUCHED,
+            task_memory="1GB",
             writers=Writers.CONDITIONAL,
-        )  # fmt: skip
+        )
         assert said.over(self.SETTINGS) == self.SETTINGS.model_copy(
             update={
-                "where": "day = 2", "target_size": MB, "min_file_size": 2 * MB, "max_deleted_ratio": 0.0,
-                "clustering": Clustering(("b", "s.leaf"), Curve.Z, 64, noise=True), "verify": VerifyLevel.TOUCHED,
-                "allow_compacting_writers": True, "task_memory": GB, "writers": Writers.CONDITIONAL,
+                "where": "day = 2",
+                "target_size": MB,
+                "min_file_size": 2 * MB,
+                "max_deleted_ratio": 0.0,
+                "clustering": Clustering(("b", "s.leaf"), Curve.Z, 64, noise=True),
+                "verify": VerifyLevel.TOUCHED,
+                "allow_compacting_writers": True,
+                "task_memory": GB,
+                "writers": Writers.CONDITIONAL,
             }
-        )  # fmt: skip
+        )
         assert Overrides(hilbert="b").over(Settings()).clustering == Clustering(("b",), Curve.HILBERT)
 
     @pytest.mark.parametrize(
@@ -815,8 +812,10 @@ def test_the_nightly_policy_says_where_the_samples_are() -> None:
     loaded = load(ROOT / "dags/tables.yaml", environ={})
     warehouse = f"{ROOT}/.work/warehouse"
     assert [(place.kind, place.location) for place in loaded.discoveries] == [
-        ("paimon", f"{warehouse}/paimon"), ("delta", f"{warehouse}/delta/shop.db"), ("iceberg", "lake"),
-    ]  # fmt: skip
+        ("paimon", f"{warehouse}/paimon"),
+        ("delta", f"{warehouse}/delta/shop.db"),
+        ("iceberg", "lake"),
+    ]
     moved = load(ROOT / "dags/tables.yaml", environ={"NIGHTKEEP_WAREHOUSE": "/mnt/w"})
     assert moved.discoveries[0].location == "/mnt/w/paimon"
 
@@ -878,17 +877,7 @@ def test_the_editor_schema_shows_the_real_defaults() -> None:
 def test_importing_the_policy_imports_nothing_heavy() -> None:
     code = "import sys, nightkeep.policy; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "jobs")
-    heavy = {
-        "pyspark",
-        "pyarrow",
-        "pandas",
-        "numpy",
-        "polars",
-        "great_expectations",
-        "airflow",
-        "jinja2",
-        "rich",
-    }
+    heavy = {"pyspark", "pyarrow", "pandas", "numpy", "polars", "great_expectations", "airflow", "jinja2", "rich"}
     assert not heavy & set(run.stdout.split())
 
 

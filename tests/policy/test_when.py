@@ -23,12 +23,21 @@ def why(text: object) -> str | None:
 @pytest.mark.parametrize(
     "text",
     [
-        "small_files > 20", "small_files>=21", "small_files != 20", "small_files = 21", "small_files == 21",
-        "small_files < 22", "small_files <= 21", "deleted_ratio >= 5%", "deleted_ratio >= 0.05", "bytes > 2GB",
-        "level0_age_ms >= 2h", {"any": ["files > 100", "small_files > 20"]},
+        "small_files > 20",
+        "small_files>=21",
+        "small_files != 20",
+        "small_files = 21",
+        "small_files == 21",
+        "small_files < 22",
+        "small_files <= 21",
+        "deleted_ratio >= 5%",
+        "deleted_ratio >= 0.05",
+        "bytes > 2GB",
+        "level0_age_ms >= 2h",
+        {"any": ["files > 100", "small_files > 20"]},
         {"all": ["files > 10", {"any": ["files > 100", "small_files > 20"]}]},
     ],
-)  # fmt: skip
+)
 def test_it_holds(text: object) -> None:
     assert why(text) is None
 
@@ -38,13 +47,15 @@ def test_it_holds(text: object) -> None:
     [
         ("small_files  >  21", "expected small_files > 21, found small_files 21"),
         ("bytes > 3GB", "expected bytes > 3GB, found bytes 3,221,225,472"),
-        ({"all": ["files > 10", "small_files < 5"]},
-         "expected all of (files > 10, small_files < 5), found files 40, small_files 21"),
+        (
+            {"all": ["files > 10", "small_files < 5"]},
+            "expected all of (files > 10, small_files < 5), found files 40, small_files 21",
+        ),
         # A format without equality deletes has none that could be too many, or few enough.
         ("equality_deletes > 0", "expected equality_deletes > 0, found equality_deletes has no value"),
         ("equality_deletes < 9", "expected equality_deletes < 9, found equality_deletes has no value"),
     ],
-)  # fmt: skip
+)
 def test_it_says_what_was_found(text: object, found: str) -> None:
     assert why(text) == found
 
@@ -61,13 +72,20 @@ def test_an_unknown_metric_is_a_fault(text: object) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("small_files", "a comparison such as"), ("20 < small_files", "a comparison such as"), (20, "a comparison"),
-        ({"any": []}, "a comparison such as"), ({"any": "files > 1"}, "a comparison such as"), ({}, "a comparison"),
-        ({"any": ["files > 1"], "all": ["files > 1"]}, "a comparison such as"), ("files > many", "a number, a share"),
-        ({"optimise": "files > 1"}, "a comparison such as"), ("files > -1", "a number, a share"),
-        ("files > 1e400", "a number, a share"), ("files > 1 or bytes > 2", "a number, a share"),
+        ("small_files", "a comparison such as"),
+        ("20 < small_files", "a comparison such as"),
+        (20, "a comparison"),
+        ({"any": []}, "a comparison such as"),
+        ({"any": "files > 1"}, "a comparison such as"),
+        ({}, "a comparison"),
+        ({"any": ["files > 1"], "all": ["files > 1"]}, "a comparison such as"),
+        ("files > many", "a number, a share"),
+        ({"optimise": "files > 1"}, "a comparison such as"),
+        ("files > -1", "a number, a share"),
+        ("files > 1e400", "a number, a share"),
+        ("files > 1 or bytes > 2", "a number, a share"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_condition_is_refused(text: object, expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         parse_when(text)

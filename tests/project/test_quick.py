@@ -78,9 +78,13 @@ def test_a_test_that_starts_a_jvm_fails_in_the_quick_suite_alone(tmp_path: Path)
     for options in ((), ("--quick",)):
         done = subprocess.run(
             [*command, *options, str(tmp_path)],
-            cwd=TESTS.parent, env={**os.environ, "PYTHONPATH": ".:jobs:plugins"},
-            capture_output=True, text=True, check=False, timeout=300,
-        )  # fmt: skip
+            cwd=TESTS.parent,
+            env={**os.environ, "PYTHONPATH": ".:jobs:plugins"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
         outcomes[options] = done
     assert outcomes[()].returncode == 0, outcomes[()].stdout
     quick_one = outcomes["--quick",]

@@ -21,16 +21,16 @@ POLICIES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "an address": (f"tables:\n  - name: t\n    table: paimon:s3://AKIA:{S}@bucket/t", {}),
     "an address of a catalog": (f"tables:\n  - name: t\n    table: iceberg:http://u:{S}@h/db.t", {}),
     "an address from the environment": (
-        "tables:\n  - name: t\n    table: delta:${BASE}/t", {"BASE": f"s3://AKIA:{S}@bucket"},
+        "tables:\n  - name: t\n    table: delta:${BASE}/t",
+        {"BASE": f"s3://AKIA:{S}@bucket"},
     ),
-    "a part of one": (
-        "tables:\n  - name: t\n    table: delta:s3://AKIA:${LAKE_SECRET}@bucket/t", {"LAKE_SECRET": S},
-    ),
+    "a part of one": ("tables:\n  - name: t\n    table: delta:s3://AKIA:${LAKE_SECRET}@bucket/t", {"LAKE_SECRET": S}),
     "a path from a secret": ("tables:\n  - name: t\n    table: delta:/none/${LAKE_SECRET}/t", {"LAKE_SECRET": S}),
     "a default": (f"tables:\n  - name: t\n    table: delta:${{NONE:-s3://AKIA:{S}@bucket}}/t", {}),
     "an unset variable": (f"tables:\n  - name: t\n    table: 'delta:s3://AKIA:{S}@${{NONE}}/t'", {}),
     "a reason to pause": (
-        f"tables:\n  - name: t\n    table: delta:/none/t\n    pause: see https://u:{S}@wiki/?token={S}", {},
+        f"tables:\n  - name: t\n    table: delta:/none/t\n    pause: see https://u:{S}@wiki/?token={S}",
+        {},
     ),
     "a name": (f"tables:\n  - name: https://u:{S}@h/t\n    table: delta:/none/t", {}),
     "a key that nobody knows": (f"tables:\n  - name: t\n    table: delta:/none/t\n    password: {S}", {}),
@@ -38,7 +38,7 @@ POLICIES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "a text that is no policy": (f"'https://u:{S}@h/'", {}),
     "a tag": (f"tables:\n  - name: t\n    table: !!float https://u:{S}@h/", {}),
     "no YAML": (f"tables: ['https://u:{S}@h/", {}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow
@@ -91,11 +91,12 @@ def airflow(tmp_path: Path) -> Airflow:
 CONNECTIONS: Mapping[str, tuple[Mapping[str, object], str]] = {
     "user info of the host": ({"host": f"spark://u:{S}@127.0.0.1:1"}, "connection nightkeep_spark: the host"),
     "user info of several hosts": (
-        {"host": f"spark://u:{S}@127.0.0.1:1,127.0.0.1:2"}, "connection nightkeep_spark: the host",
+        {"host": f"spark://u:{S}@127.0.0.1:1,127.0.0.1:2"},
+        "connection nightkeep_spark: the host",
     ),
     "login and password": ({"host": "local[1]", "login": f"u{S}", "password": S}, ""),
     "extras": ({"host": "local[1]", "extra": json.dumps({"principal": None, "password": S, "note": S})}, ""),
-}  # fmt: skip
+}
 
 SUBMIT = """
 import json, os, types

@@ -25,8 +25,9 @@ def made(tmp_path: Path) -> HandMade:
     return two_days(tmp_path / "keptts")
 
 
-def assert_all_or_none(spark: DeltaSpark, made: HandMade, ours_lost: dict[str, object], at_start: dict[str, bytes],
-                       truth: Rows) -> None:  # fmt: skip
+def assert_all_or_none(
+    spark: DeltaSpark, made: HandMade, ours_lost: dict[str, object], at_start: dict[str, bytes], truth: Rows
+) -> None:
     """Nothing of ours is published or left, and the same run, started again, deletes every row once."""
     assert_clean_loss(made.folder, ours_lost, at_start)
     assert "no row was changed" in str(ours_lost["reason"]) and "started again" in str(ours_lost["reason"])

@@ -157,11 +157,14 @@ def test_rows_appended_while_we_update_stay_as_they_are(table: Appended, before:
 @pytest.mark.parametrize(
     "meanwhile",
     [
-        delete_of_an_input, compaction, truncation, lambda table: table.optimize(),
+        delete_of_an_input,
+        compaction,
+        truncation,
+        lambda table: table.optimize(),
         lambda table: table.update_where("id <= 60", ["text = 'other'"]),
     ],
     ids=["delete", "compaction", "truncation", "optimize", "update"],
-)  # fmt: skip
+)
 def test_a_change_of_files_that_we_update_wins(table: Appended, meanwhile: Callable[[Appended], None]) -> None:
     """No row is there twice, old and new, and no row of the other's is lost."""
     with updating(table, "id <= 60") as ours:

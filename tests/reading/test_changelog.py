@@ -47,7 +47,7 @@ def test_conditions_and_columns_are_of_the_changed_rows(orders: str) -> None:
     every = nightkeep.read(orders, incremental="changelog", since=7).read_all().to_pylist()
     found = nightkeep.read(
         orders, incremental="changelog", since=7, where="amount > 500 AND status = 'paid'", columns="order_id,status"
-    ).read_all()  # fmt: skip
+    ).read_all()
     wanted = [row for row in every if row["status"] == "paid" and row["amount"] > 500]
     assert 0 < len(wanted) < len(every)
     assert found.to_pylist() == [{name: row[name] for name in found.column_names} for row in wanted]

@@ -11,16 +11,18 @@ from pyspark.sql import datasource as spark
 from nightkeep.reading.pushed_filters import pushed_tests
 from nightkeep.sql_text.rows.arrow_condition import is_true
 
-ROWS = pa.table({
-    "n": pa.array([1, 2, None, 4], pa.int32()),
-    "r": pa.array([1.5, math.nan, None, -0.0]),
-    "t": pa.array(["ab", "b%", None, "cab"]),
-    "p": pa.array([Decimal("1.50"), None, Decimal("2.00"), Decimal("3.00")], pa.decimal128(9, 2)),
-    "d": pa.array([date(2026, 1, 1), None, date(2026, 1, 2), date(2026, 1, 3)]),
-    "at": pa.array([datetime(2026, 1, 1, tzinfo=UTC)] * 4, pa.timestamp("us", "UTC")),
-    "fine": pa.array([datetime(2026, 1, 1)] * 4, pa.timestamp("ns")),
-    "s": pa.array([{"x": 1}, {"x": None}, None, {"x": 4}], pa.struct([("x", pa.int64())])),
-})  # fmt: skip
+ROWS = pa.table(
+    {
+        "n": pa.array([1, 2, None, 4], pa.int32()),
+        "r": pa.array([1.5, math.nan, None, -0.0]),
+        "t": pa.array(["ab", "b%", None, "cab"]),
+        "p": pa.array([Decimal("1.50"), None, Decimal("2.00"), Decimal("3.00")], pa.decimal128(9, 2)),
+        "d": pa.array([date(2026, 1, 1), None, date(2026, 1, 2), date(2026, 1, 3)]),
+        "at": pa.array([datetime(2026, 1, 1, tzinfo=UTC)] * 4, pa.timestamp("us", "UTC")),
+        "fine": pa.array([datetime(2026, 1, 1)] * 4, pa.timestamp("ns")),
+        "s": pa.array([{"x": 1}, {"x": None}, None, {"x": 4}], pa.struct([("x", pa.int64())])),
+    }
+)
 TAKEN: list[tuple[spark.Filter, list[int]]] = [
     (spark.EqualTo(("n",), 2), [1]),
     (spark.Not(spark.EqualTo(("n",), 2)), [0, 3]),
@@ -41,11 +43,16 @@ TAKEN: list[tuple[spark.Filter, list[int]]] = [
     (spark.LessThan(("at",), datetime(2026, 1, 2, tzinfo=UTC)), [0, 1, 2, 3]),
 ]
 LEFT = [
-    spark.EqualTo(("n",), 2**40), spark.EqualTo(("gone",), 1), spark.StringContains(("t",), "50%"),
-    spark.In(("n",), (1, None)), spark.EqualTo(("fine",), datetime(2026, 1, 1)), spark.EqualTo(("s",), {"x": 1}),
-    spark.EqualTo(("at",), datetime(2026, 1, 1)), spark.Not(spark.EqualTo(("n",), "x")),
+    spark.EqualTo(("n",), 2**40),
+    spark.EqualTo(("gone",), 1),
+    spark.StringContains(("t",), "50%"),
+    spark.In(("n",), (1, None)),
+    spark.EqualTo(("fine",), datetime(2026, 1, 1)),
+    spark.EqualTo(("s",), {"x": 1}),
+    spark.EqualTo(("at",), datetime(2026, 1, 1)),
+    spark.Not(spark.EqualTo(("n",), "x")),
     spark.EqualTo(("p",), Decimal("1.505")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from nightkeep.reports import (
     render_run,
     store,
     summary_text,
-)  # fmt: skip
+)
 from nightkeep_airflow.results import Settled
 from nightkeep_airflow.run_pages import RunPage, write_run
 
@@ -107,9 +107,22 @@ def empty(path: Path) -> None:
 
 Damage = Callable[[Path], None]
 DAMAGES: list[Damage] = [
-    truncated, foreign, another_version, a_folder, a_pipe, a_link_to_nothing, a_loop, a_device, nested, nested_beside,
-    no_number, a_large_number, before_time, binary, empty,
-]  # fmt: skip
+    truncated,
+    foreign,
+    another_version,
+    a_folder,
+    a_pipe,
+    a_link_to_nothing,
+    a_loop,
+    a_device,
+    nested,
+    nested_beside,
+    no_number,
+    a_large_number,
+    before_time,
+    binary,
+    empty,
+]
 each_damage = pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 
 
@@ -195,9 +208,31 @@ def test_whatever_can_be_read_can_be_shown_and_written_again(tmp_path: Path) -> 
 
 
 VALUES: list[Any] = [
-    None, True, -1, 0, 10**30, 2**62, 1.5, 1e308, float("inf"), "", "x" * 300, "\ud800", "9999-12-31T23:59:59-14:00",
-    "2026-01-01T00:00:00+00:00", "verified", "sweep", "check", [], {}, [1], {"a": 1}, [[[]]], {"bytes": -5}, "dry-run",
-]  # fmt: skip
+    None,
+    True,
+    -1,
+    0,
+    10**30,
+    2**62,
+    1.5,
+    1e308,
+    float("inf"),
+    "",
+    "x" * 300,
+    "\ud800",
+    "9999-12-31T23:59:59-14:00",
+    "2026-01-01T00:00:00+00:00",
+    "verified",
+    "sweep",
+    "check",
+    [],
+    {},
+    [1],
+    {"a": 1},
+    [[[]]],
+    {"bytes": -5},
+    "dry-run",
+]
 
 
 def mutated(chance: random.Random, value: Any) -> Any:

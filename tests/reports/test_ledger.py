@@ -29,15 +29,34 @@ from nightkeep.reports.ledger import LEDGER, measured
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 UNIT = PlanUnit("", None, "small files", ("a", "b", "c"), 300, UnitEstimate(300, 250, 1, "fewer", -2, -50))
 DONE = RunDocument(
-    run_id="monday", table="Shop.orders", format="delta", operation=Operation.OPTIMIZE, outcome=Outcome.VERIFIED,
-    base_version=4, committed_version=5, commits=(CommitResult(5, 4, (UnitKey(""),)),),
-    plan=PlanSection(4, (UNIT,)), expectations=Expectations(CheckStatus.PASSED), started_at=NOW, finished_at=NOW,
+    run_id="monday",
+    table="Shop.orders",
+    format="delta",
+    operation=Operation.OPTIMIZE,
+    outcome=Outcome.VERIFIED,
+    base_version=4,
+    committed_version=5,
+    commits=(CommitResult(5, 4, (UnitKey(""),)),),
+    plan=PlanSection(4, (UNIT,)),
+    expectations=Expectations(CheckStatus.PASSED),
+    started_at=NOW,
+    finished_at=NOW,
     metrics=Metrics(files_before=9, files_after=7, bytes_before=900, bytes_after=800, seconds={"plan": 1, "check": 2}),
-)  # fmt: skip
+)
 FOUND = Measured(
-    table="Shop.orders", operation=Operation.OPTIMIZE, run_id="monday", units=1, reads=300, new_files=1, new_bytes=250,
-    more_files=-2, more_bytes=-50, files=-2, bytes=-100, seconds=3.0,
-)  # fmt: skip
+    table="Shop.orders",
+    operation=Operation.OPTIMIZE,
+    run_id="monday",
+    units=1,
+    reads=300,
+    new_files=1,
+    new_bytes=250,
+    more_files=-2,
+    more_bytes=-50,
+    files=-2,
+    bytes=-100,
+    seconds=3.0,
+)
 
 
 def of_table(reports: Path) -> tuple[Measured, ...]:
@@ -62,7 +81,7 @@ def test_a_document_says_what_was_expected_and_measured() -> None:
         {"commits": (*DONE.commits, CommitResult(7, 6, (UnitKey(""),)))},
         {"commits": ()},
     ],
-)  # fmt: skip
+)
 def test_a_document_that_measured_nothing_of_its_own_says_nothing(changed: dict[str, object]) -> None:
     assert measured(replace(DONE, **changed)) is None  # type: ignore[arg-type]
 

@@ -147,25 +147,45 @@ def swept(table: str = "shop.orders", **changes: object) -> RunDocument:
     extra = {
         "mode": "quarantine",
         "orphans": [
-            {"path": "s3://b/t/bucket-0/data-1.parquet", "bytes": 3 << 20, "modified_at": "2026-10-01T10:00:00+00:00",
-             "kind": "data"},
-            {"path": "s3://b/t/manifest/manifest-2", "bytes": 1024, "modified_at": "2026-11-12T11:00:00.5+00:00",
-             "kind": "manifest"},
+            {
+                "path": "s3://b/t/bucket-0/data-1.parquet",
+                "bytes": 3 << 20,
+                "modified_at": "2026-10-01T10:00:00+00:00",
+                "kind": "data",
+            },
+            {
+                "path": "s3://b/t/manifest/manifest-2",
+                "bytes": 1024,
+                "modified_at": "2026-11-12T11:00:00.5+00:00",
+                "kind": "manifest",
+            },
         ],
-        "orphans_total": 1202, "orphans_bytes": 4 << 20, "orphans_file": "reports/orphans-1.jsonl",
-        "live_files": 48211, "young_files": 17, "unknown_files": 3, "cutoff": "2026-11-14T02:00:04+00:00",
+        "orphans_total": 1202,
+        "orphans_bytes": 4 << 20,
+        "orphans_file": "reports/orphans-1.jsonl",
+        "live_files": 48211,
+        "young_files": 17,
+        "unknown_files": 3,
+        "cutoff": "2026-11-14T02:00:04+00:00",
         "by_kind": {"data": {"files": 1200, "bytes": 3 << 20}, "manifest": {"files": 2, "bytes": 1 << 20}},
         "by_age": {"7 to 30 days": {"files": 1, "bytes": 1 << 20}, "30 to 90 days": {"files": 1201, "bytes": 3 << 20}},
-        "acted": {"files": 1201, "bytes": 4 << 20}, "left": {"files": 1, "bytes": 12},
+        "acted": {"files": 1201, "bytes": 4 << 20},
+        "left": {"files": 1, "bytes": 12},
         "purged": {"files": 0, "bytes": 0},
-        "quarantine": "t/_nightkeep/quarantine/weekly-1", "closed": ["weekly-0"],
+        "quarantine": "t/_nightkeep/quarantine/weekly-1",
+        "closed": ["weekly-0"],
         "failed": [{"path": "t/bucket-0/busy.parquet", "reason": "403 Forbidden"}],
-    }  # fmt: skip
+    }
     known = {key: found for key, found in (extra | changes).items() if found is not None}
     return replace(
-        BARE, table=table, run_id="weekly 1", operation=Operation.SWEEP, outcome=Outcome.VERIFIED,
-        metrics=Metrics(seconds={"list": 2.0, "live": 1.0}), extra=known,
-    )  # fmt: skip
+        BARE,
+        table=table,
+        run_id="weekly 1",
+        operation=Operation.SWEEP,
+        outcome=Outcome.VERIFIED,
+        metrics=Metrics(seconds={"list": 2.0, "live": 1.0}),
+        extra=known,
+    )
 
 
 EXPIRED = replace(
@@ -198,9 +218,11 @@ UPKEEP = (swept(), EXPIRED, RESTORED)
 def clustered(table: str = "events") -> RunDocument:
     """An optimize in two commits that helped two columns, cost another, and left one alone."""
     skipping = {
-        "lat": {"before": 0.12, "after": 0.82}, "s.lon": {"before": 0.1, "after": 0.8},
-        "ts": {"before": 0.9, "after": 0.3}, "note": {"before": 0.0, "after": 0.0},
-    }  # fmt: skip
+        "lat": {"before": 0.12, "after": 0.82},
+        "s.lon": {"before": 0.1, "after": 0.8},
+        "ts": {"before": 0.9, "after": 0.3},
+        "note": {"before": 0.0, "after": 0.0},
+    }
     overlap = {"lat": {"before": 90.0, "after": 12.25}, "ts": {"before": 2.0, "after": 60.0}, "kind": {"after": 3}}
     whole = document(table)
     return replace(
@@ -222,9 +244,22 @@ class TestDocument:
     def test_the_contract_names_come_first_and_in_order(self) -> None:
         found = document().to_json()
         assert list(found)[:15] == [
-            "run_id", "table", "format", "operation", "outcome", "reason", "base_version", "parent_version",
-            "committed_version", "commits", "plan", "units", "verification", "metrics", "expectations",
-        ]  # fmt: skip
+            "run_id",
+            "table",
+            "format",
+            "operation",
+            "outcome",
+            "reason",
+            "base_version",
+            "parent_version",
+            "committed_version",
+            "commits",
+            "plan",
+            "units",
+            "verification",
+            "metrics",
+            "expectations",
+        ]
         assert found["commits"] == [
             {
                 "version": 43,
@@ -236,11 +271,23 @@ class TestDocument:
         ]
         plain = json.loads(json.dumps(found))
         assert list(plain["plan"]["units"][0]) == [
-            "partition", "bucket", "reason", "input_files", "input_bytes", "estimate",
-        ]  # fmt: skip
+            "partition",
+            "bucket",
+            "reason",
+            "input_files",
+            "input_bytes",
+            "estimate",
+        ]
         assert list(plain["units"][0])[:8] == [
-            "partition", "bucket", "outcome", "reason", "rows", "base_fingerprint", "candidate_fingerprint", "equal",
-        ]  # fmt: skip
+            "partition",
+            "bucket",
+            "outcome",
+            "reason",
+            "rows",
+            "base_fingerprint",
+            "candidate_fingerprint",
+            "equal",
+        ]
         assert list(plain["verification"]) == ["level", "share_of_rewrite"]
         assert list(plain["expectations"])[:3] == ["status", "results", "docs"]
 
@@ -252,9 +299,19 @@ class TestDocument:
 
     @pytest.mark.parametrize(
         "path",
-        [(), ("plan",), ("plan", "units", 0), ("plan", "units", 0, "estimate"), ("units", 0), ("commits", 0),
-         ("verification",), ("metrics",), ("expectations",), ("expectations", "results", 0)],
-    )  # fmt: skip
+        [
+            (),
+            ("plan",),
+            ("plan", "units", 0),
+            ("plan", "units", 0, "estimate"),
+            ("units", 0),
+            ("commits", 0),
+            ("verification",),
+            ("metrics",),
+            ("expectations",),
+            ("expectations", "results", 0),
+        ],
+    )
     def test_unknown_keys_survive_at_every_place(self, path: tuple[str | int, ...]) -> None:
         text = json.loads(json.dumps(document().to_json()))
         place = text
@@ -356,8 +413,11 @@ class TestStore:
                 os.utime(path, (night, night))
         found = read_history(tmp_path, newest=2)
         assert sorted((each.table, each.run_id) for each in found.documents) == [
-            ("a", "night-3"), ("a", "night-4"), ("b", "night-0"), ("b", "night-1"),
-        ]  # fmt: skip
+            ("a", "night-3"),
+            ("a", "night-4"),
+            ("b", "night-0"),
+            ("b", "night-1"),
+        ]
         assert (found.older, read_history(tmp_path).older) == (3, 0)
         text = render_index(found.documents, title="t", generated_at=NIGHT, older=found.older)
         assert "The newest runs of each table: " in text and "3 older runs are with the reports." in text
@@ -454,8 +514,16 @@ class TestFigures:
     def test_numbers_are_short(self) -> None:
         sizes = [0, 999, 1000, 1023, 1024, 102_200, 999_999, 1 << 20, 1 << 60]
         assert [show_bytes(size) for size in sizes] == [
-            "0 B", "999 B", "1.0 KB", "1.0 KB", "1.0 KB", "99.8 KB", "977 KB", "1.0 MB", "1024 PB",
-        ]  # fmt: skip
+            "0 B",
+            "999 B",
+            "1.0 KB",
+            "1.0 KB",
+            "1.0 KB",
+            "99.8 KB",
+            "977 KB",
+            "1.0 MB",
+            "1024 PB",
+        ]
         assert [show_seconds(s) for s in (0, 0.04, 0.1, 75.25)] == ["0.0 s", "40 ms", "0.1 s", "75.2 s"]
 
 
@@ -600,10 +668,54 @@ class TestPages:
         assert "<script" not in html
         assert "alert(1)" in page.text
         assert "49" not in page.text.replace("{{ 7 * 7 }}", "")
-        allowed = {"html", "head", "meta", "link", "title", "style", "body", "header", "p", "h1", "main", "span", "svg",
-                   "path", "circle", "rect", "line", "text", "div", "table", "caption", "thead", "tbody", "tfoot", "tr",
-                   "th", "td", "a", "section", "h2", "h3", "strong", "code", "pre", "dl", "dt", "dd", "figure", "ul",
-                   "li", "b", "br", "mark", "details", "summary", "footer"}  # fmt: skip
+        allowed = {
+            "html",
+            "head",
+            "meta",
+            "link",
+            "title",
+            "style",
+            "body",
+            "header",
+            "p",
+            "h1",
+            "main",
+            "span",
+            "svg",
+            "path",
+            "circle",
+            "rect",
+            "line",
+            "text",
+            "div",
+            "table",
+            "caption",
+            "thead",
+            "tbody",
+            "tfoot",
+            "tr",
+            "th",
+            "td",
+            "a",
+            "section",
+            "h2",
+            "h3",
+            "strong",
+            "code",
+            "pre",
+            "dl",
+            "dt",
+            "dd",
+            "figure",
+            "ul",
+            "li",
+            "b",
+            "br",
+            "mark",
+            "details",
+            "summary",
+            "footer",
+        }
         assert {tag for tag, _ in page.elements} <= allowed
         assert not [name for _, attrs in page.elements for name in attrs if name.startswith("on")]
 

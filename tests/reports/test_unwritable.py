@@ -136,8 +136,10 @@ def test_what_was_published_is_checked_and_told_whatever_fails_afterwards(
     assert engine.asked[0][:2] == ("one", 4)
     one = found[0]
     outcomes = {
-        CheckStatus.PASSED: Outcome.VERIFIED, CheckStatus.FAILED: Outcome.MISMATCH, CheckStatus.ERRORED: Outcome.FAILED,
-    }  # fmt: skip
+        CheckStatus.PASSED: Outcome.VERIFIED,
+        CheckStatus.FAILED: Outcome.MISMATCH,
+        CheckStatus.ERRORED: Outcome.FAILED,
+    }
     assert (one.document.outcome, one.document.expectations.status, one.path) == (outcomes[status], status, None)
     assert "version 4 was published, but its document cannot be written: No space left" in str(one.document.reason)
     # The other table of the group ends by its own outcome too.

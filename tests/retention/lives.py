@@ -178,9 +178,10 @@ class Life(ABC):
         order = SweepOrder(mode, older_than_ms=age_ms, below_floor=True, max_share=1.0)
         before, needed, stays = self.files(), self.needed(), self.protected(now_ms, age_ms)
         going = {
-            name for name, file in before.items()
+            name
+            for name, file in before.items()
             if file.modified_ms < now_ms - age_ms and self.is_known(name) and name not in needed | stays
-        }  # fmt: skip
+        }
         head = self.read(self.versions()[-1])
         self.forgets(now_ms, age_ms)
         self.runs += 1

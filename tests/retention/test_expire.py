@@ -59,8 +59,10 @@ def test_a_lost_race_tells_that_nothing_went(table: Expiring) -> None:
     table.first = [lambda: True] * 3
     found = expired(table)
     assert (found.outcome, found.extra["expired"], found.expectations.status) == (
-        Outcome.CONFLICTED, [], CheckStatus.NOT_RUN,
-    )  # fmt: skip
+        Outcome.CONFLICTED,
+        [],
+        CheckStatus.NOT_RUN,
+    )
 
 
 def test_other_rows_afterwards_hold_the_table(table: Expiring) -> None:
@@ -83,8 +85,10 @@ def test_a_death_after_the_forget_is_told_and_a_retry_goes_on(table: Expiring) -
     engine = Looking()
     again = expired(table, engine=engine)
     assert (again.outcome, again.extra["expired"], again.expectations.status) == (
-        Outcome.VERIFIED, [1, 2], CheckStatus.PASSED,
-    )  # fmt: skip
+        Outcome.VERIFIED,
+        [1, 2],
+        CheckStatus.PASSED,
+    )
     assert engine.asked == [5]
     assert "went on where an earlier attempt had ended" in str(again.reason)
     assert table.files().keys() == LEFT | GONE, "they are for the next sweep"

@@ -72,9 +72,14 @@ def expired(
 ) -> ExpiryResult:
     order = ExpireOrder(mode, ExpireRequest(NOW, keep), Retention(NOW, 7 * DAY_MS, keep))
     return expire_versions(
-        table.retention, order, run_of("night"), sets=MemorySets, before=lambda _: before(),
-        removing=lambda _: removing(), clock=clock,
-    )  # fmt: skip
+        table.retention,
+        order,
+        run_of("night"),
+        sets=MemorySets,
+        before=lambda _: before(),
+        removing=lambda _: removing(),
+        clock=clock,
+    )
 
 
 HOUR_MS = DAY_MS // 24

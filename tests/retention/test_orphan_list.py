@@ -27,8 +27,10 @@ def test_every_orphan_is_a_line_and_is_counted(tmp_path: Path) -> None:
     found = write_orphans(path, batches, root="/lake/t/", now_ms=NOW_MS).to_json()
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(line["path"], line["bytes"], line["kind"]) for line in lines] == [
-        ("/lake/t/a", 1, "data"), ("/lake/t/b", 2, "manifest"), ("/lake/t/c", 4, "data"),
-    ]  # fmt: skip
+        ("/lake/t/a", 1, "data"),
+        ("/lake/t/b", 2, "manifest"),
+        ("/lake/t/c", 4, "data"),
+    ]
     assert lines == found["orphans"]
     assert (found["orphans_total"], found["orphans_bytes"]) == (3, 7)
     assert found["by_kind"] == {"data": {"files": 2, "bytes": 5}, "manifest": {"files": 1, "bytes": 2}}

@@ -55,9 +55,13 @@ class Expiry:
     def await_check(self, like: RunDocument, *, base: int, committed: int) -> Path:
         """As if a run that started from the base had published a version, and no check had judged that."""
         waiting = replace(
-            like, run_id="night", operation=Operation.OPTIMIZE, base_version=base, parent_version=base,
+            like,
+            run_id="night",
+            operation=Operation.OPTIMIZE,
+            base_version=base,
+            parent_version=base,
             committed_version=committed,
-        )  # fmt: skip
+        )
         store(waiting, str(self.reports))
         return Path(document_path(self.reports, like.table, run_id="night", operation=Operation.OPTIMIZE))
 
@@ -94,8 +98,12 @@ def verified(document: RunDocument, *, views: Sequence[View] = (View.RAW,)) -> N
     assert all(unit.equal and unit.rows for unit in document.units)
     extra = document.extra
     assert [extra[name] for name in ("mode", "changed", "finished", "failed", "quarantine")] == [
-        "delete", True, True, [], None,
-    ]  # fmt: skip
+        "delete",
+        True,
+        True,
+        [],
+        None,
+    ]
     assert extra["acted"] == {"files": extra["orphans_total"], "bytes": extra["orphans_bytes"]}
     assert extra["left"] == {"files": 0, "bytes": 0}
     assert "0 missing, 0 of another size" in str(document.expectations.coverage)

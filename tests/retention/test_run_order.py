@@ -168,13 +168,16 @@ class TestDryRun:
         size, modified = told.st_size, datetime.fromtimestamp(told.st_mtime_ns // 10**6 / 1000, UTC)
         (orphan,) = found.to_json()["orphans"]  # type: ignore[misc]
         assert orphan == {
-            "path": str(place.old), "bytes": size, "kind": "data",
+            "path": str(place.old),
+            "bytes": size,
+            "kind": "data",
             "modified_at": modified.isoformat(timespec="milliseconds"),
-        }  # fmt: skip
+        }
         assert extra(found, "mode", "orphans_total", "orphans_bytes", "young_files") == ["dry-run", 1, size, 1]
         assert extra(found, "by_kind", "by_age") == [
-            {"data": {"files": 1, "bytes": size}}, {"30 to 90 days": {"files": 1, "bytes": size}},
-        ]  # fmt: skip
+            {"data": {"files": 1, "bytes": size}},
+            {"30 to 90 days": {"files": 1, "bytes": size}},
+        ]
         assert json.loads(Path(str(found.extra["orphans_file"])).read_text()) == orphan
         assert (place.data, (place.folder / "_nightkeep").exists()) == (before, False)
 
@@ -219,8 +222,10 @@ class TestSweep:
         assert len([*folder.rglob("*.file")]) == 1
         back = place.restored()
         assert (back.outcome, back.operation, back.extra["restored_run"]) == (
-            Outcome.VERIFIED, Operation.RESTORE, "run/1",
-        )  # fmt: skip
+            Outcome.VERIFIED,
+            Operation.RESTORE,
+            "run/1",
+        )
         assert (back.extra["acted"], place.data) == (found.extra["acted"], before)
 
     def test_a_file_in_the_way_is_named_and_stays(self, place: Place) -> None:
@@ -275,8 +280,10 @@ def test_an_iceberg_table_is_swept_and_restored(iceberg_place: Place) -> None:
     place, before = iceberg_place, iceberg_place.data
     found = place.checked(SweepMode.QUARANTINE)
     assert (found.outcome, found.expectations.status, place.old.exists()) == (
-        Outcome.VERIFIED, CheckStatus.PASSED, False,
-    )  # fmt: skip
+        Outcome.VERIFIED,
+        CheckStatus.PASSED,
+        False,
+    )
     assert "0 missing, 0 of another size" in str(found.expectations.coverage)
     assert place.restored().outcome is Outcome.VERIFIED
     assert place.data == before
@@ -323,8 +330,10 @@ class TestAfterwards:
         assert held(place.reports, place.policy.address.name) is None
         again = place.checked(SweepMode.DELETE)
         assert (again.outcome, again.expectations.status, again.units[0].equal) == (
-            Outcome.VERIFIED, CheckStatus.PASSED, True,
-        )  # fmt: skip
+            Outcome.VERIFIED,
+            CheckStatus.PASSED,
+            True,
+        )
         assert again.extra["acted"] == found.extra["acted"]
 
     def test_what_spark_cannot_read_is_not_proven(self, place: Place) -> None:
@@ -370,8 +379,10 @@ class TestAgain:
         engine = Looking()
         again = place.swept(mode, engine=engine, checks=True)
         assert (again.outcome, again.expectations.status, place.old.exists()) == (
-            Outcome.VERIFIED, CheckStatus.PASSED, False,
-        )  # fmt: skip
+            Outcome.VERIFIED,
+            CheckStatus.PASSED,
+            False,
+        )
         assert engine.asked == [5], "what the version held is known from before the first file went"
         assert extra(again, "orphans_total", "orphans") == extra(left, "orphans_total", "orphans")
         if mode is SweepMode.QUARANTINE:
@@ -438,9 +449,14 @@ def without_checks(policy: EffectivePolicy) -> EffectivePolicy:
 def published(place: Place) -> RunDocument:
     """A run of now that published a version which no check has judged."""
     found = replace(
-        place.swept(), run_id="night", operation=Operation.OPTIMIZE, base_version=3, parent_version=4,
-        committed_version=5, finished_at=datetime.now(UTC),
-    )  # fmt: skip
+        place.swept(),
+        run_id="night",
+        operation=Operation.OPTIMIZE,
+        base_version=3,
+        parent_version=4,
+        committed_version=5,
+        finished_at=datetime.now(UTC),
+    )
     store(found, place.reports)
     return found
 

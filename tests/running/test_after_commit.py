@@ -26,9 +26,11 @@ from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 
 FAILURES = [
-    KeyError("_VALUE_STATS_COLS"), CorruptMetadata("a file", "a bound", "half a character"), OSError("no answer"),
+    KeyError("_VALUE_STATS_COLS"),
+    CorruptMetadata("a file", "a bound", "half a character"),
+    OSError("no answer"),
     RuntimeError("a bug"),
-]  # fmt: skip
+]
 each_failure = pytest.mark.parametrize("failure", FAILURES, ids=lambda each: type(each).__name__)
 Failing = Callable[[OpenTable, Callable[..., NoReturn]], OpenTable]
 
@@ -104,9 +106,13 @@ def _everything(table: OpenTable, raising: Any) -> OpenTable:
 
 
 STEPS: dict[str, Failing] = {
-    "snapshot": _snapshot, "layout": _layout, "undermined": _commits("undermined"), "committed": _commits("committed"),
-    "rollback": _commits("rollback"), "everything": _everything,
-}  # fmt: skip
+    "snapshot": _snapshot,
+    "layout": _layout,
+    "undermined": _commits("undermined"),
+    "committed": _commits("committed"),
+    "rollback": _commits("rollback"),
+    "everything": _everything,
+}
 
 
 @each_failure

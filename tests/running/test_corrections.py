@@ -17,18 +17,38 @@ from nightkeep.running.run_costs import seconds_of
 
 EXPECTED = seconds_of(Operation.OPTIMIZE, units=2, reads=300, writes=250)
 RUN = Measured(
-    table="t", operation=Operation.OPTIMIZE, run_id="monday", units=2, reads=300, new_files=4, new_bytes=250,
-    more_files=-2, more_bytes=-50, files=-2, bytes=-50, seconds=EXPECTED,
-)  # fmt: skip
+    table="t",
+    operation=Operation.OPTIMIZE,
+    run_id="monday",
+    units=2,
+    reads=300,
+    new_files=4,
+    new_bytes=250,
+    more_files=-2,
+    more_bytes=-50,
+    files=-2,
+    bytes=-50,
+    seconds=EXPECTED,
+)
 ANY = st.integers(-(1 << 63), 1 << 63)
 RUNS = st.lists(
     st.builds(
-        Measured, table=st.just("t"), operation=st.sampled_from(Operation), run_id=st.text(max_size=1), units=ANY,
-        reads=ANY, new_files=ANY, new_bytes=ANY, more_files=ANY, more_bytes=ANY, files=ANY, bytes=ANY,
+        Measured,
+        table=st.just("t"),
+        operation=st.sampled_from(Operation),
+        run_id=st.text(max_size=1),
+        units=ANY,
+        reads=ANY,
+        new_files=ANY,
+        new_bytes=ANY,
+        more_files=ANY,
+        more_bytes=ANY,
+        files=ANY,
+        bytes=ANY,
         seconds=st.none() | st.floats(allow_nan=False, allow_infinity=False),
     ),
     max_size=15,
-)  # fmt: skip
+)
 
 
 @given(RUNS, RUNS)

@@ -17,7 +17,7 @@ from nightkeep.model import (
     PlannedUnit,
     UnitKey,
     VersionIdentity,
-)  # fmt: skip
+)
 from nightkeep.model.health import Health
 from nightkeep.protocol import OpenPlan
 from nightkeep.running.corrections import Corrections

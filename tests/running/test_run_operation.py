@@ -29,7 +29,7 @@ from nightkeep.model import (
     UnitKey,
     VerifyLevel,
     run_token,
-)  # fmt: skip
+)
 from nightkeep.policy import EffectivePolicy, Settings, Window, Windows
 from nightkeep.protocol import OpenTable, OperationRules, Snapshot
 from nightkeep.reports import RunDocument, hold, release, store
@@ -95,8 +95,9 @@ def test_verified(night: Night) -> None:
     assert (document.outcome, document.reason) == (Outcome.VERIFIED, None)
     assert (document.base_version, document.parent_version, document.committed_version) == (6, 6, 7)
     assert [(unit.partition, unit.rows, unit.equal) for unit in document.units] == [
-        (f"day={DAYS[0]}", 90, True), (f"day={DAYS[1]}", 80, True),
-    ]  # fmt: skip
+        (f"day={DAYS[0]}", 90, True),
+        (f"day={DAYS[1]}", 80, True),
+    ]
     assert (document.metrics.files_before, document.metrics.files_after) == (4, 2)
     assert (document.metrics.rows, document.metrics.deletion_vectors) == (170, 0)
     assert list(document.metrics.seconds) == ["plan", "rewrite", "verify", "publish"]
@@ -191,8 +192,9 @@ class TestMismatch:
         assert document.reason is not None
         assert f"day={DAYS[0]}: rows differ, 90:" in document.reason
         assert [(unit.outcome, unit.equal, unit.rows) for unit in document.units] == [
-            (Outcome.MISMATCH, False, 90), (Outcome.MISMATCH, False, 80),
-        ]  # fmt: skip
+            (Outcome.MISMATCH, False, 90),
+            (Outcome.MISMATCH, False, 80),
+        ]
 
 
 class TestConflicted:
@@ -207,8 +209,9 @@ class TestConflicted:
         opening(lambda table: overtaken(table, lambda: night.engine.delete(DAYS[0], [1])))
         document = night.care()
         assert (document.outcome, document.reason) == (
-            Outcome.CONFLICTED, "1 of 2 units lost a race; the next run plans them again",
-        )  # fmt: skip
+            Outcome.CONFLICTED,
+            "1 of 2 units lost a race; the next run plans them again",
+        )
         assert {unit.partition: unit.outcome for unit in document.units} == {
             f"day={DAYS[0]}": Outcome.CONFLICTED,
             f"day={DAYS[1]}": Outcome.VERIFIED,
@@ -289,8 +292,9 @@ class TestBatches:
         assert (document.outcome, document.reason) == (Outcome.VERIFIED, None)
         assert (document.base_version, document.parent_version, document.committed_version) == (7, 8, 9)
         assert [(c.version, c.parent_version, c.units) for c in document.commits] == [
-            (8, 7, (self.FIRST,)), (9, 8, (self.SECOND,)),
-        ]  # fmt: skip
+            (8, 7, (self.FIRST,)),
+            (9, 8, (self.SECOND,)),
+        ]
         assert [unit.partition for unit in document.units] == [self.FIRST.partition, self.SECOND.partition]
         assert list(document.metrics.seconds) == ["plan", "rewrite", "verify", "publish"]
         assert (document.metrics.files_before, document.metrics.files_after) == (5, 2)
@@ -309,11 +313,13 @@ class TestBatches:
         opening(lambda table: overtaken(table, lambda: night.engine.delete(second, [1]), after=after))
         document = self.care(night)
         assert (document.outcome, document.reason) == (
-            Outcome.CONFLICTED, "1 of 2 units lost a race; the next run plans them again",
-        )  # fmt: skip
+            Outcome.CONFLICTED,
+            "1 of 2 units lost a race; the next run plans them again",
+        )
         assert self.outcomes(document) == {
-            self.FIRST.partition: Outcome.VERIFIED, self.SECOND.partition: Outcome.CONFLICTED,
-        }  # fmt: skip
+            self.FIRST.partition: Outcome.VERIFIED,
+            self.SECOND.partition: Outcome.CONFLICTED,
+        }
         (commit,) = document.commits
         assert (commit.version, commit.units) == (9 - after, (self.FIRST,))
         assert document.committed_version == commit.version
@@ -352,8 +358,9 @@ class TestBatches:
         document = self.care(night)
         assert (document.outcome, document.committed_version) == (Outcome.MISMATCH, 10)
         assert self.outcomes(document) == {
-            self.FIRST.partition: Outcome.VERIFIED, self.SECOND.partition: Outcome.MISMATCH,
-        }  # fmt: skip
+            self.FIRST.partition: Outcome.VERIFIED,
+            self.SECOND.partition: Outcome.MISMATCH,
+        }
         assert [commit.units for commit in document.commits] == [(self.FIRST,)]
         assert self.latest(night) == 10
         written = [name for name in night.contents.keys() - before.keys() if name.startswith("data-")]
@@ -369,8 +376,9 @@ class TestBatches:
         assert str(document.reason).startswith("UnknownOutcome: ")
         assert (document.committed_version, [commit.units for commit in document.commits]) == (8, [(self.FIRST,)])
         assert self.outcomes(document) == {
-            self.FIRST.partition: Outcome.VERIFIED, self.SECOND.partition: Outcome.FAILED,
-        }  # fmt: skip
+            self.FIRST.partition: Outcome.VERIFIED,
+            self.SECOND.partition: Outcome.FAILED,
+        }
         assert published_outcome(document) is Outcome.FAILED
 
     def test_a_retry_finds_what_was_published(self, night: Night, opening: Opening) -> None:
@@ -384,8 +392,9 @@ class TestBatches:
         first = self.care(night)
         again = self.care(night)
         assert (again.outcome, again.reason) == (
-            Outcome.VERIFIED, "versions 8, 9 were published by an earlier attempt of this run",
-        )  # fmt: skip
+            Outcome.VERIFIED,
+            "versions 8, 9 were published by an earlier attempt of this run",
+        )
         assert (again.base_version, again.parent_version, again.committed_version) == (7, 8, 9)
         assert again.commits == first.commits
 
@@ -567,10 +576,29 @@ class TestDocument:
 
     def test_of_a_run(self, document: dict[str, Any]) -> None:
         assert list(document) == [
-            "run_id", "table", "format", "operation", "outcome", "reason", "base_version", "parent_version",
-            "committed_version", "commits", "plan", "units", "verification", "metrics", "expectations", "versions",
-            "address", "started_at", "finished_at", "go_back", "base_identity", "table_id",
-        ]  # fmt: skip
+            "run_id",
+            "table",
+            "format",
+            "operation",
+            "outcome",
+            "reason",
+            "base_version",
+            "parent_version",
+            "committed_version",
+            "commits",
+            "plan",
+            "units",
+            "verification",
+            "metrics",
+            "expectations",
+            "versions",
+            "address",
+            "started_at",
+            "finished_at",
+            "go_back",
+            "base_identity",
+            "table_id",
+        ]
 
     def test_of_its_parts(self, document: dict[str, Any]) -> None:
         (commit,), planned, unit = document["commits"], document["plan"]["units"][0], document["units"][0]
@@ -578,26 +606,40 @@ class TestDocument:
         assert document["plan"].keys() == {"units"} | {"version", "notes", "clustering", "clock_ms"}
         assert planned.keys() == {"partition", "bucket", "reason", "input_files", "input_bytes", "estimate"}
         assert unit.keys() == {
-            "partition", "bucket", "outcome", "reason", "rows", "base_fingerprint", "candidate_fingerprint", "equal",
-        } | {"faults"}  # fmt: skip
+            "partition",
+            "bucket",
+            "outcome",
+            "reason",
+            "rows",
+            "base_fingerprint",
+            "candidate_fingerprint",
+            "equal",
+        } | {"faults"}
         assert document["verification"].keys() == {"level", "share_of_rewrite"}
         assert document["expectations"].keys() == {"status", "results", "docs"} | {"coverage", "reason"}
 
     def test_of_its_metrics(self, document: dict[str, Any]) -> None:
         assert document["metrics"].keys() == {
-            "files_before", "files_after", "bytes_before", "bytes_after", "rows", "deleted_rows_marked",
-            "deletion_vectors", "peak_task_memory", "seconds",
-        } | {
-            "file_sizes_before", "file_sizes_after", "levels_before", "levels_after", "rows_written", "cpu_seconds",
-            "executors", "predicted",
-        }  # fmt: skip
-        assert document["metrics"]["predicted"].keys() == {
-            "files",
-            "bytes",
+            "files_before",
+            "files_after",
+            "bytes_before",
+            "bytes_after",
+            "rows",
+            "deleted_rows_marked",
+            "deletion_vectors",
+            "peak_task_memory",
             "seconds",
-            "learned_from",
-            "skipping",
+        } | {
+            "file_sizes_before",
+            "file_sizes_after",
+            "levels_before",
+            "levels_after",
+            "rows_written",
+            "cpu_seconds",
+            "executors",
+            "predicted",
         }
+        assert document["metrics"]["predicted"].keys() == {"files", "bytes", "seconds", "learned_from", "skipping"}
 
     def test_names_the_software_that_took_part(self, document: dict[str, Any]) -> None:
         assert document["versions"].keys() >= {"nightkeep", "python", "pyspark", "pyarrow"}

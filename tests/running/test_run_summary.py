@@ -99,7 +99,7 @@ def test_costs_of_batches_add_up_and_the_peak_is_the_highest() -> None:
         ({"rewrite": 4.0}, None),
         ({}, None),
     ],
-)  # fmt: skip
+)
 def test_the_share_of_the_gate_needs_both_times(seconds: dict[str, float], expected: float | None) -> None:
     assert share_of_rewrite(seconds) == expected
 
@@ -117,9 +117,7 @@ def test_units_that_a_document_does_not_tell_of_have_failed() -> None:
     planned: Any = SimpleNamespace(units=[SimpleNamespace(key=key) for key in (ONE, TWO, THREE)])
     done = unit_results(batch(committed(4, TWO), proof(TWO)))
     found = unfinished(planned, done)
-    assert [(unit.partition, unit.outcome) for unit in found] == [
-        ("day=1", Outcome.FAILED), ("day=3", Outcome.FAILED),
-    ]  # fmt: skip
+    assert [(unit.partition, unit.outcome) for unit in found] == [("day=1", Outcome.FAILED), ("day=3", Outcome.FAILED)]
 
 
 def test_after_a_mismatch_proven_units_are_skipped() -> None:

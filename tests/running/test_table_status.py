@@ -17,11 +17,14 @@ from nightkeep.running.table_status import TableStatus, past_metrics, read_statu
 
 NOW = datetime(2026, 11, 24, 2, tzinfo=UTC)
 TABLES = {
-    "shop.orders": "paimon:{0}/paimon/shop.db/orders", "shop.prices": "paimon:{0}/paimon/shop.db/prices",
-    "shop.ledger": "paimon:{0}/paimon/shop.db/ledger", "shop.events": "paimon:{0}/paimon/shop.db/events_raw",
-    "lake.clicks": "delta:{0}/delta/shop.db/clicks", "lake.gone": "delta:{0}/delta/shop.db/gone",
+    "shop.orders": "paimon:{0}/paimon/shop.db/orders",
+    "shop.prices": "paimon:{0}/paimon/shop.db/prices",
+    "shop.ledger": "paimon:{0}/paimon/shop.db/ledger",
+    "shop.events": "paimon:{0}/paimon/shop.db/events_raw",
+    "lake.clicks": "delta:{0}/delta/shop.db/clicks",
+    "lake.gone": "delta:{0}/delta/shop.db/gone",
     "stream.orders": "iceberg:lake/shop.orders",
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -48,9 +51,16 @@ def known(found: TableStatus) -> Mapping[str, object]:
 def test_a_delta_table(policy: PolicyFile) -> None:
     found = told(policy, "lake.clicks")
     assert known(found) == {
-        "files": 43, "bytes": 205_923, "small_files": 43, "small_share": 1.0, "rows": 4_450, "deleted_rows": 761,
-        "deleted_ratio": 0.171, "delete_files": 3, "versions": 17,
-    }  # fmt: skip
+        "files": 43,
+        "bytes": 205_923,
+        "small_files": 43,
+        "small_share": 1.0,
+        "rows": 4_450,
+        "deleted_rows": 761,
+        "deleted_ratio": 0.171,
+        "delete_files": 3,
+        "versions": 17,
+    }
     assert found.would is not None and found.would.operation is Operation.OPTIMIZE
     assert (found.would.files, found.why) == (5, "optimize: 43 files would become 5")
     assert found.score is not None and found.score > 1
@@ -59,10 +69,21 @@ def test_a_delta_table(policy: PolicyFile) -> None:
 def test_a_paimon_table_whose_readers_skip_level_0(policy: PolicyFile) -> None:
     found = told(policy, "shop.orders")
     assert known(found) == {
-        "files": 30, "bytes": 184_454, "small_files": 30, "small_share": 1.0, "rows": 5_460, "deleted_rows": 240,
-        "deleted_ratio": 0.044, "delete_files": 6, "level0_files": 18, "level0_bytes": 56_851, "level0_rows": 420,
-        "sorted_runs": 5, "manifests": 7, "versions": 7,
-    }  # fmt: skip
+        "files": 30,
+        "bytes": 184_454,
+        "small_files": 30,
+        "small_share": 1.0,
+        "rows": 5_460,
+        "deleted_rows": 240,
+        "deleted_ratio": 0.044,
+        "delete_files": 6,
+        "level0_files": 18,
+        "level0_bytes": 56_851,
+        "level0_rows": 420,
+        "sorted_runs": 5,
+        "manifests": 7,
+        "versions": 7,
+    }
     age = found.metrics["level0_age_ms"]
     assert age is not None and age > 0
     assert found.would is not None and found.would.operation is Operation.UPGRADE
@@ -79,10 +100,19 @@ def test_level_0_of_other_paimon_tables_hides_no_row(policy: PolicyFile) -> None
 def test_an_iceberg_table_with_equality_deletes(policy: PolicyFile) -> None:
     found = told(policy, "stream.orders")
     assert known(found) == {
-        "files": 44, "bytes": 184_962, "small_files": 44, "small_share": 1.0, "rows": 13_880, "deleted_rows": 142,
-        "deleted_ratio": 0.0102, "delete_files": 32, "equality_files": 32, "equality_deletes": 1_938, "manifests": 19,
+        "files": 44,
+        "bytes": 184_962,
+        "small_files": 44,
+        "small_share": 1.0,
+        "rows": 13_880,
+        "deleted_rows": 142,
+        "deleted_ratio": 0.0102,
+        "delete_files": 32,
+        "equality_files": 32,
+        "equality_deletes": 1_938,
+        "manifests": 19,
         "versions": 11,
-    }  # fmt: skip
+    }
     assert found.would is not None and found.would.operation is Operation.PERSIST_DELETES
     assert found.would.files == 44
 
@@ -102,16 +132,24 @@ def test_a_table_that_cannot_be_told_has_the_reason(policy: PolicyFile) -> None:
 def document(operation: Operation, days: float, outcome: Outcome, **extra: object) -> RunDocument:
     ended = NOW - timedelta(days=days)
     return RunDocument(
-        run_id=f"{days}", table="lake.clicks", format="delta", operation=operation, outcome=outcome,
-        started_at=ended, finished_at=ended, versions={}, extra=extra,
-    )  # fmt: skip
+        run_id=f"{days}",
+        table="lake.clicks",
+        format="delta",
+        operation=operation,
+        outcome=outcome,
+        started_at=ended,
+        finished_at=ended,
+        versions={},
+        extra=extra,
+    )
 
 
 def test_documents_tell_of_the_last_run_and_of_orphans(policy: PolicyFile) -> None:
     runs = [
-        document(Operation.OPTIMIZE, 9, Outcome.VERIFIED), document(Operation.OPTIMIZE, 2.5, Outcome.UNCHANGED),
+        document(Operation.OPTIMIZE, 9, Outcome.VERIFIED),
+        document(Operation.OPTIMIZE, 2.5, Outcome.UNCHANGED),
         document(Operation.OPTIMIZE, 1, Outcome.FAILED),
-    ]  # fmt: skip
+    ]
     reports = Path(policy.file).parent / "reports"
 
     def past(name: str, *documents: RunDocument) -> Mapping[str, object]:

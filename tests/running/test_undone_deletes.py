@@ -87,8 +87,9 @@ def test_the_first_commit_is_the_one_to_go_back_before(dry_run: bool, end: str) 
         f"so do 1 later versions; {end}; going back drops what was committed since"
     )
     assert [(each["version"], each["details"], each["details_total"]) for each in found["extra"]["undone"]] == [
-        (5, ["rows of 5"], 1), (7, ["rows of 7"], 1),
-    ]  # fmt: skip
+        (5, ["rows of 5"], 1),
+        (7, ["rows of 7"], 1),
+    ]
 
 
 def test_details_of_a_commit_are_cut_and_counted() -> None:

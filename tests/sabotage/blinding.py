@@ -64,12 +64,10 @@ Content = Callable[[Blinding], Rows]
 CHANGED: Mapping[str, tuple[str, Content]] = {
     COUNT: ("16 rows are there twice", lambda b: [*b.doubled, *b.two]),
     FIRST_SUM: ("one row less often, one more", lambda b: [*b.one, *b.one, *b.two, *b.pair, b.pair[1]]),
-    SECOND_SUM: (
-        "one row less often, one more", lambda b: [*b.one, *b.one[1:], *b.two, b.two[0], b.pair[0], *b.pair],
-    ),
+    SECOND_SUM: ("one row less often, one more", lambda b: [*b.one, *b.one[1:], *b.two, b.two[0], b.pair[0], *b.pair]),
     MISSING: ("copies of 16 rows in place of 16 others", lambda b: [*b.one, *b.one, *b.one, b.pair[0], *b.pair]),
     EXTRA: ("16 new rows in place of copies", lambda b: [*b.one, *b.three, *b.two, b.pair[0], *b.pair]),
-}  # fmt: skip
+}
 """Of rows without keys: the content after the sabotage."""
 CHANGED_BY_KEY: Mapping[str, tuple[str, Content]] = {
     FIRST_SUM: ("values of a row", lambda b: [*b.one, *b.two, b.like(b.pair[0], seed=B)]),

@@ -84,9 +84,13 @@ def _columns(rows: Rows) -> dict[str, list[int]]:
 
 
 def _paimon(
-    layout: Layout, commits: Sequence[Rows], run: Callable[[Path], RunDocument], change: Callable[[pa.Table], pa.Table],
-    bases: Bases, folder: Path,
-) -> Published:  # fmt: skip
+    layout: Layout,
+    commits: Sequence[Rows],
+    run: Callable[[Path], RunDocument],
+    change: Callable[[pa.Table], pa.Table],
+    bases: Bases,
+    folder: Path,
+) -> Published:
     table = folder / "t"
     bases.paimon_java.create(table, layout)
     for rows in commits:
@@ -104,9 +108,10 @@ def _stored(rows: Rows, held: pa.Table) -> pa.Table:
     numbers = held.column("_SEQUENCE_NUMBER").to_pylist()
     columns = _columns(ordered)
     system = {
-        "_KEY_id": columns["id"], "_SEQUENCE_NUMBER": [min(numbers), *[max(numbers)] * (len(rows) - 1)],
+        "_KEY_id": columns["id"],
+        "_SEQUENCE_NUMBER": [min(numbers), *[max(numbers)] * (len(rows) - 1)],
         "_VALUE_KIND": [0] * len(rows),
-    }  # fmt: skip
+    }
     return pa.table({name: (system | columns)[name] for name in held.column_names}, held.schema)
 
 
@@ -228,9 +233,5 @@ ICEBERG: Mapping[str, Lone] = {
 
 
 BY_FORMAT: Mapping[str, Mapping[str, Lone]] = {"paimon": PAIMON, "delta": DELTA, "iceberg": ICEBERG}
-NEVER: Mapping[str, Sequence[str]] = {
-    "paimon": (),
-    "delta": (ORDER, SOUND, CHANGES),
-    "iceberg": (ORDER, CHANGES),
-}
+NEVER: Mapping[str, Sequence[str]] = {"paimon": (), "delta": (ORDER, SOUND, CHANGES), "iceberg": (ORDER, CHANGES)}
 """Expectations that no table of the format could fail, which the report must say."""

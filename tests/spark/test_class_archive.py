@@ -22,8 +22,10 @@ def environ(tmp_path: Path) -> dict[str, str]:
         (tmp_path / file).write_text(file)
     (tmp_path / "archive").mkdir()
     return {
-        "JAVA_HOME": str(tmp_path / "java"), "SPARK_HOME": str(tmp_path / "spark"), FOLDER: str(tmp_path / "archive"),
-    }  # fmt: skip
+        "JAVA_HOME": str(tmp_path / "java"),
+        "SPARK_HOME": str(tmp_path / "spark"),
+        FOLDER: str(tmp_path / "archive"),
+    }
 
 
 def _written(environ: dict[str, str]) -> Path:
@@ -100,8 +102,11 @@ def _classes_mapped(environ: dict[str, str], scratch: Path) -> int:
     log.unlink(missing_ok=True)
     options = [*OPTIONS_OF_FEW_BYTES, *reading_options(environ), f"-Xlog:class+load:file={log}"]
     run = subprocess.run(
-        [sys.executable, "-c", _SESSION], env={**environ, "SPARK_SUBMIT_OPTS": " ".join(options)}, check=True,
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", _SESSION],
+        env={**environ, "SPARK_SUBMIT_OPTS": " ".join(options)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     assert run.stdout == "7\n"
     return log.read_text().count(_MAPPED)

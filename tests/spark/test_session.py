@@ -46,11 +46,7 @@ def test_every_item_is_a_task_of_its_own(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize(
     "failure",
-    [
-        UsageError("t: expected a, found b"),
-        CorruptMetadata("f", "x", "y"),
-        RefusedTable("t", "a feature", "do this"),
-    ],
+    [UsageError("t: expected a, found b"), CorruptMetadata("f", "x", "y"), RefusedTable("t", "a feature", "do this")],
 )
 def test_a_failure_of_ours_is_raised_as_it_was_and_tried_once(
     spark: SparkSession, tmp_path: Path, failure: NightkeepError

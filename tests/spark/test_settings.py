@@ -73,9 +73,11 @@ def test_the_file_is_read_as_spark_reads_it(tmp_path: Path) -> None:
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf/spark-defaults.conf").write_text(CONF)
     expected = {
-        "spark.ui.enabled": "true", "spark.eventLog.enabled": "true", "spark.eventLog.dir": "/events",
+        "spark.ui.enabled": "true",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": "/events",
         "spark.driver.extraJavaOptions": "-Da=b -Dc=d",
-    }  # fmt: skip
+    }
     assert said_by_file({"SPARK_CONF_DIR": str(tmp_path / "conf")}) == expected
     assert said_by_file({"SPARK_HOME": str(tmp_path)}) == expected
     assert said_by_file({"SPARK_CONF_DIR": str(tmp_path)}) == said_by_file({}) == {}
@@ -86,8 +88,11 @@ def test_arguments_of_pyspark_stand_above_the_file(tmp_path: Path) -> None:
     arguments = "--driver-memory 7g --conf 'spark.x=a b' --total-executor-cores 3 pyspark-shell"
     environ = {"SPARK_CONF_DIR": str(tmp_path), "PYSPARK_SUBMIT_ARGS": arguments}
     assert said_by_deployment(environ) == {
-        "spark.driver.memory": "7g", "spark.app.name": "file", "spark.x": "a b", "spark.cores.max": "3",
-    }  # fmt: skip
+        "spark.driver.memory": "7g",
+        "spark.app.name": "file",
+        "spark.x": "a b",
+        "spark.cores.max": "3",
+    }
 
 
 FEW, MANY = FEW_BYTES, FEW_BYTES + 1

@@ -43,10 +43,16 @@ def test_sizes_reach_executors_and_what_the_deployment_says_stands(cluster: Stan
     printed = submit(cluster, ROOT / "tests/support/standalone_session.py", str(700 << 20), conf=said | named)
 
     assert json.loads(printed.strip().splitlines()[-1]) == {
-        "spark.app.name": "the name it was given", "spark.executor.cores": "1", "spark.executor.memory": "1024m",
-        "spark.executor.memoryOverhead": "700m", "spark.cores.max": "1", "spark.eventLog.enabled": "true",
-        "spark.ui.enabled": "false", "spark.log.level": "INFO", "spark.task.maxFailures": "3",
-    }  # fmt: skip
+        "spark.app.name": "the name it was given",
+        "spark.executor.cores": "1",
+        "spark.executor.memory": "1024m",
+        "spark.executor.memoryOverhead": "700m",
+        "spark.cores.max": "1",
+        "spark.eventLog.enabled": "true",
+        "spark.ui.enabled": "false",
+        "spark.log.level": "INFO",
+        "spark.task.maxFailures": "3",
+    }
     assert list(tmp_path.iterdir()), "expected the log of events that was asked for"
     (application,) = (app for app in cluster.status()["completedapps"] if app["name"] == "the name it was given")
     assert (application["memoryperexecutor"], application["cores"]) == (1024, 1)

@@ -80,12 +80,7 @@ CONDITIONS = st.recursive(
 )
 PARTITIONS = st.lists(
     st.fixed_dictionaries(
-        {
-            "city": st.none() | WORDS,
-            "n": st.none() | NUMBERS,
-            "share": st.none() | SHARES,
-            "day": st.none() | DAYS,
-        }
+        {"city": st.none() | WORDS, "n": st.none() | NUMBERS, "share": st.none() | SHARES, "day": st.none() | DAYS}
     ),
     min_size=1,
     max_size=6,

@@ -13,9 +13,7 @@ from nightkeep.errors import UsageError
 from nightkeep.sql_text.statement import Statement, parse_statement
 
 
-def optimize(
-    table: str, where: str | None = None, columns: tuple[str, ...] = (), *, full: bool = False
-) -> Statement:  # fmt: skip
+def optimize(table: str, where: str | None = None, columns: tuple[str, ...] = (), *, full: bool = False) -> Statement:
     return Statement(table, where, columns, full)
 
 
@@ -91,10 +89,7 @@ ANY_TABLE = "a table: a name, 'path' or delta.`path`"
         ("OPTIMIZE t ZORDER BY (a b)", "line 1, column 25: expected a comma or ), found b"),
         ("OPTIMIZE t ZORDER BY a)", "line 1, column 23: expected a comma or the end, found )"),
         ("OPTIMIZE t ZORDER BY 'a'", "line 1, column 22: expected a column, found 'a'"),
-        (
-            "OPTIMIZE t ZORDER BY a WHERE b = 1",
-            "line 1, column 24: expected a comma or the end, found WHERE",
-        ),
+        ("OPTIMIZE t ZORDER BY a WHERE b = 1", "line 1, column 24: expected a comma or the end, found WHERE"),
         ("OPTIMIZE a; OPTIMIZE b", "line 1, column 13: expected the end, found OPTIMIZE"),
         (
             "REORG TABLE t APPLY (PURGE)",
@@ -112,18 +107,9 @@ def test_a_slip_is_answered_with_its_place_what_was_expected_and_what_was_found(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "OPTIMIZE t ZORDER BY (a, `a`)",
-            "statement: expected different columns in ZORDER BY, found a twice",
-        ),
-        (
-            "OPTIMIZE 't",
-            "statement: expected every quote and comment closed, found one open: OPTIMIZE 't",
-        ),
-        (
-            "OPTIMIZE t /* x",
-            "statement: expected every quote and comment closed, found one open: OPTIMIZE t /* x",
-        ),
+        ("OPTIMIZE t ZORDER BY (a, `a`)", "statement: expected different columns in ZORDER BY, found a twice"),
+        ("OPTIMIZE 't", "statement: expected every quote and comment closed, found one open: OPTIMIZE 't"),
+        ("OPTIMIZE t /* x", "statement: expected every quote and comment closed, found one open: OPTIMIZE t /* x"),
     ],
 )
 def test_what_has_no_one_place_is_named(text: str, message: str) -> None:

@@ -75,11 +75,7 @@ def test_a_target_decides_what_is_small() -> None:
 
 @pytest.mark.parametrize(
     ("where", "expected"),
-    [
-        ("day = '2026-11-01'", ["2026-11-01"]),
-        ("day > '2026-11-01'", ["2026-11-03"]),
-        ("day LIKE '2026-10-%'", []),
-    ],
+    [("day = '2026-11-01'", ["2026-11-01"]), ("day > '2026-11-01'", ["2026-11-03"]), ("day LIKE '2026-10-%'", [])],
 )
 def test_a_filter_selects_partitions(where: str, expected: list[str]) -> None:
     assert days(planned(where=where)) == expected

@@ -201,8 +201,10 @@ def test_an_address_must_be_a_folder(store: HdfsStorage) -> None:
             open_storage(store.root + location)
 
 
-@pytest.mark.parametrize("location", ["hdfs://", "hdfs:///t", "hdfs:/t", "hdfs://h:1/a//b", "hdfs://h:1/../b",
-                                      "hdfs://h:1/a:b", "hdfs://user@h:1/b"])  # fmt: skip
+@pytest.mark.parametrize(
+    "location",
+    ["hdfs://", "hdfs:///t", "hdfs:/t", "hdfs://h:1/a//b", "hdfs://h:1/../b", "hdfs://h:1/a:b", "hdfs://user@h:1/b"],
+)
 def test_an_address_that_is_none_is_named(location: str) -> None:
     with pytest.raises(AddressError, match=f"{location}: expected "):
         open_storage(location)
@@ -297,18 +299,31 @@ def test_a_cluster_without_datanodes_loses_no_name(store: HdfsStorage, hdfs_clus
 @pytest.mark.parametrize(
     ("answered", "kind", "told"),
     [
-        ('FatalRPCError("org.apache.hadoop.security.AccessControlException", "SIMPLE authentication is not enabled.")',
-         PermissionError, "asks for Kerberos .*set HADOOP_CONF_DIR .*, and run kinit"),
+        (
+            'FatalRPCError("org.apache.hadoop.security.AccessControlException", '
+            '"SIMPLE authentication is not enabled.")',
+            PermissionError,
+            "asks for Kerberos .*set HADOOP_CONF_DIR .*, and run kinit",
+        ),
         ("NoSASLMechanism", PermissionError, "asks for Kerberos"),
-        ('RPCError("org.apache.hadoop.ipc.StandbyException", "Operation category READ is not supported\\n\\tat")',
-         OSError, "the namenode at h:1 is on standby; name the nameservice instead"),
-        ('RPCError("java.io.IOException", "File /t could only be written to 0 of the 1 minReplication nodes.")',
-         OSError, "no datanode takes or gives its bytes"),
-        ('RPCError("a.b.QuotaExceededException", "The quota is exceeded\\n\\tat x")', OSError,
-         "hdfs://h:1/f: QuotaExceededException The quota is exceeded$"),
+        (
+            'RPCError("org.apache.hadoop.ipc.StandbyException", "Operation category READ is not supported\\n\\tat")',
+            OSError,
+            "the namenode at h:1 is on standby; name the nameservice instead",
+        ),
+        (
+            'RPCError("java.io.IOException", "File /t could only be written to 0 of the 1 minReplication nodes.")',
+            OSError,
+            "no datanode takes or gives its bytes",
+        ),
+        (
+            'RPCError("a.b.QuotaExceededException", "The quota is exceeded\\n\\tat x")',
+            OSError,
+            "hdfs://h:1/f: QuotaExceededException The quota is exceeded$",
+        ),
         (f"ChecksumError {'x' * 1000}", OSError, "hdfs://h:1/f: ChecksumError x{186}[.]{3}$"),
     ],
-)  # fmt: skip
+)
 def test_an_answer_becomes_one_sentence(answered: str, kind: type[OSError], told: str) -> None:
     failure = failure_of("hdfs://h:1/f", "h:1", RuntimeError(answered))
     assert type(failure) is kind

@@ -149,12 +149,10 @@ def finished(airflow: Airflow, dag_id: str, log: str) -> DagRun:
         "select run_id, state from dag_run where dag_id = ? order by id desc limit 1", dag_id
     )
     tasks = airflow.query(
-        "select task_id, map_index, rendered_map_index, state, try_number from task_instance where run_id = ?",
-        run_id,
+        "select task_id, map_index, rendered_map_index, state, try_number from task_instance where run_id = ?", run_id
     )
     events = airflow.query(
-        "select a.name, e.extra from asset_event e join asset a on a.id = e.asset_id where e.source_run_id = ?",
-        run_id,
+        "select a.name, e.extra from asset_event e join asset a on a.id = e.asset_id where e.source_run_id = ?", run_id
     )
     return DagRun(
         state=state,
@@ -228,8 +226,5 @@ def without_jvm(airflow: Airflow) -> Airflow:
     (folder / "spark3-submit").write_text(SUBMIT.format(python=sys.executable))
     (folder / "spark3-submit").chmod(0o755)
     connection = {"conn_type": "spark", "host": "local[2]", "extra": {"spark-binary": "spark3-submit"}}
-    ours = {
-        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
-        "AIRFLOW_CONN_NIGHTKEEP_SPARK": json.dumps(connection),
-    }
+    ours = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "AIRFLOW_CONN_NIGHTKEEP_SPARK": json.dumps(connection)}
     return replace(airflow, environ={**airflow.environ, **ours})

@@ -12,19 +12,33 @@ from typing import NoReturn
 
 import pytest
 
-PROCESSES = frozenset({
-    "airflow_database", "azure_server", "cluster", "delta_spark", "glue", "google_server", "hdfs_cluster",
-    "hive_metastore", "iceberg_java", "iceberg_rest", "iceberg_spark", "lakes", "paimon_java", "postgres", "pypaimon",
-    "s3_server", "spark",
-})  # fmt: skip
+PROCESSES = frozenset(
+    {
+        "airflow_database",
+        "azure_server",
+        "cluster",
+        "delta_spark",
+        "glue",
+        "google_server",
+        "hdfs_cluster",
+        "hive_metastore",
+        "iceberg_java",
+        "iceberg_rest",
+        "iceberg_spark",
+        "lakes",
+        "paimon_java",
+        "postgres",
+        "pypaimon",
+        "s3_server",
+        "spark",
+    }
+)
 """Fixtures that start a process."""
 
 LEFT_OUT = ("checking", "engines", "object_store", "plugin", "races")
 """Rooms whose tests are about engines, or whose imports alone take seconds (Great Expectations, Airflow)."""
 
-_STARTS = frozenset({
-    "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "subprocess.Popen",
-})  # fmt: skip
+_STARTS = frozenset({"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "subprocess.Popen"})
 """Events that Python announces before it starts a process."""
 
 _HARMLESS = frozenset({"file"})

@@ -38,7 +38,7 @@ def conditions(rows: pa.Table, random: Random, count: int) -> Iterator[str]:
 
 def _leaves(
     field: "pa.Field[pa.DataType]", above: tuple[str, ...], column: "pa.ChunkedArray[pa.Scalar[pa.DataType]]"
-) -> Iterator[tuple[str, pa.DataType, list[str]]]:  # fmt: skip
+) -> Iterator[tuple[str, pa.DataType, list[str]]]:
     """Names, types and literals of what can be compared."""
     path = (*above, field.name)
     kind = field.type

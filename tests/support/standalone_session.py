@@ -8,9 +8,16 @@ from nightkeep.errors import Unreachable
 from nightkeep.spark.engine import Engine
 
 NAMES = (
-    "spark.app.name", "spark.executor.cores", "spark.executor.memory", "spark.executor.memoryOverhead",
-    "spark.cores.max", "spark.eventLog.enabled", "spark.ui.enabled", "spark.log.level", "spark.task.maxFailures",
-)  # fmt: skip
+    "spark.app.name",
+    "spark.executor.cores",
+    "spark.executor.memory",
+    "spark.executor.memoryOverhead",
+    "spark.cores.max",
+    "spark.eventLog.enabled",
+    "spark.ui.enabled",
+    "spark.log.level",
+    "spark.task.maxFailures",
+)
 
 
 def main(task_memory: str) -> None:

@@ -33,9 +33,10 @@ def owner_of(policy: EffectivePolicy, description: TableDescription) -> OwnerSay
     compacts or expires the table as well, unless the policy knows it."""
     if description.managers and policy.settings.other_managers == "unknown":
         raise RefusedTable(
-            policy.address.name, f"it is managed by {' and '.join(description.managers)} as well",
+            policy.address.name,
+            f"it is managed by {' and '.join(description.managers)} as well",
             "turn that off, or say other_managers: known in the policy",
-        )  # fmt: skip
+        )
     return owner_says(policy, description)
 
 

@@ -64,9 +64,14 @@ Reason = Callable[[Case], str | None]
 
 
 def case_of(
-    policy: EffectivePolicy, operation: Operation, reports: str, now: datetime, *,
-    act: Act = Act.WORK, left_out: str | None = None,
-) -> Case:  # fmt: skip
+    policy: EffectivePolicy,
+    operation: Operation,
+    reports: str,
+    now: datetime,
+    *,
+    act: Act = Act.WORK,
+    left_out: str | None = None,
+) -> Case:
     """The case before the table is opened. Its hold is read at most once, when it is first asked for."""
     hold = cache(partial(_hold, reports, policy.address.name))
     return Case(policy=policy, operation=operation, now=now, hold=hold, left_out=left_out, act=act)

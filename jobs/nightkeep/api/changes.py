@@ -31,10 +31,18 @@ _TASK_MEMORY = 2 << 30
 
 
 def apply_changes(
-    table: str, files: Sequence[str | Path], *, batch_id: str, mode: str, key: str | None = None,
-    distribution: str = "none", writers: int = 1, policy: str | Path | None = None, master: str = "local[*]",
+    table: str,
+    files: Sequence[str | Path],
+    *,
+    batch_id: str,
+    mode: str,
+    key: str | None = None,
+    distribution: str = "none",
+    writers: int = 1,
+    policy: str | Path | None = None,
+    master: str = "local[*]",
     spark: SparkSession | None = None,
-) -> Applied:  # fmt: skip
+) -> Applied:
     """Apply the change rows of `files` to an Iceberg table. Further calls with the same batch id change nothing.
 
     Several writers run on Spark. Raises what `apply_batch` raises, and UsageError for invalid arguments."""

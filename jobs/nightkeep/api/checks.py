@@ -23,10 +23,16 @@ if TYPE_CHECKING:
 
 
 def check(
-    table: str, *, version: int | None = None, base: int | None = None, policy: str | Path | None = None,
-    reports: str | Path | None = None, reader: str | None = None, master: str = "local[*]",
+    table: str,
+    *,
+    version: int | None = None,
+    base: int | None = None,
+    policy: str | Path | None = None,
+    reports: str | Path | None = None,
+    reader: str | None = None,
+    master: str = "local[*]",
     spark: SparkSession | None = None,
-) -> CheckReport:  # fmt: skip
+) -> CheckReport:
     """Check a published version, by default the latest, with Spark SQL and Great Expectations.
 
     `reader` is one more engine that reads the version and its parent: the name of its package, `deltalake`, `duckdb`,
@@ -37,10 +43,15 @@ def check(
     _require_versions(chosen, {"--version": version, "--base": base})
     said = chosen.settings.check
     request = CheckRequest(
-        address=chosen.address, version=version, base_version=base,
-        byte_budget=said.byte_budget, join_budget=said.join_budget, keys_budget=said.keys_budget,
-        evidence=said.evidence, keys=said.keys,
-    )  # fmt: skip
+        address=chosen.address,
+        version=version,
+        base_version=base,
+        byte_budget=said.byte_budget,
+        join_budget=said.join_budget,
+        keys_budget=said.keys_budget,
+        evidence=said.evidence,
+        keys=said.keys,
+    )
     with start_engine(chosen, master, spark, checks=True) as engine:
         engine.stored_bytes = _size(chosen, version)
         report = on_spark.check(request, engine)
@@ -52,9 +63,14 @@ def check(
 
 
 def diff(
-    table: str, *, version: int, other: int, policy: str | Path | None = None, master: str = "local[*]",
+    table: str,
+    *,
+    version: int,
+    other: int,
+    policy: str | Path | None = None,
+    master: str = "local[*]",
     spark: SparkSession | None = None,
-) -> DiffReport:  # fmt: skip
+) -> DiffReport:
     """Compare the content of two versions, row by row where it differs."""
     chosen = find_place(policy, None).chosen(table)
     _require_versions(chosen, {"--version": version, "--other": other})

@@ -28,9 +28,7 @@ def build_data_docs(documents: Sequence[RunDocument], reports: str, folder: str)
             name, suite = docs_page_name(document, number), str(validation.get("suite_name"))
             names.add(name)
             title = f"{document.table}, {document.operation}, {document.run_id}: {suite}"
-            html = docs_page(
-                validation, run_id=document.run_id, started_at=document.started_at, title=title,
-            )  # fmt: skip
+            html = docs_page(validation, run_id=document.run_id, started_at=document.started_at, title=title)
             write_docs_page(folder, name, html)
             word = "passed" if validation.get("success") else "not passed"
             lines.append(f'<li><a href="{escape(quote(name))}.html">{escape(title)}</a>, {word}</li>')

@@ -29,9 +29,7 @@ from nightkeep.reading.spark_types import arrow_for_spark, as_spark_takes, spark
 from nightkeep.reading.splits import ReadSplit, ShownRows, read_split
 from nightkeep.sql_text.rows.condition import Test
 
-OPTIONS: Final = (
-    "path", "columns", "where", "version", "tag", "view", "incremental", "since", "policy", "pushdown",
-)  # fmt: skip
+OPTIONS: Final = ("path", "columns", "where", "version", "tag", "view", "incremental", "since", "policy", "pushdown")
 _PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 """The worker that Spark starts to push filters down, where spark.sql.python.filterPushdown.enabled is on."""
 
@@ -78,9 +76,7 @@ class DataSource(datasource.DataSource):
         splits = planned.splits or (ReadSplit(()),)
         return [_SplitPartition(planned.files, split, planned.shown, columns) for split in splits]
 
-    def tests_of(
-        self, filters: Sequence[datasource.Filter]
-    ) -> tuple[Sequence[Test], Sequence[datasource.Filter]]:  # fmt: skip
+    def tests_of(self, filters: Sequence[datasource.Filter]) -> tuple[Sequence[Test], Sequence[datasource.Filter]]:
         return pushed_tests(filters, self._plan(()).shown.schema)
 
     def _shown(self) -> pa.Schema:

@@ -17,11 +17,21 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    table: str, *, older_than: str | None = None, delete: bool = False, quarantine: bool = False,
-    below_floor: bool = False, max_share: float | None = None, run: str | None = None, run_id: str | None = None,
-    no_check: bool = False, policy: str | Path | None = None, reports: str | Path | None = None,
-    master: str = "local[*]", spark: SparkSession | None = None,
-) -> RunDocument:  # fmt: skip
+    table: str,
+    *,
+    older_than: str | None = None,
+    delete: bool = False,
+    quarantine: bool = False,
+    below_floor: bool = False,
+    max_share: float | None = None,
+    run: str | None = None,
+    run_id: str | None = None,
+    no_check: bool = False,
+    policy: str | Path | None = None,
+    reports: str | Path | None = None,
+    master: str = "local[*]",
+    spark: SparkSession | None = None,
+) -> RunDocument:
     """List the orphan files of a table. With `quarantine` or `delete`, also move them to quarantine or delete them.
 
     Raises UsageError for invalid arguments. Every other failure is the document's outcome.
@@ -30,20 +40,34 @@ def sweep(
         raise UsageError(f"--max-share: expected a share from 0 to 1, found {max_share}")
     place = find_place(policy, reports)
     order = RetentionOrder(
-        operation=Operation.SWEEP, run_id=name_run(run_id), reports=place.reports,
+        operation=Operation.SWEEP,
+        run_id=name_run(run_id),
+        reports=place.reports,
         mode=_mode(delete=delete, quarantine=quarantine),
-        older_than_ms=_duration("--older-than", older_than), max_share=max_share,
-        below_floor=below_floor, of_run=run, checks=not no_check,
-    )  # fmt: skip
+        older_than_ms=_duration("--older-than", older_than),
+        max_share=max_share,
+        below_floor=below_floor,
+        of_run=run,
+        checks=not no_check,
+    )
     return _carry_out(place, table, order, master=master, spark=spark)
 
 
 def expire(
-    table: str, *, older_than: str | None = None, retain_last: int | None = None, delete: bool = False,
-    quarantine: bool = False, dry_run: bool = False, run_id: str | None = None, no_check: bool = False,
-    policy: str | Path | None = None, reports: str | Path | None = None, master: str = "local[*]",
+    table: str,
+    *,
+    older_than: str | None = None,
+    retain_last: int | None = None,
+    delete: bool = False,
+    quarantine: bool = False,
+    dry_run: bool = False,
+    run_id: str | None = None,
+    no_check: bool = False,
+    policy: str | Path | None = None,
+    reports: str | Path | None = None,
+    master: str = "local[*]",
     spark: SparkSession | None = None,
-) -> RunDocument:  # fmt: skip
+) -> RunDocument:
     """List the versions past the table's retention. With `delete` or `quarantine`, also expire them.
 
     `delete` deletes the files that only they need, `quarantine` moves them to quarantine. `dry_run` only lists, which
@@ -56,16 +80,25 @@ def expire(
         raise UsageError(f"--retain-last: expected at least 1, found {retain_last}")
     place = find_place(policy, reports)
     order = RetentionOrder(
-        operation=Operation.EXPIRE, run_id=name_run(run_id), reports=place.reports,
-        mode=mode, older_than_ms=_duration("--older-than", older_than), retain_last=retain_last, checks=not no_check,
-    )  # fmt: skip
+        operation=Operation.EXPIRE,
+        run_id=name_run(run_id),
+        reports=place.reports,
+        mode=mode,
+        older_than_ms=_duration("--older-than", older_than),
+        retain_last=retain_last,
+        checks=not no_check,
+    )
     return _carry_out(place, table, order, master=master, spark=spark)
 
 
 def restore(
-    table: str, run_id: str, *, policy: str | Path | None = None, reports: str | Path | None = None,
+    table: str,
+    run_id: str,
+    *,
+    policy: str | Path | None = None,
+    reports: str | Path | None = None,
     spark: SparkSession | None = None,
-) -> RunDocument:  # fmt: skip
+) -> RunDocument:
     """Restore the files that the run `run_id` moved to quarantine. Overwrites nothing."""
     place = find_place(policy, reports)
     order = RetentionOrder(operation=Operation.RESTORE, run_id=run_id, reports=place.reports)
@@ -81,7 +114,7 @@ def _mode(*, delete: bool, quarantine: bool) -> SweepMode:
 
 def _carry_out(
     place: Place, table: str, order: RetentionOrder, *, master: str, spark: SparkSession | None
-) -> RunDocument:  # fmt: skip
+) -> RunDocument:
     chosen = place.chosen(table)
     with start_engine(chosen, master, spark) as engine:
         return run_retention(chosen, order, engine)

@@ -102,21 +102,22 @@ def find_place(policy: str | Path | None, reports: str | Path | None) -> Place:
     return Place(loaded, place, has_file=file is not None)
 
 
-def start_engine(
-    chosen: EffectivePolicy, master: str, spark: SparkSession | None, *, checks: bool = False
-) -> Engine:  # fmt: skip
+def start_engine(chosen: EffectivePolicy, master: str, spark: SparkSession | None, *, checks: bool = False) -> Engine:
     """The engine of one call. Spark starts only when there is work for it."""
     return new_engine(master, chosen.settings.task_memory, spark, checks=checks)
 
 
 def new_engine(
     master: str, task_memory_bytes: int, spark: SparkSession | None = None, *, checks: bool = False
-) -> Engine:  # fmt: skip
+) -> Engine:
     """An engine for tables; with `checks`, for checks among others."""
     return Engine(
-        master=master, task_memory_bytes=task_memory_bytes, spark=spark, task_modules=task_modules,
+        master=master,
+        task_memory_bytes=task_memory_bytes,
+        spark=spark,
+        task_modules=task_modules,
         meanwhile=import_check if checks else lambda: None,
-    )  # fmt: skip
+    )
 
 
 def name_run(run_id: str | None) -> str:

@@ -25,10 +25,17 @@ if TYPE_CHECKING:
 
 
 def read(
-    table: str, *, columns: Sequence[str] | str | None = None, where: str | None = None, version: int | None = None,
-    tag: str | None = None, view: str | None = None, incremental: str | None = None, since: int | None = None,
+    table: str,
+    *,
+    columns: Sequence[str] | str | None = None,
+    where: str | None = None,
+    version: int | None = None,
+    tag: str | None = None,
+    view: str | None = None,
+    incremental: str | None = None,
+    since: int | None = None,
     policy: str | Path | None = None,
-) -> pa.RecordBatchReader:  # fmt: skip
+) -> pa.RecordBatchReader:
     """The rows of a table, in no order, as batches of Arrow. Without `version` and `tag`, of the newest version.
 
     `columns` are all by default. `where` is a condition in Spark SQL. Without `view` ("raw", "merge-on-read",
@@ -49,9 +56,15 @@ def read(
 
 
 def read_plan(
-    table: str, *, columns: Sequence[str] | str | None = None, where: str | None = None, version: int | None = None,
-    tag: str | None = None, view: str | None = None, policy: str | Path | None = None,
-) -> ReadPlan:  # fmt: skip
+    table: str,
+    *,
+    columns: Sequence[str] | str | None = None,
+    where: str | None = None,
+    version: int | None = None,
+    tag: str | None = None,
+    view: str | None = None,
+    policy: str | Path | None = None,
+) -> ReadPlan:
     """What `read` with these options reads, and what it leaves out and why. Reads metadata and footers."""
     address = find_place(policy, None).chosen(table).address
     request = request_of(columns, where, version, tag, view)
@@ -60,7 +73,7 @@ def read_plan(
 
 def plan_changes(
     address: Address, reading: OpenReading, request: ReadRequest, start: ChangesSince
-) -> PlannedDiff | PlannedChangelog:  # fmt: skip
+) -> PlannedDiff | PlannedChangelog:
     """The changes of an incremental read. Raises UsageError and RefusedTable."""
     if start.kind is Incremental.DIFF:
         return plan_diff(address.name, address.format, reading, request, start.since)

@@ -108,8 +108,9 @@ class Explanation:
         width = max((len(each.operation) for each in self.operations), default=0)
         lines = [
             f"{each.operation:{width}}  {line}" if place == 0 else f"{'':{width}}  {line}"
-            for each in self.operations for place, line in enumerate(_handled(each))
-        ]  # fmt: skip
+            for each in self.operations
+            for place, line in enumerate(_handled(each))
+        ]
         return "\n".join([explain_text(self.policy), *(["", "operations of this table", *lines] if lines else [])])
 
     def _repr_html_(self) -> str:
@@ -179,9 +180,7 @@ class Pages:
 
 
 def _table_of(documents: tuple[RunDocument, ...], title: str, *sentences: str) -> str:
-    rows = [
-        (each.table, each.operation, each.outcome, _version(each), each.reason or "") for each in documents
-    ]  # fmt: skip
+    rows = [(each.table, each.operation, each.outcome, _version(each), each.reason or "") for each in documents]
     return render_card(title, sentences, _HEAD, rows)
 
 

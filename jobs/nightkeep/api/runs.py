@@ -27,22 +27,38 @@ _RUN: Final = ", ".join(each for each in Operation if not each.has_command)
 
 
 def plan(
-    table: str, *, operation: str | Sequence[str] | None = None, where: str | None = None,
-    zorder: str | Sequence[str] | None = None, hilbert: str | Sequence[str] | None = None, full: bool = False,
-    target_size: str | None = None, min_file_size: str | None = None, max_deleted_ratio: float | None = None,
-    allow_compacting_writers: bool = False, writers: str | None = None,
-    policy: str | Path | None = None, reports: str | Path | None = None, spark: SparkSession | None = None,
-) -> Runs:  # fmt: skip
+    table: str,
+    *,
+    operation: str | Sequence[str] | None = None,
+    where: str | None = None,
+    zorder: str | Sequence[str] | None = None,
+    hilbert: str | Sequence[str] | None = None,
+    full: bool = False,
+    target_size: str | None = None,
+    min_file_size: str | None = None,
+    max_deleted_ratio: float | None = None,
+    allow_compacting_writers: bool = False,
+    writers: str | None = None,
+    policy: str | Path | None = None,
+    reports: str | Path | None = None,
+    spark: SparkSession | None = None,
+) -> Runs:
     """Plan a run: one document per operation says what it would do, and why. Reads only metadata and stores nothing.
 
     Raises UsageError for invalid arguments.
     """
     place = find_place(policy, reports)
     overrides = Overrides(
-        where=where, full=full, zorder=_columns(zorder), hilbert=_columns(hilbert), target_size=target_size,
-        min_file_size=min_file_size, max_deleted_ratio=max_deleted_ratio,
-        allow_compacting_writers=allow_compacting_writers, writers=choose("--writers", Writers, writers),
-    )  # fmt: skip
+        where=where,
+        full=full,
+        zorder=_columns(zorder),
+        hilbert=_columns(hilbert),
+        target_size=target_size,
+        min_file_size=min_file_size,
+        max_deleted_ratio=max_deleted_ratio,
+        allow_compacting_writers=allow_compacting_writers,
+        writers=choose("--writers", Writers, writers),
+    )
     chosen = place.effective(table, overrides)
     reader = OneVersion()
     with start_engine(chosen, "local[*]", spark) as engine:
@@ -59,45 +75,80 @@ def plan(
 
 
 def run(
-    table: str, *, operation: str | Sequence[str] | None = None, where: str | None = None,
-    zorder: str | Sequence[str] | None = None, hilbert: str | Sequence[str] | None = None, full: bool = False,
-    target_size: str | None = None, min_file_size: str | None = None, max_deleted_ratio: float | None = None,
-    allow_compacting_writers: bool = False, writers: str | None = None, verify: str | None = None,
-    no_check: bool = False, task_memory: str | None = None, master: str = "local[*]", run_id: str | None = None,
-    policy: str | Path | None = None, reports: str | Path | None = None, spark: SparkSession | None = None,
-) -> Runs:  # fmt: skip
+    table: str,
+    *,
+    operation: str | Sequence[str] | None = None,
+    where: str | None = None,
+    zorder: str | Sequence[str] | None = None,
+    hilbert: str | Sequence[str] | None = None,
+    full: bool = False,
+    target_size: str | None = None,
+    min_file_size: str | None = None,
+    max_deleted_ratio: float | None = None,
+    allow_compacting_writers: bool = False,
+    writers: str | None = None,
+    verify: str | None = None,
+    no_check: bool = False,
+    task_memory: str | None = None,
+    master: str = "local[*]",
+    run_id: str | None = None,
+    policy: str | Path | None = None,
+    reports: str | Path | None = None,
+    spark: SparkSession | None = None,
+) -> Runs:
     """Plan, rewrite, prove, publish and check: one document per operation, which is also stored.
 
     Raises UsageError for invalid arguments. Every other failure is a document's outcome.
     """
     place = find_place(policy, reports)
     overrides = Overrides(
-        where=where, full=full, zorder=_columns(zorder), hilbert=_columns(hilbert), target_size=target_size,
-        min_file_size=min_file_size, max_deleted_ratio=max_deleted_ratio,
-        allow_compacting_writers=allow_compacting_writers, writers=choose("--writers", Writers, writers),
-        verify=choose("--verify", VerifyLevel, verify), task_memory=task_memory,
-    )  # fmt: skip
+        where=where,
+        full=full,
+        zorder=_columns(zorder),
+        hilbert=_columns(hilbert),
+        target_size=target_size,
+        min_file_size=min_file_size,
+        max_deleted_ratio=max_deleted_ratio,
+        allow_compacting_writers=allow_compacting_writers,
+        writers=choose("--writers", Writers, writers),
+        verify=choose("--verify", VerifyLevel, verify),
+        task_memory=task_memory,
+    )
     chosen = place.effective(table, overrides)
     how = _How(master, run_id, spark, no_check=no_check, named=bool(operation), asked=overrides.asked())
     return Runs(_run(place, chosen, _operations(chosen, operation, overrides), how))
 
 
 def sql(
-    statement: str, *, target_size: str | None = None, min_file_size: str | None = None,
-    max_deleted_ratio: float | None = None, allow_compacting_writers: bool = False, writers: str | None = None,
-    verify: str | None = None, no_check: bool = False, task_memory: str | None = None, master: str = "local[*]",
-    run_id: str | None = None, policy: str | Path | None = None, reports: str | Path | None = None,
+    statement: str,
+    *,
+    target_size: str | None = None,
+    min_file_size: str | None = None,
+    max_deleted_ratio: float | None = None,
+    allow_compacting_writers: bool = False,
+    writers: str | None = None,
+    verify: str | None = None,
+    no_check: bool = False,
+    task_memory: str | None = None,
+    master: str = "local[*]",
+    run_id: str | None = None,
+    policy: str | Path | None = None,
+    reports: str | Path | None = None,
     spark: SparkSession | None = None,
-) -> RunDocument:  # fmt: skip
+) -> RunDocument:
     """Run an OPTIMIZE statement. The filter and the clustering come only from the statement, all else from options and
     the policy."""
     parsed = parse_statement(statement)
     place = find_place(policy, reports)
     overrides = Overrides(
-        target_size=target_size, min_file_size=min_file_size, max_deleted_ratio=max_deleted_ratio,
-        allow_compacting_writers=allow_compacting_writers, writers=choose("--writers", Writers, writers),
-        verify=choose("--verify", VerifyLevel, verify), task_memory=task_memory,
-    )  # fmt: skip
+        target_size=target_size,
+        min_file_size=min_file_size,
+        max_deleted_ratio=max_deleted_ratio,
+        allow_compacting_writers=allow_compacting_writers,
+        writers=choose("--writers", Writers, writers),
+        verify=choose("--verify", VerifyLevel, verify),
+        task_memory=task_memory,
+    )
     chosen = _as_stated(place.effective(parsed.table, overrides), parsed)
     stated = {"where": parsed.where, "zorder": ",".join(parsed.columns), "full": parsed.full}
     arguments = {**overrides.asked(), **{name: value for name, value in stated.items() if value}}
@@ -107,11 +158,20 @@ def sql(
 
 
 def delete(
-    table: str, *, rows_where: str | None = None, keys: str | Path | None = None, dry_run: bool = False,
-    writers: str | None = None, no_check: bool = False, task_memory: str | None = None, master: str = "local[*]",
-    run_id: str | None = None, policy: str | Path | None = None, reports: str | Path | None = None,
+    table: str,
+    *,
+    rows_where: str | None = None,
+    keys: str | Path | None = None,
+    dry_run: bool = False,
+    writers: str | None = None,
+    no_check: bool = False,
+    task_memory: str | None = None,
+    master: str = "local[*]",
+    run_id: str | None = None,
+    policy: str | Path | None = None,
+    reports: str | Path | None = None,
     spark: SparkSession | None = None,
-) -> RunDocument:  # fmt: skip
+) -> RunDocument:
     """Delete the rows for which a condition is true, or that have one of the keys of a file, by deletion vectors.
 
     Proves that no other row is deleted, publishes and checks."""
@@ -119,9 +179,7 @@ def delete(
         named = "neither" if keys is None else "both"
         raise UsageError(f"the rows to delete: expected --rows-where or --keys, found {named}")
     place = find_place(policy, reports)
-    chosen = place.effective(
-        table, Overrides(task_memory=task_memory, writers=choose("--writers", Writers, writers))
-    )  # fmt: skip
+    chosen = place.effective(table, Overrides(task_memory=task_memory, writers=choose("--writers", Writers, writers)))
     file = None if keys is None else Path(keys)
     arguments = {"rows_where": asked_condition(str(rows_where))} if file is None else {"keys": asked_keys(file)}
     order = RunOrder(
@@ -131,11 +189,20 @@ def delete(
 
 
 def update(
-    table: str, *, set: str | Sequence[str] | None = None, rows_where: str | None = None, dry_run: bool = False,
-    writers: str | None = None, no_check: bool = False, task_memory: str | None = None, master: str = "local[*]",
-    run_id: str | None = None, policy: str | Path | None = None, reports: str | Path | None = None,
+    table: str,
+    *,
+    set: str | Sequence[str] | None = None,
+    rows_where: str | None = None,
+    dry_run: bool = False,
+    writers: str | None = None,
+    no_check: bool = False,
+    task_memory: str | None = None,
+    master: str = "local[*]",
+    run_id: str | None = None,
+    policy: str | Path | None = None,
+    reports: str | Path | None = None,
     spark: SparkSession | None = None,
-) -> RunDocument:  # fmt: skip
+) -> RunDocument:
     """Set columns to expressions, "column = expression", in the rows for which a condition is true.
 
     Proves that no other row is changed, and these as asked, publishes in one commit and checks."""
@@ -177,9 +244,7 @@ def _columns(columns: str | Sequence[str] | None) -> str | None:
     return columns if columns is None or isinstance(columns, str) else ",".join(columns)
 
 
-def _operations(
-    chosen: EffectivePolicy, choice: str | Sequence[str] | None, said: Overrides
-) -> tuple[Operation, ...]:  # fmt: skip
+def _operations(chosen: EffectivePolicy, choice: str | Sequence[str] | None, said: Overrides) -> tuple[Operation, ...]:
     names = (choice,) if isinstance(choice, str) else tuple(choice or ())
     operations = tuple(map(_operation, names))
     operations = operations or suited_operations(chosen)
@@ -209,9 +274,7 @@ def _as_stated(policy: EffectivePolicy, statement: Statement) -> EffectivePolicy
     return replace(policy, settings=policy.settings.model_copy(update=stated))
 
 
-def _run(
-    place: Place, chosen: EffectivePolicy, operations: Sequence[Operation], how: _How
-) -> tuple[RunDocument, ...]:  # fmt: skip
+def _run(place: Place, chosen: EffectivePolicy, operations: Sequence[Operation], how: _How) -> tuple[RunDocument, ...]:
     name = name_run(how.run_id)
     checks = chosen.settings.check.enabled and not how.no_check
     with start_engine(chosen, how.master, how.spark, checks=checks) as engine:

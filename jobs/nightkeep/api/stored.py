@@ -51,9 +51,13 @@ def release(table: str, *, policy: str | Path | None = None, reports: str | Path
 
 
 def report(
-    *, policy: str | Path | None = None, reports: str | Path | None = None, out: str | Path | None = None,
-    data_docs: bool = False, forget: str | None = None,
-) -> Pages:  # fmt: skip
+    *,
+    policy: str | Path | None = None,
+    reports: str | Path | None = None,
+    out: str | Path | None = None,
+    data_docs: bool = False,
+    forget: str | None = None,
+) -> Pages:
     """Write a page for each run and the index, to the folder `out` or, by default, beside the documents.
 
     `data_docs`: also the pages of Great Expectations, from the results that were kept; they load nothing. `forget`:
@@ -72,9 +76,13 @@ def report(
         mine = [document for document in documents if _run_name(document) == name]
         pages[name] = write_page(folder, name, render_run(mine, title=name, generated_at=now, docs_pages=linked))
     index = render_index(
-        documents, title="Nightkeep", generated_at=now, page_of=lambda d: page_name(_run_name(d)),
-        unreadable=stored.unreadable, docs_index=docs_index(folder),
-    )  # fmt: skip
+        documents,
+        title="Nightkeep",
+        generated_at=now,
+        page_of=lambda d: page_name(_run_name(d)),
+        unreadable=stored.unreadable,
+        docs_index=docs_index(folder),
+    )
     runs = tuple(map(_shown, pages.values()))
     written = write_page(folder, "index", index)
     return Pages(_shown(written), runs, stored.unreadable, None if docs is None else _shown(docs))

@@ -24,8 +24,13 @@ _HEAD = ("table", "covered by", "last outcome", "found in", "address")
 _NAMED: Final = 20
 """Names of a place that a line tells. JSON has all."""
 _OF_NOBODY: Final[dict[str, object]] = {
-    "table": "", "covered": False, "covered_by": [], "last_outcome": None, "refused": None, "ours": False,
-}  # fmt: skip
+    "table": "",
+    "covered": False,
+    "covered_by": [],
+    "last_outcome": None,
+    "refused": None,
+    "ours": False,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +51,15 @@ class ListedPolicy:
 
     def to_json(self) -> dict[str, object]:
         return {
-            "name": self.name, "table": redact(self.table), "format": self.format, "found_in": self.found_in,
-            "covered": bool(self.covered_by), "covered_by": list(self.covered_by), "last_outcome": self.last_outcome,
+            "name": self.name,
+            "table": redact(self.table),
+            "format": self.format,
+            "found_in": self.found_in,
+            "covered": bool(self.covered_by),
+            "covered_by": list(self.covered_by),
+            "last_outcome": self.last_outcome,
             "refused": None if self.refused is None else redact(self.refused),
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +145,18 @@ def validate(*, tables: bool = False, policy: str | Path | None = None) -> Valid
     used = {table.found_in for table in found.tables} | {each.found_in for each in found.unlistable}
     empty = [
         f"{each.origin.file}:{each.origin.line}: {each.name}: no table is there, or none is included"
-        for each in loaded.discoveries if each.name not in used
-    ]  # fmt: skip
+        for each in loaded.discoveries
+        if each.name not in used
+    ]
     idle = [_idle(each, unlisted) for each in whole.patterns if not each.fault and not _is_used(each, whole)]
     new = PolicyFile(
-        file=loaded.file, tables=(), tables_per_session=1, defaults=loaded.defaults, patterns=loaded.patterns,
+        file=loaded.file,
+        tables=(),
+        tables_per_session=1,
+        defaults=loaded.defaults,
+        patterns=loaded.patterns,
         unusable=tuple(each for each in whole.unusable if each.name not in {lost.name for lost in found.unlistable}),
-    )  # fmt: skip
+    )
     faults, unread = _misfits(whole) if tables else ((), ())
     return Validation(str(file), (*faults_of(new), *faults), (*loaded.warnings, *unlisted, *empty, *idle, *unread))
 

@@ -86,9 +86,14 @@ _LONGEST: Final = 300
 _SPARKS: Final = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 _COUNTS: Final = (
-    "element_count", "unexpected_count", "unexpected_percent", "missing_count", "missing_percent",
-    "unexpected_percent_total", "unexpected_percent_nonmissing",
-)  # fmt: skip
+    "element_count",
+    "unexpected_count",
+    "unexpected_percent",
+    "missing_count",
+    "missing_percent",
+    "unexpected_percent_total",
+    "unexpected_percent_nonmissing",
+)
 _COUNTING: Final = re.compile(
     "expect_table_.*|expect_column_to_exist|expect_column_unique_value_count_to_be_between|expect_column_proportion_of_.*"
     "|expect_column_type_to_be|expect_column_values_to_be_(of_type|in_type_list)|unexpected_rows_expectation"
@@ -130,9 +135,11 @@ def _made(expectation: OwnExpectation, number: int) -> Expectation | Exception:
     try:
         kind: Any = get_expectation_impl(expectation.type)
         made: Expectation = kind(
-            **expectation.kwargs, severity=expectation.severity.value, description=expectation.description,
+            **expectation.kwargs,
+            severity=expectation.severity.value,
+            description=expectation.description,
             meta={_NUMBER: number},
-        )  # fmt: skip
+        )
         return made
     except (ValueError, TypeError) as failure:
         return failure
@@ -143,9 +150,7 @@ def _errored(expectation: OwnExpectation, failure: object) -> Answer:
     why = " ".join(str(failure).split())[:_LONGEST] or "it has no result"
     severity = expectation.severity.value
     config = {"type": expectation.type, "kwargs": dict(expectation.kwargs), "severity": severity, "meta": {}}
-    result = {
-        "success": False, "expectation_config": config, "result": {}, "meta": {}, "exception_info": _raised(why),
-    }  # fmt: skip
+    result = {"success": False, "expectation_config": config, "result": {}, "meta": {}, "exception_info": _raised(why)}
     return Answer(CheckStatus.ERRORED, why, result)
 
 

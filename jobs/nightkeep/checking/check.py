@@ -146,7 +146,7 @@ def _comparisons(
     # What the commit says that it did to the rows of the version before.
     changed = partial(
         Side, view=View.MERGED, deleted=target.deletes, sets=target.sets, expiry_clock=target.expiry_clock
-    )  # fmt: skip
+    )
     published = ComparedSides(
         PUBLISHED,
         # Files that readers of the target do not see yet were not part of the work.
@@ -167,14 +167,20 @@ def _comparisons(
 
 
 def _coverage(
-    relation: TableView, base: TableVersion, target: TableVersion, touched: Sequence[UnitKey],
-    chosen: Sequence[UnitKey], joined: Sequence[UnitKey],
-) -> str:  # fmt: skip
+    relation: TableView,
+    base: TableVersion,
+    target: TableVersion,
+    touched: Sequence[UnitKey],
+    chosen: Sequence[UnitKey],
+    joined: Sequence[UnitKey],
+) -> str:
     alike = len(target.units.keys() - set(touched))
     read, of = bytes_of(chosen, base, target), bytes_of(touched, base, target)
-    return "; ".join([
-        f"{len(chosen)} of {len(touched)} touched units compared, {read:,} of {of:,} bytes of their files",
-        *([f"rows of {len(joined)} units joined"] if joined else []),
-        f"{alike} units have the same files as in version {target.parent}",
-        *relation.notes,
-    ])  # fmt: skip
+    return "; ".join(
+        [
+            f"{len(chosen)} of {len(touched)} touched units compared, {read:,} of {of:,} bytes of their files",
+            *([f"rows of {len(joined)} units joined"] if joined else []),
+            f"{alike} units have the same files as in version {target.parent}",
+            *relation.notes,
+        ]
+    )

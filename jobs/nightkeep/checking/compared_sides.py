@@ -55,9 +55,12 @@ class ComparedSides:
 
 
 def compared(
-    relation: TableView, comparisons: Sequence[ComparedSides], target: TableVersion, joined: Sequence[UnitKey],
+    relation: TableView,
+    comparisons: Sequence[ComparedSides],
+    target: TableVersion,
+    joined: Sequence[UnitKey],
     keys: CountedKeys,
-) -> CheckReport:  # fmt: skip
+) -> CheckReport:
     """The verdict on both comparisons. Rows of `joined` units are compared in the first one, even if sums agree.
 
     If sums differ and the rest cannot be finished, the report has failed all the same, and states why it has no more.
@@ -111,9 +114,12 @@ def _with_statements(measured: Sequence[_Measured], wrong: Sequence[Future[_Stat
 
 
 def _explained(
-    relation: TableView, measured: Sequence[_Measured], target: TableVersion, joined: Sequence[UnitKey],
+    relation: TableView,
+    measured: Sequence[_Measured],
+    target: TableVersion,
+    joined: Sequence[UnitKey],
     keys: CountedKeys,
-) -> CheckReport:  # fmt: skip
+) -> CheckReport:
     rows: list[FactRow] = []
     differences: list[UnitDifference] = []
     silent = {**_SILENT, **relation.silent, **({"distinct_keys": _SHARED} if keys.names else {})}
@@ -144,19 +150,25 @@ def _unexplained(measured: Sequence[_Measured], failure: Exception) -> CheckRepo
     note = f"the rows were not compared: {sentence(failure)}"
     results = tuple(
         ExpectationResult(
-            SAME_SUMS, str(unit), CheckStatus.FAILED,
+            SAME_SUMS,
+            str(unit),
+            CheckStatus.FAILED,
             f"{each.comparison.name}: {each.before[unit].content} before, {each.after[unit].content} after",
         )
         for each, unit in unequal
-    )  # fmt: skip
+    )
     differences = tuple(UnitDifference(unit, each.comparison.name, Difference(note=note)) for each, unit in unequal)
     return CheckReport(CheckStatus.FAILED, "", f"fingerprints differ; {note}", results=results, differences=differences)
 
 
 def _fact_row(
-    relation: TableView, comparison: ComparedSides, unit: UnitKey, before: UnitFacts, after: UnitFacts,
+    relation: TableView,
+    comparison: ComparedSides,
+    unit: UnitKey,
+    before: UnitFacts,
+    after: UnitFacts,
     joined: ComparedRows | None,
-) -> FactRow:  # fmt: skip
+) -> FactRow:
     keys = distinct_keys(before, after)
     # Rows of the base have different keys. Another number of rows cannot be without keys that are missing, extra or
     # there twice.

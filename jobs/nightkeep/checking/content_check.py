@@ -65,9 +65,13 @@ def _rows(before: Content, after: Content) -> Iterator[KeptRow]:
     for view, held in before.views.items():
         holds = after.views[view]
         yield KeptRow(
-            unit="table", comparison=f"version {before.version}, {view.value}",
-            base_rows=held.rows, candidate_rows=holds.rows,
-            base_hash_a=f"{held.sum_a:016x}", candidate_hash_a=f"{holds.sum_a:016x}",
-            base_hash_b=f"{held.sum_b:016x}", candidate_hash_b=f"{holds.sum_b:016x}",
+            unit="table",
+            comparison=f"version {before.version}, {view.value}",
+            base_rows=held.rows,
+            candidate_rows=holds.rows,
+            base_hash_a=f"{held.sum_a:016x}",
+            candidate_hash_a=f"{holds.sum_a:016x}",
+            base_hash_b=f"{held.sum_b:016x}",
+            candidate_hash_b=f"{holds.sum_b:016x}",
             expected_rows=after.rows.get(view),
-        )  # fmt: skip
+        )

@@ -95,13 +95,20 @@ _POLICY: Final = (
 _LOADS: Final = tuple(
     re.compile(pattern, re.DOTALL | re.IGNORECASE)
     for pattern in (
-        r"<script\b.*?</script>", r"<link\b[^>]*>", r"<img\b[^>]*>", r"<title\b.*?</title>", r"<footer\b.*?</footer>",
-        r'<nav class="navbar navbar-expand-md.*?</nav>\s*</div>\s*</nav>', r"@font-face\s*\{.*?\}",
-        r"@import[^;]*;", r"url\([^)]*\)", r'\son[a-z]+="[^"]*"',
+        r"<script\b.*?</script>",
+        r"<link\b[^>]*>",
+        r"<img\b[^>]*>",
+        r"<title\b.*?</title>",
+        r"<footer\b.*?</footer>",
+        r'<nav class="navbar navbar-expand-md.*?</nav>\s*</div>\s*</nav>',
+        r"@font-face\s*\{.*?\}",
+        r"@import[^;]*;",
+        r"url\([^)]*\)",
+        r'\son[a-z]+="[^"]*"',
         # The filter of results, which only scripts can act on.
         r'<div class="card mb-3">\s*<div[^>]*>\s*<strong>Actions</strong>.*?(?=<div class="card d-md-block)',
     )
-)  # fmt: skip
+)
 _LINK: Final = re.compile(r'<a\b[^>]*href="(?!#|index\.html)[^"]*"[^>]*>(.*?)</a>', re.DOTALL | re.IGNORECASE)
 _STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 1.5rem; color: #1c2430; background: #fff }

@@ -170,10 +170,7 @@ def _facts_of_any_table() -> BatchDefinition[None]:
 GX_AT_WORK: Final = RLock()
 """Held while Great Expectations validates: its context is one for the whole process, and tables are checked in threads.
 """
-_WITH_UNITS: Final = {
-    "result_format": "COMPLETE",
-    "unexpected_index_column_names": ["unit", "comparison"],
-}
+_WITH_UNITS: Final = {"result_format": "COMPLETE", "unexpected_index_column_names": ["unit", "comparison"]}
 
 
 def _name(expectation: Expectation) -> str:

@@ -92,13 +92,18 @@ def _versions(document: RunDocument) -> tuple[int | None, ...]:
 def _opinion(version: int | None, document: RunDocument, policy: EffectivePolicy, engine: Engine) -> _Opinion:
     chosen, commits = policy.settings.check, len(_versions(document))
     request = CheckRequest(
-        address=policy.address, version=version, base_version=document.base_version,
+        address=policy.address,
+        version=version,
+        base_version=document.base_version,
         # The budgets are for the whole run, so the commits share them.
         byte_budget=chosen.byte_budget // commits,
         commit_user=commit_user(run_token(document.run_id, document.operation)),
-        known=tuple(_known(version, document)), join_budget=chosen.join_budget,
-        keys_budget=chosen.keys_budget // commits, evidence=chosen.evidence, keys=chosen.keys,
-    )  # fmt: skip
+        known=tuple(_known(version, document)),
+        join_budget=chosen.join_budget,
+        keys_budget=chosen.keys_budget // commits,
+        evidence=chosen.evidence,
+        keys=chosen.keys,
+    )
     report = guarded(lambda: on_spark.check(request, engine), _unread, f"check of {document.table}")
     return _Opinion(version, _also_read(report, policy, request.byte_budget))
 

@@ -104,9 +104,7 @@ def advise(table: str, layout: LayoutReading[S], snapshot: S, queries: Sequence[
     measured = layout.read(snapshot)
     if not measured.bounds:
         raise RefusedTable(
-            table,
-            "no file has statistics, and new ones would have none",
-            "set properties that ask for them",
+            table, "no file has statistics, and new ones would have none", "set properties that ask for them"
         )
     ranged = [query for query in of_columns(queries, measured.bounds) if query.ranges]
     columns = _candidates(measured, ranged)
@@ -132,13 +130,17 @@ def _judged(
     if best is not None:
         reason += f", {best.read_share:.0%} if clustered by {', '.join(best.columns)}"
     return Advice(
-        table=name, version=version,
+        table=name,
+        version=version,
         clustering=Clustering(best.columns, best.curve) if best is not None and is_worth else None,
         reason=reason + ("" if is_worth else f"; less than {LEAST_GAIN:.0%} is not worth a rewrite of {size:,} bytes"),
-        read_share_before=now, read_share_after=best.read_share if best else now, rewrite_bytes=2 * size,
+        read_share_before=now,
+        read_share_after=best.read_share if best else now,
+        rewrite_bytes=2 * size,
         payback_queries=round(2 / gain) if is_worth else None,
-        slower=best.slower if best is not None and is_worth else (), options=tuple(options[:5]),
-    )  # fmt: skip
+        slower=best.slower if best is not None and is_worth else (),
+        options=tuple(options[:5]),
+    )
 
 
 def _named(columns: Sequence[str], curve: Curve) -> str:
@@ -175,9 +177,13 @@ def _ranges(name: str, values: ChunkedArray) -> Iterator[Query]:
 
 
 def _option(
-    measured: TableLayout, samples: Mapping[int, pa.Table], queries: Sequence[Query], clustering: Clustering,
-    before: Sequence[float], target_bytes: int,
-) -> Option:  # fmt: skip
+    measured: TableLayout,
+    samples: Mapping[int, pa.Table],
+    queries: Sequence[Query],
+    clustering: Clustering,
+    before: Sequence[float],
+    target_bytes: int,
+) -> Option:
     after = _costs(_simulated(measured, samples, clustering, target_bytes), queries)
     costs = _by_query(queries, before, after)
     return Option(clustering.columns, clustering.curve, float(np.mean(after)) if after else 1.0, costs)

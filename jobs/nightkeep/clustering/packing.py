@@ -40,9 +40,13 @@ class Packing(Generic[F]):
 
 
 def packing(
-    files: Sequence[F], sizes: Sizes, *, full: bool, is_settled: Callable[[Sequence[F]], bool],
+    files: Sequence[F],
+    sizes: Sizes,
+    *,
+    full: bool,
+    is_settled: Callable[[Sequence[F]], bool],
     bins_of: Callable[[Sequence[F]], Sequence[Sequence[F]]] | None = None,
-) -> Packing[F] | None:  # fmt: skip
+) -> Packing[F] | None:
     """The packing of small files, large files, worn files and files without rows; of all files if `full`; None if none.
 
     `bins_of` makes bins of files, by default `next_fit`.

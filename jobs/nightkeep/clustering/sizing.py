@@ -28,9 +28,16 @@ class Sizes:
 
     @classmethod
     def of(
-        cls, request: Request, target: int, *, small_share: float, large_share: float | None = None, fewest: int = 2,
-        max_deleted_ratio: float = MAX_DELETED_RATIO, columns: int = 0,
-    ) -> Sizes:  # fmt: skip
+        cls,
+        request: Request,
+        target: int,
+        *,
+        small_share: float,
+        large_share: float | None = None,
+        fewest: int = 2,
+        max_deleted_ratio: float = MAX_DELETED_RATIO,
+        columns: int = 0,
+    ) -> Sizes:
         """The limits of the request, else these shares of the target and this ratio."""
         small = request.min_bytes if request.min_bytes is not None else int(target * small_share)
         large = None if large_share is None else int(target * large_share)

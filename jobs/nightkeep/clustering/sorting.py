@@ -29,7 +29,7 @@ from nightkeep.clustering.tuning import (
     PROBE_ROWS,
     SAMPLE_ROWS,
     WRITE_BYTES,
-)  # fmt: skip
+)
 from nightkeep.kernels.arrow_buffers import Words
 from nightkeep.model import Clustering
 

@@ -30,9 +30,11 @@ from nightkeep.errors import DEBUG
 from nightkeep.model.version import __version__
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
     help="Nightly maintenance of lakehouse tables: plan, rewrite, prove, publish, check, report.",
-)  # fmt: skip
+)
 
 
 _Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a surprise (also NIGHTKEEP_DEBUG=1)")]

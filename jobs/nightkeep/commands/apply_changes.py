@@ -22,10 +22,16 @@ def apply_job(argv: Sequence[str]) -> int:
     arguments = _parse(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     applied = apply_changes(
-        arguments.table, arguments.files, batch_id=arguments.batch_id, mode=arguments.mode, key=arguments.key,
-        distribution=arguments.distribution, writers=arguments.writers, policy=arguments.policy,
+        arguments.table,
+        arguments.files,
+        batch_id=arguments.batch_id,
+        mode=arguments.mode,
+        key=arguments.key,
+        distribution=arguments.distribution,
+        writers=arguments.writers,
+        policy=arguments.policy,
         master=os.environ.get("NIGHTKEEP_MASTER", "local[*]"),
-    )  # fmt: skip
+    )
     sys.stdout.write(json.dumps(asdict(applied)) + "\n")
     return 0
 

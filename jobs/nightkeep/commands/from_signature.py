@@ -75,6 +75,4 @@ def _parameter(command: Command, own: inspect.Parameter) -> inspect.Parameter:
         how = typer.Option(flag, help=row.help, metavar=row.value, rich_help_panel=row.group, show_default=shown)
     else:
         how = typer.Argument(help=row.help, metavar=row.value, show_default=shown)
-    return inspect.Parameter(
-        own.name, own.KEYWORD_ONLY, default=own.default, annotation=Annotated[row.kind, how]
-    )  # fmt: skip
+    return inspect.Parameter(own.name, own.KEYWORD_ONLY, default=own.default, annotation=Annotated[row.kind, how])

@@ -88,9 +88,12 @@ def _arguments() -> argparse.ArgumentParser:
 
 def _group(arguments: argparse.Namespace) -> TableGroup:
     said = Overrides(
-        where=arguments.where or None, full=arguments.full, zorder=arguments.zorder or None,
-        hilbert=arguments.hilbert or None, target_size=arguments.target_size or None,
-    )  # fmt: skip
+        where=arguments.where or None,
+        full=arguments.full,
+        zorder=arguments.zorder or None,
+        hilbert=arguments.hilbert or None,
+        target_size=arguments.target_size or None,
+    )
     return _tables(arguments, said)
 
 
@@ -104,10 +107,17 @@ def _tables(arguments: argparse.Namespace, said: Overrides) -> TableGroup:
     else:
         policy = knowing(loaded, tables)
     return TableGroup(
-        policy, tables, arguments.run_id_prefix, reports_place(arguments.reports), said, dry_run=arguments.dry_run,
-        night=places_of(arguments.night), hand=_hand(arguments.result), died=tuple(arguments.died),
+        policy,
+        tables,
+        arguments.run_id_prefix,
+        reports_place(arguments.reports),
+        said,
+        dry_run=arguments.dry_run,
+        night=places_of(arguments.night),
+        hand=_hand(arguments.result),
+        died=tuple(arguments.died),
         one_by_one=arguments.one_by_one,
-    )  # fmt: skip
+    )
 
 
 def places_of(file: str | None) -> dict[str, NightPlace]:

@@ -86,7 +86,10 @@ OPTIONS: Final[dict[str, OptionRow]] = {
     ),
     "no_check": OptionRow(bool, _PROOF, "", "Leave out the check after publishing"),
     "reader": OptionRow(
-        _TEXT, _PROOF, "NAME", "One more engine: deltalake, duckdb, pyiceberg or pypaimon; NAME=PYTHON if elsewhere",
+        _TEXT,
+        _PROOF,
+        "NAME",
+        "One more engine: deltalake, duckdb, pyiceberg or pypaimon; NAME=PYTHON if elsewhere",
         _OF_POLICY,
     ),
     "allow_compacting_writers": OptionRow(bool, _PROOF, "", "Run beside a writer that compacts"),
@@ -101,4 +104,4 @@ OPTIONS: Final[dict[str, OptionRow]] = {
     "master": OptionRow(str, _PLACES, "URL", "Spark master"),
     "data_docs": OptionRow(bool, _OUTPUT, "", "Write the Data Docs of Great Expectations too, which load nothing"),
     "json": OptionRow(bool, _OUTPUT, "", "Print one JSON document on stdout"),
-}  # fmt: skip
+}

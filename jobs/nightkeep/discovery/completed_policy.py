@@ -27,8 +27,9 @@ def completed(policy: PolicyFile, found: Found) -> PolicyFile:
         named.setdefault(table.name, []).append(table)
     tables = [
         TablePolicy(table.address, None, origins[table.found_in], table.found_in)
-        for table in new if is_name(table.name) and len(named[table.name]) == 1
-    ]  # fmt: skip
+        for table in new
+        if is_name(table.name) and len(named[table.name]) == 1
+    ]
     unusable = [_misnamed(same) for name, same in named.items() if len(same) > 1 or not is_name(name)]
     unknown = [UnusableTable(each.name, each.format, each.why, None, each.found_in) for each in found.unlistable]
     return policy.with_tables(tables, [*unusable, *unknown])

@@ -21,9 +21,7 @@ def located_some(policy: PolicyFile, names: Sequence[str]) -> PolicyFile:
     """As `located_all`, for tables with these names or addresses alone, whether the file lists them or not."""
     addressed = [address for address in map(metastore_address, names) if address is not None]
     places = {each.location for each in addressed}
-    listed = [
-        each.address for each in policy.tables if each.name in names or each.address.location in places
-    ]  # fmt: skip
+    listed = [each.address for each in policy.tables if each.name in names or each.address.location in places]
     return _located(policy, [*listed, *addressed])
 
 
@@ -46,5 +44,5 @@ def _located(policy: PolicyFile, asked: Sequence[Address]) -> PolicyFile:
     listed = {str(each.address): each.name for each in policy.tables}
     unknown = [
         UnusableTable(listed.get(text, text), named[text].format, fault, named[text]) for text, fault in faults.items()
-    ]  # fmt: skip
+    ]
     return policy.with_locations(located, unknown)

@@ -120,7 +120,8 @@ class OrcRows:
                 ) from failure
             if _NO_ZONES in str(failure):
                 raise RefusedTable(
-                    self._subject, "times of an ORC file on a machine without time zones",
+                    self._subject,
+                    "times of an ORC file on a machine without time zones",
                     "install the system's time zone database (tzdata), or set TZDIR",
-                ) from failure  # fmt: skip
+                ) from failure
             raise CorruptMetadata(self._subject, "stripes of an ORC file", reason_of(failure)) from failure

@@ -35,9 +35,15 @@ _PHYSICAL: Final = {"BOOLEAN": 0, "INT32": 1, "INT64": 2, "FLOAT": 4, "DOUBLE": 
 _DECIMAL: Final = 5
 _CODECS: Final = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "ZSTD": 6}
 _ENCODINGS: Final = {
-    "PLAIN": 0, "PLAIN_DICTIONARY": 2, "RLE": 3, "BIT_PACKED": 4, "DELTA_BINARY_PACKED": 5,
-    "DELTA_LENGTH_BYTE_ARRAY": 6, "RLE_DICTIONARY": 8, "BYTE_STREAM_SPLIT": 9,
-}  # fmt: skip
+    "PLAIN": 0,
+    "PLAIN_DICTIONARY": 2,
+    "RLE": 3,
+    "BIT_PACKED": 4,
+    "DELTA_BINARY_PACKED": 5,
+    "DELTA_LENGTH_BYTE_ARRAY": 6,
+    "RLE_DICTIONARY": 8,
+    "BYTE_STREAM_SPLIT": 9,
+}
 """Numbers of parquet.thrift, of what Polars decodes. Of DELTA_BYTE_ARRAY nothing tells how large decoded values are."""
 _NOT_OF_FIXED: Final = "BYTE_STREAM_SPLIT"
 """The encoding of values of fixed length that Polars has not."""
@@ -47,9 +53,13 @@ _DECIMAL_BYTES: Final = 16
 _LEAST_BITS: Final = 32
 """Of a whole number, as it is stored."""
 _PLAIN: Final[Mapping[str, pa.DataType]] = {
-    "BOOLEAN": pa.bool_(), "INT32": pa.int32(), "INT64": pa.int64(), "FLOAT": pa.float32(), "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+    "INT32": pa.int32(),
+    "INT64": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
     "BYTE_ARRAY": pa.binary_view(),
-}  # fmt: skip
+}
 """What Polars makes of columns without a meaning, in Arrow's types."""
 
 
@@ -112,9 +122,12 @@ def _start(chunk: pq.ColumnChunkMetaData) -> int:
 
 
 def _decoded(
-    group: ParquetGroup, fields: Sequence[ArrowField], chunks: Sequence[pq.ColumnChunkMetaData], span: tuple[int, int],
+    group: ParquetGroup,
+    fields: Sequence[ArrowField],
+    chunks: Sequence[pq.ColumnChunkMetaData],
+    span: tuple[int, int],
     batch_rows: int,
-) -> Iterator[pa.RecordBatch]:  # fmt: skip
+) -> Iterator[pa.RecordBatch]:
     rows = group.footer.row_group(group.number).num_rows
     whole = _file_of(group, fields, chunks, span)
     _require_sound_pages(group, whole, chunks, len(_MAGIC) - span[0])

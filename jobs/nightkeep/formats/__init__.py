@@ -18,9 +18,13 @@ OF_ONE_PROCESS = frozenset({"memory"})
 
 
 _OF_EVERY_TASK: Final = (
-    "numpy", "pyarrow.parquet", "polars",
-    "nightkeep.kernels.lookup", "nightkeep.kernels.merge", "nightkeep.kernels.fingerprint",
-)  # fmt: skip
+    "numpy",
+    "pyarrow.parquet",
+    "polars",
+    "nightkeep.kernels.lookup",
+    "nightkeep.kernels.merge",
+    "nightkeep.kernels.fingerprint",
+)
 
 
 def task_modules() -> tuple[str, ...]:

@@ -11,9 +11,11 @@ U = TypeVar("U")
 
 
 def stray_changes(
-    before: Mapping[UnitKey, U], after: Mapping[UnitKey, U], touched: Collection[UnitKey],
+    before: Mapping[UnitKey, U],
+    after: Mapping[UnitKey, U],
+    touched: Collection[UnitKey],
     is_same: Callable[[U | None, U | None], bool],
-) -> Iterator[str]:  # fmt: skip
+) -> Iterator[str]:
     """Faults for untouched units that changed. `is_same` gets None for a unit that a version does not list."""
     for key in sorted((before.keys() | after.keys()) - set(touched)):
         if not is_same(before.get(key), after.get(key)):

@@ -38,14 +38,19 @@ def run_table(policy: EffectivePolicy, order: RunOrder, engine: Engine, *, reade
     """Run one operation on one table. Checks and stores nothing. Raises UsageError for an invalid request."""
     return _no_surprise(
         lambda: run_operation(policy, order, mapper=engine.mapper, exchange=engine.exchange, reader=reader),
-        lambda reason: failed_run(policy, order, reason), policy.address.name,
-    )  # fmt: skip
+        lambda reason: failed_run(policy, order, reason),
+        policy.address.name,
+    )
 
 
 def store_checked(
-    document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine,
+    document: RunDocument,
+    policy: EffectivePolicy,
+    reports: str,
+    *,
+    engine: Engine,
     share: Callable[[], float] = lambda: 1.0,
-) -> StoredDocument:  # fmt: skip
+) -> StoredDocument:
     """The document as it is stored, after the check of what it published. `share` tells which part of the time until
     then was this table's own, where others were at work beside it."""
     if document.awaits_check and policy.settings.check.enabled:
@@ -63,15 +68,17 @@ def remove_checked(
     """The document of a removal as it is stored, after the check of what remains. `first` is as in `apply_order`."""
     document = or_failed(
         lambda: apply_order(policy, order, engine=engine, first=first),
-        lambda reason: failed_retention(policy, order, reason), policy.address.name,
-    )  # fmt: skip
+        lambda reason: failed_retention(policy, order, reason),
+        policy.address.name,
+    )
     unchecked = stored(document, order.reports)
     if not order.checked(policy) or not unjudged(document):
         return unchecked
     checked = or_failed(
         lambda: check_after_removal(document, policy, order, engine=engine),
-        lambda reason: unfinished_check(document, reason), policy.address.name,
-    )  # fmt: skip
+        lambda reason: unfinished_check(document, reason),
+        policy.address.name,
+    )
     return stored(checked, order.reports)
 
 

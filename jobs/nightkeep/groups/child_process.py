@@ -125,9 +125,7 @@ def _started(python: str) -> _Child:
     with theirs:
         try:
             # In a group of its own: Ctrl-C is for the parent, which then ends the child.
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], process_group=0
-            )  # fmt: skip
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], process_group=0)
         except OSError as failure:
             ours.close()
             raise UsageError(f"{PYTHON}: expected a Python at {brief(python)}, found none: {failure}") from failure

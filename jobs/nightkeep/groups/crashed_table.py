@@ -17,9 +17,14 @@ _AGAIN: Final = frozenset({Outcome.FAILED, Outcome.CONFLICTED})
 
 
 def end_after_crash(
-    table: str, run_id: str, reports: str, operations: Sequence[Operation], *,
-    checks: bool, failed: Callable[[Operation, str], RunDocument],
-) -> Iterator[RunDocument]:  # fmt: skip
+    table: str,
+    run_id: str,
+    reports: str,
+    operations: Sequence[Operation],
+    *,
+    checks: bool,
+    failed: Callable[[Operation, str], RunDocument],
+) -> Iterator[RunDocument]:
     """The documents of the operations that were done, then one for the operation during which the process died.
 
     `failed` makes the document of that operation. `checks`: what the run does is checked. The process died during the

@@ -48,12 +48,19 @@ def budgets_of(policy: PolicyFile) -> tuple[NightBudget, ...]:
     """The budgets of a policy file: that of the night, and those of patterns."""
     start = SESSION / policy.tables_per_session
     night = [] if policy.budget is None else [NightBudget("the night", policy.budget, start=start)]
-    return (*night, *(
-        NightBudget(f"pattern {each.glob}", each.budget, frozenset(
-            table.name for table in policy.tables if each.matches((table.name,), table.origin.file)
-        ), start)
-        for each in policy.patterns if each.budget is not None
-    ))  # fmt: skip
+    return (
+        *night,
+        *(
+            NightBudget(
+                f"pattern {each.glob}",
+                each.budget,
+                frozenset(table.name for table in policy.tables if each.matches((table.name,), table.origin.file)),
+                start,
+            )
+            for each in policy.patterns
+            if each.budget is not None
+        ),
+    )
 
 
 @dataclass
@@ -107,7 +114,7 @@ def _placed(status: TableStatus, place: int, of: int, budgets: Sequence[_Left], 
         "time": status.seconds + max((each.budget.start for each in mine), default=0.0),
         "bytes": float(status.moved_bytes),
         "task_time": status.moved_bytes / TASK_BYTES_PER_SECOND,
-    }  # fmt: skip
+    }
     why = f"place {place} of {of} by gain per cost, score {status.score or 0:.2f}"
     if status.nights_waited:
         why += f", left out for {status.nights_waited} night{'s' if status.nights_waited > 1 else ''}"

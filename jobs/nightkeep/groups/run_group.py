@@ -39,14 +39,7 @@ from nightkeep.running.run_operation import RunOrder, failed_run, published_earl
 from nightkeep.running.software_versions import versions
 from nightkeep.spark.engine import Engine, beside
 
-__all__ = [
-    "PERMANENT",
-    "StoredDocument",
-    "TableGroup",
-    "check_group",
-    "run_group",
-    "sweep_group",
-]  # fmt: skip
+__all__ = ["PERMANENT", "StoredDocument", "TableGroup", "check_group", "run_group", "sweep_group"]
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
@@ -68,9 +61,13 @@ def run_group(group: TableGroup, operations: Sequence[Operation], engine: Engine
         reader = _Reader(apart, engine, SessionBytes(len(policies)))
         care = _Care(group, policies, tuple(operations), apart, reader, SharedTime())
         yield from side_by_side(
-            tuple(policies), care, [beside(engine) for _ in range(count)],
-            first=partial(last_seconds, group.reports), at_work=group.take, goes_on=group.goes_on,
-        )  # fmt: skip
+            tuple(policies),
+            care,
+            [beside(engine) for _ in range(count)],
+            first=partial(last_seconds, group.reports),
+            at_work=group.take,
+            goes_on=group.goes_on,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +100,14 @@ class _Care:
     def _done(self, policy: EffectivePolicy, operation: Operation, engine: Engine) -> StoredDocument:
         group, name = self.group, policy.address.name
         order = RunOrder(
-            operation, group.run_id(name), group.reports, group.dry_run, named=bool(self.operations),
-            night=group.night.get(name), asked=group.said.asked(),
-        )  # fmt: skip
+            operation,
+            group.run_id(name),
+            group.reports,
+            group.dry_run,
+            named=bool(self.operations),
+            night=group.night.get(name),
+            asked=group.said.asked(),
+        )
         with self.time.at_work() as share:
             document = care_for(policy, order, engine, self.reader)
             _log.info("plan of %s", plan_text(document))
@@ -160,9 +162,11 @@ def sweep_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:
 
 
 def _at_death(
-    group: TableGroup, policy: EffectivePolicy, operations: Sequence[Operation],
+    group: TableGroup,
+    policy: EffectivePolicy,
+    operations: Sequence[Operation],
     failed: Callable[[Operation, str], RunDocument],
-) -> Iterator[StoredDocument]:  # fmt: skip
+) -> Iterator[StoredDocument]:
     """The documents of a table at which an earlier process died."""
     name, checks = policy.address.name, policy.settings.check.enabled
     run_id = group.run_id(name)
@@ -174,9 +178,11 @@ def _upkeep_order(group: TableGroup, policy: EffectivePolicy, operation: Operati
     """`expire.enabled` asks for a removal of versions; `sweep.mode` says what becomes of orphan files."""
     wanted = SweepMode.DELETE if operation is Operation.EXPIRE else SweepMode(policy.settings.sweep.mode)
     return RetentionOrder(
-        operation=operation, run_id=group.run_id(policy.address.name), reports=group.reports,
+        operation=operation,
+        run_id=group.run_id(policy.address.name),
+        reports=group.reports,
         mode=SweepMode.DRY_RUN if group.dry_run else wanted,
-    )  # fmt: skip
+    )
 
 
 def _failed_run(group: TableGroup, policy: EffectivePolicy, operation: Operation, why: str) -> RunDocument:
@@ -193,9 +199,17 @@ def _unusable(group: TableGroup, table: str, why: str, operations: Sequence[Oper
     kind, now = formats.get(table, format_of(table)), datetime.now(UTC)
     first = (*operations, *suited(kind))[0]
     return RunDocument(
-        run_id=group.run_id(table), table=table, format=kind, operation=first, outcome=Outcome.FAILED, reason=why,
-        started_at=now, finished_at=now, versions=versions(), extra={PERMANENT: True},
-    )  # fmt: skip
+        run_id=group.run_id(table),
+        table=table,
+        format=kind,
+        operation=first,
+        outcome=Outcome.FAILED,
+        reason=why,
+        started_at=now,
+        finished_at=now,
+        versions=versions(),
+        extra={PERMANENT: True},
+    )
 
 
 def _tell_commits(policy: EffectivePolicy, run_id: str, reports: str, apart: ChildProcess | ChildProcesses) -> None:

@@ -32,10 +32,14 @@ def most_at_once() -> int:
 
 
 def side_by_side(
-    tables: Sequence[str], work: Callable[[str, S], Sequence[T]], slots: Sequence[S], *,
-    first: Callable[[str], float], at_work: Callable[[Sequence[str]], None],
+    tables: Sequence[str],
+    work: Callable[[str, S], Sequence[T]],
+    slots: Sequence[S],
+    *,
+    first: Callable[[str], float],
+    at_work: Callable[[Sequence[str]], None],
     goes_on: Callable[[], bool],
-) -> Iterator[T]:  # fmt: skip
+) -> Iterator[T]:
     """The results of `work` on each table, table by table. Each slot is used by one thread at a time.
 
     Tables begin by `first`, the largest value first. `at_work` is told which tables are at work whenever that changes.

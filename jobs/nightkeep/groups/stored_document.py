@@ -24,9 +24,12 @@ class StoredDocument:
     def to_json(self) -> JobEntry:
         document = self.document
         return {
-            "table": document.table, "operation": document.operation,
-            "outcome": document.outcome, "reason": document.reason,
-            "committed_version": document.committed_version, "checked": not document.awaits_check,
+            "table": document.table,
+            "operation": document.operation,
+            "outcome": document.outcome,
+            "reason": document.reason,
+            "committed_version": document.committed_version,
+            "checked": not document.awaits_check,
             "document": self.path,
             "permanent": bool(document.extra.get(PERMANENT)) or (document.reason or "").startswith(_ALIKE_AGAIN),
-        }  # fmt: skip
+        }

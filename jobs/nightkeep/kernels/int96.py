@@ -63,9 +63,7 @@ def micros(chunk: Array) -> Array:
     return pa.array(days * _MICROS_PER_DAY + cut, pa.timestamp("us"), mask=nulls)
 
 
-def _parts(
-    chunk: Array,
-) -> tuple[npt.NDArray[np.bool_] | None, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _parts(chunk: Array) -> tuple[npt.NDArray[np.bool_] | None, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Flags of nulls (None if there are none), nanoseconds of the day, days since 1970."""
     raw = np.frombuffer(memoryview(chunk.buffers()[1] or b""), _LAYOUT, len(chunk), chunk.offset * WIDTH)
     nanos, days = raw["nanos"], raw["day"].astype(np.int64) - _EPOCH_DAY

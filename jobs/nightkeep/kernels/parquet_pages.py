@@ -57,13 +57,21 @@ _OF_NO_LEVELS: Final = rb"\x15[\x06\x08]"
 _RUNS: Final = b"\x06"
 _LAYOUTS: Final = {
     DATA: re.compile(
-        rb"\x15\x00" + _INT * 2 + rb"(?:" + _INT + rb"\x1c|\x2c)" + _INT + _ENCODING
-        + _OF_LEVELS + _OF_NO_LEVELS + rb"(\x1c?)"
+        rb"\x15\x00"
+        + _INT * 2
+        + rb"(?:"
+        + _INT
+        + rb"\x1c|\x2c)"
+        + _INT
+        + _ENCODING
+        + _OF_LEVELS
+        + _OF_NO_LEVELS
+        + rb"(\x1c?)"
     ),
     DICTIONARY: re.compile(
         rb"\x15\x04" + _INT * 2 + rb"(?:" + _INT + rb"\x3c|\x4c)" + _INT + _OF_DICTIONARY + rb"[\x11\x12]?()()"
     ),
-}  # fmt: skip
+}
 """Sizes, the checksum, the number of values, the encoding of levels, and whether statistics follow."""
 _HAS_STATISTICS: Final = b"\x1c"
 _ENDS: Final = b"\0\0"
@@ -72,9 +80,15 @@ _LONG: Final = re.compile(rb"[\x80-\xff]{0,9}[\x00-\x7f]")
 _TRUE, _FALSE, _I64, _BINARY = 1, 2, 6, 8
 _UNSIGNED: Final = 0xFFFFFFFF
 _STATISTICS: Final = {
-    1: (_BINARY,), 2: (_BINARY,), 3: (_I64,), 4: (_I64,), 5: (_BINARY,), 6: (_BINARY,), 7: (_TRUE, _FALSE),
+    1: (_BINARY,),
+    2: (_BINARY,),
+    3: (_I64,),
+    4: (_I64,),
+    5: (_BINARY,),
+    6: (_BINARY,),
+    7: (_TRUE, _FALSE),
     8: (_TRUE, _FALSE),
-}  # fmt: skip
+}
 
 
 def page_header(data: bytes, start: int, stop: int) -> PageHeader | None:

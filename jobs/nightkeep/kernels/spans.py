@@ -30,9 +30,12 @@ class ColumnSpans:
 
 
 def spans_of(
-    lows: Sequence[object], highs: Sequence[object], nulls: Sequence[int | None], rows: Sequence[int | None],
+    lows: Sequence[object],
+    highs: Sequence[object],
+    nulls: Sequence[int | None],
+    rows: Sequence[int | None],
     kind: pa.DataType,
-) -> ColumnSpans:  # fmt: skip
+) -> ColumnSpans:
     """Bounds of Python values, one per part. Raises ArrowInvalid (a ValueError) for a value that is not of `kind`."""
     counts = (pa.array(each, pa.int64()) for each in (nulls, rows))
     return ColumnSpans(pa.array(lows, kind), pa.array(highs, kind), *counts)

@@ -12,9 +12,9 @@ from nightkeep.errors import AddressError
 
 GONE: Final = "EntityNotFoundException"
 CHANGED: Final = "ConcurrentModificationException"
-_DENIED: Final = frozenset({
-    "AccessDeniedException", "ExpiredTokenException", "InvalidSignatureException", "UnrecognizedClientException",
-})  # fmt: skip
+_DENIED: Final = frozenset(
+    {"AccessDeniedException", "ExpiredTokenException", "InvalidSignatureException", "UnrecognizedClientException"}
+)
 
 
 @contextmanager

@@ -16,14 +16,7 @@ from nightkeep.model.identity import (
     View,
     digest_of,
 )
-from nightkeep.model.request import (
-    Clustering,
-    Intent,
-    Request,
-    Run,
-    Writers,
-    run_token,
-)
+from nightkeep.model.request import Clustering, Intent, Request, Run, Writers, run_token
 from nightkeep.model.stages import (
     Candidate,
     CommitScope,

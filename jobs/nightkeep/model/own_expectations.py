@@ -62,9 +62,9 @@ class OwnExpectation:
 
 
 _OF_COLUMNS = ("column", "column_A", "column_B", "column_list")
-_ASKED_OF_COLUMNS = frozenset({
-    "expect_column_to_exist", "expect_table_columns_to_match_ordered_list", "expect_table_columns_to_match_set",
-})  # fmt: skip
+_ASKED_OF_COLUMNS = frozenset(
+    {"expect_column_to_exist", "expect_table_columns_to_match_ordered_list", "expect_table_columns_to_match_set"}
+)
 """Those that fail, as is asked of them, where a column is not there."""
 
 

@@ -29,9 +29,7 @@ def deltalake(request: Request) -> Batches:
     """Through DataFusion, as to_pyarrow_table refuses tables with deletion vectors."""
     engine, arrow = import_module("deltalake"), import_module("pyarrow")
     table = engine.DeltaTable(request["location"], version=request["version"])
-    rows = arrow.RecordBatchReader.from_stream(
-        engine.QueryBuilder().register("t", table).execute("SELECT * FROM t")
-    )  # fmt: skip
+    rows = arrow.RecordBatchReader.from_stream(engine.QueryBuilder().register("t", table).execute("SELECT * FROM t"))
     return rows.schema, rows
 
 

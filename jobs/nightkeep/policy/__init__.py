@@ -3,13 +3,7 @@
 from nightkeep.policy.address import format_of, is_address
 from nightkeep.policy.discover_entry import Discovery
 from nightkeep.policy.document import json_schema
-from nightkeep.policy.effective import (
-    EffectivePolicy,
-    Pattern,
-    PolicyFile,
-    TablePolicy,
-    UnusableTable,
-)
+from nightkeep.policy.effective import EffectivePolicy, Pattern, PolicyFile, TablePolicy, UnusableTable
 from nightkeep.policy.explain import explain_text
 from nightkeep.policy.grouping import groups
 from nightkeep.policy.loading import faults_of, load, load_usable

@@ -199,17 +199,16 @@ class PolicyFile:
             except PolicyError as error:
                 address = table.address
                 misfits.append(UnusableTable(table.name, address.format, str(error), address, table.found_in))
-        return replace(
-            self, tables=(*self.tables, *fitting), unusable=(*self.unusable, *unusable, *misfits)
-        )  # fmt: skip
+        return replace(self, tables=(*self.tables, *fitting), unusable=(*self.unusable, *unusable, *misfits))
 
     def with_locations(self, located: Mapping[str, str], unknown: Sequence[UnusableTable]) -> PolicyFile:
         """The policy file with the places of tables, by the addresses that name them, and those that have none."""
         lost = {each.name for each in unknown}
         tables = [
             replace(each, address=replace(each.address, location=located.get(str(each.address), each.address.location)))
-            for each in self.tables if each.name not in lost
-        ]  # fmt: skip
+            for each in self.tables
+            if each.name not in lost
+        ]
         whole = {**self.located, **located}
         return replace(self, tables=tuple(tables), unusable=(*self.unusable, *unknown), located=whole)
 

@@ -18,10 +18,22 @@ from typing import Any, Final
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 from jsonschema.validators import extend
 
-_OURS: Final = frozenset({
-    "id", "meta", "notes", "result_format", "description", "catch_exceptions", "rendered_content", "severity",
-    "windows", "batch_id", "metadata", "library_metadata",
-})  # fmt: skip
+_OURS: Final = frozenset(
+    {
+        "id",
+        "meta",
+        "notes",
+        "result_format",
+        "description",
+        "catch_exceptions",
+        "rendered_content",
+        "severity",
+        "windows",
+        "batch_id",
+        "metadata",
+        "library_metadata",
+    }
+)
 """Properties of a schema that are no arguments: the policy has keys of their own for some, the check sets others."""
 _PARAMETER: Final = "$PARAMETER"
 

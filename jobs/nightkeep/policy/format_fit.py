@@ -27,9 +27,7 @@ HANDLED: Final[Mapping[str, tuple[Operation, ...]]] = MappingProxyType(
 """Every operation that a policy can ask for of a format's tables."""
 
 _EQUALITY: Final = frozenset({"equality_files", "equality_deletes"})
-_LEVELS: Final = frozenset(
-    {"level0_files", "level0_bytes", "level0_rows", "level0_age_ms", "sorted_runs"},
-)
+_LEVELS: Final = frozenset({"level0_files", "level0_bytes", "level0_rows", "level0_age_ms", "sorted_runs"})
 MISSING_METRICS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {"paimon": _EQUALITY, "delta": _EQUALITY | _LEVELS | {"manifests"}, "iceberg": _LEVELS}
 )

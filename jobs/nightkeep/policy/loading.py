@@ -225,9 +225,7 @@ def _unrepeated(entries: Sequence[_Listed]) -> tuple[list[TablePolicy], list[Unu
             same.setdefault(key, []).append(each)
     tables, unusable = list[TablePolicy](), dict[str, UnusableTable]()
     for each in entries:
-        faults = [
-            fault for key, what in _keys(each) if len(same[key]) > 1 for fault in _repeated(what, same[key])
-        ]  # fmt: skip
+        faults = [fault for key, what in _keys(each) if len(same[key]) > 1 for fault in _repeated(what, same[key])]
         table = each.table
         if isinstance(table, TablePolicy) and not faults:
             tables.append(table)

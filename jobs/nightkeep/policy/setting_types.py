@@ -13,13 +13,7 @@ from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.policy.address import NAME_PATTERN, is_address
 from nightkeep.policy.clustering import CLUSTERING_SCHEMA, parse_clustering
 from nightkeep.policy.own_expectations import EXPECTATIONS_SCHEMA, SuiteFile, parse_expectations
-from nightkeep.policy.units import (
-    DURATION_PATTERN,
-    SIZE_PATTERN,
-    format_duration,
-    parse_duration,
-    parse_size,
-)
+from nightkeep.policy.units import DURATION_PATTERN, SIZE_PATTERN, format_duration, parse_duration, parse_size
 from nightkeep.policy.when import WHEN_SCHEMA, When, parse_when
 from nightkeep.policy.windows import WINDOWS_SCHEMA, Windows, parse_windows
 
@@ -36,37 +30,17 @@ def _not_an_address(name: str) -> str:
     return name
 
 
-Size = Annotated[
-    int,
-    BeforeValidator(parse_size),
-    WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN}),
-]
+Size = Annotated[int, BeforeValidator(parse_size), WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN})]
 Duration = Annotated[
-    int,
-    BeforeValidator(parse_duration),
-    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN}),
+    int, BeforeValidator(parse_duration), WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN})
 ]
 Age = Annotated[Duration, AfterValidator(_a_day_or_longer)]
-Hours = Annotated[
-    Windows,
-    BeforeValidator(parse_windows),
-    WithJsonSchema(WINDOWS_SCHEMA),
-]
-ClusterBy = Annotated[
-    Clustering,
-    BeforeValidator(parse_clustering),
-    WithJsonSchema(CLUSTERING_SCHEMA),
-]
+Hours = Annotated[Windows, BeforeValidator(parse_windows), WithJsonSchema(WINDOWS_SCHEMA)]
+ClusterBy = Annotated[Clustering, BeforeValidator(parse_clustering), WithJsonSchema(CLUSTERING_SCHEMA)]
 Expected = Annotated[
-    tuple[OwnExpectation, ...] | SuiteFile,
-    PlainValidator(parse_expectations),
-    WithJsonSchema(EXPECTATIONS_SCHEMA),
+    tuple[OwnExpectation, ...] | SuiteFile, PlainValidator(parse_expectations), WithJsonSchema(EXPECTATIONS_SCHEMA)
 ]
-Conditions = Annotated[
-    When,
-    BeforeValidator(parse_when),
-    WithJsonSchema(WHEN_SCHEMA),
-]
+Conditions = Annotated[When, BeforeValidator(parse_when), WithJsonSchema(WHEN_SCHEMA)]
 Text = Annotated[StrictStr, Field(min_length=1)]
 
 

@@ -17,17 +17,7 @@ from nightkeep.model.check_values import Evidence, ReaderName
 from nightkeep.model.own_expectations import ExpectedOn
 from nightkeep.model.sweep_rules import DAY_MS, SweepMode
 from nightkeep.policy.budget import Budget
-from nightkeep.policy.setting_types import (
-    Age,
-    ClusterBy,
-    Conditions,
-    Duration,
-    Expected,
-    Hours,
-    Name,
-    Size,
-    Text,
-)
+from nightkeep.policy.setting_types import Age, ClusterBy, Conditions, Duration, Expected, Hours, Name, Size, Text
 from nightkeep.policy.when import parse_when
 
 _GB = 1 << 30
@@ -75,8 +65,7 @@ class Check(_Block):
         "share them. none: those that the table declares, which are the identifier fields of Iceberg.",
     )
     reader: ReaderName | None = Field(
-        default=None,
-        description="One more engine that reads the published version and the one before. null: none.",
+        default=None, description="One more engine that reads the published version and the one before. null: none."
     )
     evidence: Evidence = Field(
         default=Evidence.KEYS,
@@ -132,8 +121,7 @@ class Settings(_Block):
     """Everything a layer may set for a table. Sizes are bytes, durations milliseconds; None is described per field."""
 
     preset: Preset = Field(
-        default=Preset.BALANCED,
-        description="Values for what no other layer sets: below every explicit value.",
+        default=Preset.BALANCED, description="Values for what no other layer sets: below every explicit value."
     )
     operations: Annotated[tuple[Nightly, ...], Field(min_length=1)] | None = Field(
         default=None, description="What to run, in order. null: what suits the table's format."
@@ -183,8 +171,7 @@ class Settings(_Block):
         "null: four times task_memory.",
     )
     verify: VerifyLevel = Field(
-        default=VerifyLevel.FULL,
-        description="full hashes every row of a touched unit, touched those that moved.",
+        default=VerifyLevel.FULL, description="full hashes every row of a touched unit, touched those that moved."
     )
     allow_compacting_writers: StrictBool = Field(
         default=False, description="Run although a writer of this table compacts it as well."
@@ -236,8 +223,12 @@ class TableEntry(Settings):
 
 
 _GENTLE = (
-    "small_files >= 20", "deleted_ratio >= 10%", "equality_deletes > 0", "level0_age_ms >= 1d", "sorted_runs >= 5",
-)  # fmt: skip
+    "small_files >= 20",
+    "deleted_ratio >= 10%",
+    "equality_deletes > 0",
+    "level0_age_ms >= 1d",
+    "sorted_runs >= 5",
+)
 """What the gentlest preset waits for: each costs readers more than a commit costs writers."""
 
 

@@ -18,14 +18,23 @@ from nightkeep.model.health import Health
 from nightkeep.policy.units import parse_duration, parse_size
 
 METRICS: Final = (
-    *(field.name for field in fields(Health)), "small_share", "deleted_ratio", "days_since_run", "nights_waited",
+    *(field.name for field in fields(Health)),
+    "small_share",
+    "deleted_ratio",
+    "days_since_run",
+    "nights_waited",
     "orphans",
-)  # fmt: skip
+)
 """The names that a condition may use."""
 _SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = {
-    ">=": operator.ge, "<=": operator.le, "!=": operator.ne, "==": operator.eq, ">": operator.gt, "<": operator.lt,
+    ">=": operator.ge,
+    "<=": operator.le,
+    "!=": operator.ne,
+    "==": operator.eq,
+    ">": operator.gt,
+    "<": operator.lt,
     "=": operator.eq,
-}  # fmt: skip
+}
 _COMPARISON: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(>=|<=|!=|==|=|>|<)\s*(\S.*?)\s*")
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?(%?)")
 _MOST_PARTS: Final = 100
@@ -44,7 +53,7 @@ WHEN_SCHEMA: Final[dict[str, object]] = {
             "minProperties": 1,
             "additionalProperties": False,
         },
-    ],
+    ]
 }
 
 Metrics = Mapping[str, int | float | None]

@@ -9,9 +9,7 @@ from typing import Final
 from nightkeep.model import Operation
 from nightkeep.policy.units import WINDOW_PATTERN, Window, parse_window
 
-WINDOWED: Final = (
-    Operation.UPGRADE, Operation.PERSIST_DELETES, Operation.OPTIMIZE, Operation.EXPIRE, Operation.SWEEP,
-)  # fmt: skip
+WINDOWED: Final = (Operation.UPGRADE, Operation.PERSIST_DELETES, Operation.OPTIMIZE, Operation.EXPIRE, Operation.SWEEP)
 """Operations that can have a window of their own: those of nights and of weeks."""
 _TEXT: Final[dict[str, object]] = {"type": "string", "pattern": WINDOW_PATTERN}
 
@@ -19,11 +17,13 @@ WINDOWS_SCHEMA: Final[dict[str, object]] = {
     "anyOf": [
         _TEXT,
         {
-            "type": "object", "properties": {each.value: _TEXT for each in WINDOWED}, "minProperties": 1,
+            "type": "object",
+            "properties": {each.value: _TEXT for each in WINDOWED},
+            "minProperties": 1,
             "additionalProperties": False,
         },
-    ],
-}  # fmt: skip
+    ]
+}
 
 
 @dataclass(frozen=True, slots=True)

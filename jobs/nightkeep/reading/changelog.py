@@ -53,9 +53,7 @@ class PlannedChangelog:
         return pa.array(self.kinds, pa.string()).take(np.asarray(kinds))
 
 
-def plan_changelog(
-    table: str, format: str, reading: OpenReading, request: ReadRequest, since: int
-) -> PlannedChangelog:  # fmt: skip
+def plan_changelog(table: str, format: str, reading: OpenReading, request: ReadRequest, since: int) -> PlannedChangelog:
     """Plan to read what was told after the version `since`, up to that of the request, with the latter's columns.
 
     Raises RefusedTable for tables whose commits tell nothing, UsageError for a view, and as `plan_read`."""
@@ -71,7 +69,13 @@ def plan_changelog(
     stored = pa.schema([pa.field(reading.changelog.kind, pa.int8()), *asked.schema])
     sections = reading.changelog.sections(after, since)
     plan = planned(
-        table, format, reading, after, ReadView.RAW, request=request, shown=ShownRows(stored, asked.where),
+        table,
+        format,
+        reading,
+        after,
+        ReadView.RAW,
+        request=request,
+        shown=ShownRows(stored, asked.where),
         sections=sections,
-    )  # fmt: skip
+    )
     return PlannedChangelog(table, plan, reading.changelog.kinds, schema)

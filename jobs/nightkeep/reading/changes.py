@@ -46,9 +46,7 @@ class PlannedDiff:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Rows that only the version after has, then rows that only the one before has."""
         difference = RowDifference(_hashes(self.after), _hashes(self.before))
-        for side, taken, kind in (
-            (self.after, difference.added, ADDED), (self.before, difference.removed, REMOVED),
-        ):  # fmt: skip
+        for side, taken, kind in ((self.after, difference.added, ADDED), (self.before, difference.removed, REMOVED)):
             for batch in _rows(side) if difference else ():
                 found = batch.filter(pa.array(taken(row_hashes(batch))))
                 if found.num_rows:
@@ -70,11 +68,17 @@ def plan_diff(table: str, format: str, reading: OpenReading, request: ReadReques
     ours, theirs = (_by_piece(reading, reading.sections(snapshot, view)) for snapshot in (before, after))
     plans = [
         planned(
-            table, format, reading, snapshot, view, request=request, shown=every,
+            table,
+            format,
+            reading,
+            snapshot,
+            view,
+            request=request,
+            shown=every,
             sections=[section for key, section in side.items() if key not in other],
         )
         for snapshot, side, other in ((before, ours, theirs), (after, theirs, ours))
-    ]  # fmt: skip
+    ]
     return PlannedDiff(plans[0], plans[1], schema)
 
 
@@ -85,9 +89,7 @@ def with_kind(table: str, columns: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(KIND, pa.string()), *columns])
 
 
-def _by_piece(
-    reading: OpenReading, sections: Sequence[FileSection[Unit]]
-) -> dict[Hashable, FileSection[Unit]]:  # fmt: skip
+def _by_piece(reading: OpenReading, sections: Sequence[FileSection[Unit]]) -> dict[Hashable, FileSection[Unit]]:
     """Sections by what they show; those of files that are read one by one are divided by file."""
     pieces: dict[Hashable, FileSection[Unit]] = {}
     for section in sections:

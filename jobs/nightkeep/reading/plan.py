@@ -55,9 +55,14 @@ class _Tally:
 
 
 def plan_read(
-    table: str, format: str, reading: OpenReading, request: ReadRequest, *, also: Sequence[Test] = (),
+    table: str,
+    format: str,
+    reading: OpenReading,
+    request: ReadRequest,
+    *,
+    also: Sequence[Test] = (),
     footers: bool = False,
-) -> Planned[Unit]:  # fmt: skip
+) -> Planned[Unit]:
     """Plan a read of a version. Reads metadata only, and footers of files that are larger than a split.
 
     `also`: tests that rows must pass besides the request's condition. `footers`: read those of all files that are left,
@@ -76,9 +81,17 @@ def plan_read(
 
 
 def planned(
-    table: str, format: str, reading: OpenReading, snapshot: Snapshot, view: ReadView, *, request: ReadRequest,
-    shown: ShownRows, sections: Sequence[FileSection[Unit]], footers: bool = False,
-) -> Planned[Unit]:  # fmt: skip
+    table: str,
+    format: str,
+    reading: OpenReading,
+    snapshot: Snapshot,
+    view: ReadView,
+    *,
+    request: ReadRequest,
+    shown: ShownRows,
+    sections: Sequence[FileSection[Unit]],
+    footers: bool = False,
+) -> Planned[Unit]:
     """The plan for these sections of one snapshot in one view. Raises RefusedTable."""
     _refuse_collated(table, reading.collated(snapshot), shown.where)
     tally = _Tally()
@@ -130,9 +143,12 @@ class _Picking:
         return held
 
     def _count(
-        self, why: Why, sections: Sequence[FileSection[Unit]], kept: Sequence[FileSection[Unit]],
+        self,
+        why: Why,
+        sections: Sequence[FileSection[Unit]],
+        kept: Sequence[FileSection[Unit]],
         key: Callable[[Unit], Hashable],
-    ) -> None:  # fmt: skip
+    ) -> None:
         every, left = ({key(section.unit) for section in some} for some in (sections, kept))
         self._tally.count(why, len(every), len(every) - len(left))
 

@@ -11,22 +11,12 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import datasource as spark
 
-from nightkeep.sql_text.rows.condition import (
-    Among,
-    ColumnRef,
-    Compare,
-    Comparison,
-    IsNull,
-    Like,
-    Not,
-    Test,
-    Value,
-)
+from nightkeep.sql_text.rows.condition import Among, ColumnRef, Compare, Comparison, IsNull, Like, Not, Test, Value
 
 
 def pushed_tests(
     filters: Sequence[spark.Filter], columns: pa.Schema
-) -> tuple[tuple[Test, ...], tuple[spark.Filter, ...]]:  # fmt: skip
+) -> tuple[tuple[Test, ...], tuple[spark.Filter, ...]]:
     """The tests of the filters that we evaluate as Spark does, and the other filters."""
     tests, others = list[Test](), list[spark.Filter]()
     for each in filters:

@@ -64,14 +64,21 @@ class ReadPlan:
 
     def to_json(self) -> dict[str, object]:
         return {
-            "table": self.table, "format": self.format, "version": self.version, "view": str(self.view),
-            "columns": list(self.columns), "where": self.where,
-            "splits": self.splits, "files": self.files, "bytes": self.bytes, "merged_files": self.merged_files,
+            "table": self.table,
+            "format": self.format,
+            "version": self.version,
+            "view": str(self.view),
+            "columns": list(self.columns),
+            "where": self.where,
+            "splits": self.splits,
+            "files": self.files,
+            "bytes": self.bytes,
+            "merged_files": self.merged_files,
             "left_out": {
                 str(each.what): {"of": each.of, "left_out": each.left_out, "why": each.what.reason}
                 for each in self.left_out
             },
-        }  # fmt: skip
+        }
 
     def __str__(self) -> str:
         head = f"{self.table}: {self.view} read of version {self.version}, {counted(len(self.columns), 'column')}"

@@ -46,13 +46,15 @@ class Difference:
     def __str__(self) -> str:
         columns = f", different in {', '.join(self.columns)}" if self.columns else ""
         note = f"; {self.note}" if self.note else ""
-        return "\n".join([
-            f"{self.missing_count} rows missing, {self.extra_count} extra{columns}{note}",
-            *(f"    - {dict(row)}" for row in self.missing_rows),
-            *(f"    - key {key}" for key in self.missing_keys),
-            *(f"    + {dict(row)}" for row in self.extra_rows),
-            *(f"    + key {key}" for key in self.extra_keys),
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                f"{self.missing_count} rows missing, {self.extra_count} extra{columns}{note}",
+                *(f"    - {dict(row)}" for row in self.missing_rows),
+                *(f"    - key {key}" for key in self.missing_keys),
+                *(f"    + {dict(row)}" for row in self.extra_rows),
+                *(f"    + key {key}" for key in self.extra_keys),
+            ]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +102,13 @@ class CheckReport:
 
     def __str__(self) -> str:
         wrong = [result for result in self.results if result.status is not CheckStatus.PASSED]
-        return "\n".join([
-            f"{self.status}: {self.reason or self.coverage}",
-            *(f"  {r.status}: {r.unit or 'all units'}: {r.name}; {r.detail}" for r in wrong),
-            *(f"  {d.unit}, {d.comparison}: {d.difference}" for d in self.differences),
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                f"{self.status}: {self.reason or self.coverage}",
+                *(f"  {r.status}: {r.unit or 'all units'}: {r.name}; {r.detail}" for r in wrong),
+                *(f"  {d.unit}, {d.comparison}: {d.difference}" for d in self.differences),
+            ]
+        )
 
     def _repr_html_(self) -> str:
         rows = [(each.unit or "all units", each.name, each.status, each.detail) for each in self.results]
@@ -141,11 +145,13 @@ class DiffReport:
 
     def __str__(self) -> str:
         same = sum(unit.equal for unit in self.units)
-        return "\n".join([
-            f"version {self.version} and {self.other}: {same} of {len(self.units)} units are equal",
-            *(f"  {unit.unit}: {unit.difference}" for unit in self.units if not unit.equal),
-            *(f"  note: {note}" for note in self.notes),
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                f"version {self.version} and {self.other}: {same} of {len(self.units)} units are equal",
+                *(f"  {unit.unit}: {unit.difference}" for unit in self.units if not unit.equal),
+                *(f"  note: {note}" for note in self.notes),
+            ]
+        )
 
     def _repr_html_(self) -> str:
         rows = [(str(each.unit), "equal" if each.equal else str(each.difference)) for each in self.units]

@@ -16,8 +16,14 @@ from nightkeep.reports.document import SESSION_SECONDS, Metrics
 
 SHOWN = ("skipping", "overlap")
 DRAWN = (
-    "file_sizes_before", "file_sizes_after", "levels_before", "levels_after", *SHOWN, "delete_files", SESSION_SECONDS,
-)  # fmt: skip
+    "file_sizes_before",
+    "file_sizes_after",
+    "levels_before",
+    "levels_after",
+    *SHOWN,
+    "delete_files",
+    SESSION_SECONDS,
+)
 """Figures of a document that a page shows in a form of its own."""
 
 

@@ -273,11 +273,14 @@ class RunDocument:
         rows = [
             (name, "" if value is None else f"{value:,}")
             for name, value in (
-                ("base version", self.base_version), ("committed version", self.committed_version),
-                ("files before", self.metrics.files_before), ("files after", self.metrics.files_after),
-                ("rows proven", self.rows_proven), ("units planned", len(self.plan.units)),
+                ("base version", self.base_version),
+                ("committed version", self.committed_version),
+                ("files before", self.metrics.files_before),
+                ("files after", self.metrics.files_after),
+                ("rows proven", self.rows_proven),
+                ("units planned", len(self.plan.units)),
             )
-        ]  # fmt: skip
+        ]
         check = ("check", str(self.expectations.status))
         return render_card(self.table, (str(self).removeprefix(f"{self.table}: "),), ("", ""), [*rows, check])
 

@@ -67,10 +67,14 @@ def measured(document: RunDocument) -> Measured | None:
     assert metrics.files_before is not None and metrics.bytes_before is not None
     assert metrics.files_after is not None and metrics.bytes_after is not None
     return Measured(
-        table=document.table, operation=document.operation, run_id=document.run_id,
-        files=metrics.files_after - metrics.files_before, bytes=metrics.bytes_after - metrics.bytes_before,
-        seconds=None if document.awaits_check else document.session_seconds, **sums,
-    )  # fmt: skip
+        table=document.table,
+        operation=document.operation,
+        run_id=document.run_id,
+        files=metrics.files_after - metrics.files_before,
+        bytes=metrics.bytes_after - metrics.bytes_before,
+        seconds=None if document.awaits_check else document.session_seconds,
+        **sums,
+    )
 
 
 def keep_measured(document: RunDocument, reports: str | Path) -> None:
@@ -100,9 +104,10 @@ def measured_of_format(reports: str | Path, format: str, operation: Operation) -
 def last_seconds(reports: str | Path, table: str) -> float:
     """The seconds that the last measured run of each operation on a table took together. Infinite if none was."""
     took = {
-        each.operation: each.seconds for each in _read(report_store(reports), _of_table(table))
+        each.operation: each.seconds
+        for each in _read(report_store(reports), _of_table(table))
         if each.table == table and each.seconds is not None
-    }  # fmt: skip
+    }
     return sum(took.values()) if took else math.inf
 
 

@@ -63,25 +63,32 @@ def with_own_results(expectations: Expectations, own: OwnReport) -> Expectations
     """The section of a run's document with these results after its own."""
     results = tuple(
         ExpectationSummary(
-            each.expectation.name, each.status, _detail(each),
+            each.expectation.name,
+            each.status,
+            _detail(each),
             extra={"severity": each.expectation.severity, "type": each.expectation.type},
         )
         for each in own.results
-    )  # fmt: skip
+    )
     return replace(
-        expectations, status=_worse(expectations.status, own.status), results=(*expectations.results, *results),
+        expectations,
+        status=_worse(expectations.status, own.status),
+        results=(*expectations.results, *results),
         reason="; ".join(filter(None, [expectations.reason, own.reason, own.told])) or None,
-    )  # fmt: skip
+    )
 
 
 def with_own_report(report: CheckReport, own: OwnReport) -> CheckReport:
     """The report of a check by hand with these results after its own."""
     results = (ExpectationResult(each.expectation.name, None, each.status, _detail(each)) for each in own.results)
     return replace(
-        report, status=_worse(report.status, own.status), results=(*report.results, *results),
-        reason="; ".join(filter(None, [report.reason, own.reason])) or None, seconds=report.seconds + own.seconds,
+        report,
+        status=_worse(report.status, own.status),
+        results=(*report.results, *results),
+        reason="; ".join(filter(None, [report.reason, own.reason])) or None,
+        seconds=report.seconds + own.seconds,
         validations=(*report.validations, *own.validations),
-    )  # fmt: skip
+    )
 
 
 def _detail(result: OwnResult) -> str:

@@ -107,43 +107,58 @@ def render_run(
 ) -> str:
     """The page of one run, tables in order. `generated_at` has a zone. `docs_pages`: links by `expectations.docs`."""
     stages = stage_names(documents)
-    page = _environment().get_template("run.html.j2").render(
-        title=title,
-        generated_at=generated_at,
-        worst=Outcome.worst(document.outcome for document in documents),
-        lede=tally(documents),
-        sections=[_section(number, document) for number, document in enumerate(documents, 1)],
-        stage_names=stages,
-        stage_totals={s: sum(d.metrics.seconds.get(s, 0.0) for d in documents) for s in stages},
-        rewrites=not documents or any(document.operation.rewrites for document in documents),
-        upkeep=any(not document.operation.rewrites for document in documents),
-        rows_proven=sum(document.rows_proven for document in documents),
-        total_seconds=sum(document.total_seconds for document in documents),
-        docs_pages=docs_pages or {},
-    )  # fmt: skip
+    page = (
+        _environment()
+        .get_template("run.html.j2")
+        .render(
+            title=title,
+            generated_at=generated_at,
+            worst=Outcome.worst(document.outcome for document in documents),
+            lede=tally(documents),
+            sections=[_section(number, document) for number, document in enumerate(documents, 1)],
+            stage_names=stages,
+            stage_totals={s: sum(d.metrics.seconds.get(s, 0.0) for d in documents) for s in stages},
+            rewrites=not documents or any(document.operation.rewrites for document in documents),
+            upkeep=any(not document.operation.rewrites for document in documents),
+            rows_proven=sum(document.rows_proven for document in documents),
+            total_seconds=sum(document.total_seconds for document in documents),
+            docs_pages=docs_pages or {},
+        )
+    )
     return redact(page)
 
 
 def render_index(
-    history: Sequence[RunDocument], *, title: str, generated_at: datetime,
-    page_of: Callable[[RunDocument], str | None] | None = None, unreadable: Sequence[Unreadable] = (), older: int = 0,
+    history: Sequence[RunDocument],
+    *,
+    title: str,
+    generated_at: datetime,
+    page_of: Callable[[RunDocument], str | None] | None = None,
+    unreadable: Sequence[Unreadable] = (),
+    older: int = 0,
     docs_index: str | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """The index of all runs: one row per table, then every run. `history` is oldest first.
 
     `page_of` returns a document's page as a relative link, None if it has none. `unreadable` are listed at the end, and
     `older` is how many documents were not read. `docs_index`: the link to the index of Data Docs, if there is one.
     """
     newest = [*reversed(history)][:_MOST_ROWS]
-    page = _environment().get_template("index.html.j2").render(
-        title=title, generated_at=generated_at,
-        lede=tally(history) if history else "No run has left a report yet.",
-        tables=_table_rows(history),
-        runs=[RunRow(document, page_of(document) if page_of else None) for document in newest],
-        hidden=len(history) - len(newest) + older, older=older,
-        unreadable=_excerpt([_readable_name(each) for each in unreadable]),
-        docs_index=docs_index,
-    )  # fmt: skip
+    page = (
+        _environment()
+        .get_template("index.html.j2")
+        .render(
+            title=title,
+            generated_at=generated_at,
+            lede=tally(history) if history else "No run has left a report yet.",
+            tables=_table_rows(history),
+            runs=[RunRow(document, page_of(document) if page_of else None) for document in newest],
+            hidden=len(history) - len(newest) + older,
+            older=older,
+            unreadable=_excerpt([_readable_name(each) for each in unreadable]),
+            docs_index=docs_index,
+        )
+    )
     return redact(page)
 
 
@@ -279,9 +294,12 @@ def _stage_colour(stage: str) -> int:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("nightkeep.reports"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=PackageLoader("nightkeep.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters |= {
         "clock": _clock,
         "unit_name": unit_name,

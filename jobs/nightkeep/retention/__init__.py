@@ -5,11 +5,4 @@ from nightkeep.retention.order import RetentionOrder
 from nightkeep.retention.read_first import read_metadata
 from nightkeep.retention.run_order import apply_order, failed_retention, run_retention
 
-__all__ = [
-    "RetentionOrder",
-    "apply_order",
-    "check_after_removal",
-    "failed_retention",
-    "read_metadata",
-    "run_retention",
-]
+__all__ = ["RetentionOrder", "apply_order", "check_after_removal", "failed_retention", "read_metadata", "run_retention"]

@@ -51,19 +51,21 @@ def remember_content(log: Log, engine: Engine) -> None:
         return
     with log.stage("before"):
         try:
-            content = on_spark.content(
-                log.policy.address, engine, byte_budget=log.policy.settings.check.byte_budget
-            )  # fmt: skip
+            content = on_spark.content(log.policy.address, engine, byte_budget=log.policy.settings.check.byte_budget)
         except RefusedTable as refusal:
             log.extra["not_compared"] = str(refusal)
             return
     log.facts["units"] = tuple(
         UnitResult(
-            partition="", bucket=None, outcome=Outcome.SKIPPED, rows=held.rows, base_fingerprint=str(held),
+            partition="",
+            bucket=None,
+            outcome=Outcome.SKIPPED,
+            rows=held.rows,
+            base_fingerprint=str(held),
             extra={"view": view.value, "version": content.version},
         )
         for view, held in content.views.items()
-    )  # fmt: skip
+    )
 
 
 def check_after_removal(
@@ -100,9 +102,12 @@ def _opinion(document: RunDocument, policy: EffectivePolicy, order: RetentionOrd
     if not present.faults:
         after, why = _after(policy, before, engine)
     files = KeptRow(
-        unit="table", comparison=f"{present.roots} retained versions",
-        absent=present.missing, resized=present.resized, unreadable=len(present.unreadable),
-    )  # fmt: skip
+        unit="table",
+        comparison=f"{present.roots} retained versions",
+        absent=present.missing,
+        resized=present.resized,
+        unreadable=len(present.unreadable),
+    )
     results = on_spark.judge(before, after, files)
     coverage = "; ".join([str(present), *([] if after is None else [after.coverage])])
     return _Opinion(present, results, coverage, why, after)

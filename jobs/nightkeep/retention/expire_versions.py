@@ -57,10 +57,15 @@ class ExpiryResult:
 
 
 def expire_versions(
-    table: OpenFiles, order: ExpireOrder, run: Run, *,
-    sets: Callable[[], Sets], before: Callable[[OpenExpiry], None],
-    removing: Callable[[SetCounts], None] = lambda _: None, clock: Clock = wall_ms,
-) -> ExpiryResult:  # fmt: skip
+    table: OpenFiles,
+    order: ExpireOrder,
+    run: Run,
+    *,
+    sets: Callable[[], Sets],
+    before: Callable[[OpenExpiry], None],
+    removing: Callable[[SetCounts], None] = lambda _: None,
+    clock: Clock = wall_ms,
+) -> ExpiryResult:
     """Expire versions. `sets` is called once per try; the caller closes what it returns and may read the last one.
 
     `before` is called in each try that finds versions to expire; it may raise to keep them. `removing` is called after
@@ -141,9 +146,15 @@ def _told(table: OpenFiles, expiry: OpenExpiry, order: ExpireOrder, *, look: Fil
 
 
 def _removed(
-    table: OpenFiles, expiry: OpenExpiry, order: ExpireOrder, *,
-    run: Run, look: FileSurvey, sets: Sets, removing: Callable[[SetCounts], None],
-) -> ExpiryResult:  # fmt: skip
+    table: OpenFiles,
+    expiry: OpenExpiry,
+    order: ExpireOrder,
+    *,
+    run: Run,
+    look: FileSurvey,
+    sets: Sets,
+    removing: Callable[[SetCounts], None],
+) -> ExpiryResult:
     table_files = table.table_files()
     look.read()
     counted = sets.settle(cutoff_ms=None)
@@ -154,9 +165,14 @@ def _removed(
     asked = SweepMode.QUARANTINE if expiry.files_only else order.mode
     going = still_orphans(look, sets, lambda: sets.settle(cutoff_ms=None), asked)
     acted = remove(
-        table_files, going, run, mode=order.mode, total=counted.orphans,
-        older_than_ms=order.request.older_than_ms, entries=table.removals,
-    )  # fmt: skip
+        table_files,
+        going,
+        run,
+        mode=order.mode,
+        total=counted.orphans,
+        older_than_ms=order.request.older_than_ms,
+        entries=table.removals,
+    )
     if acted.failed:
         name, why = acted.failed[0]
         reason = f"{len(acted.failed):,} of {counted.orphans.files:,} files could not be removed, such as {name}: {why}"

@@ -93,9 +93,14 @@ def _look(table: OpenFiles, roots: Sequence[OpenRoot], sets: Sets) -> FileCheck:
 def _counted(roots: int, counted: SetCounts) -> FileCheck:
     live = counted.live
     return FileCheck(
-        roots, live.files, live.bytes, counted.missing, counted.resized, examples=(*map(str, counted.examples),),
+        roots,
+        live.files,
+        live.bytes,
+        counted.missing,
+        counted.resized,
+        examples=(*map(str, counted.examples),),
         unproven=len(counted.unproven),
-    )  # fmt: skip
+    )
 
 
 def _vanished(table: OpenFiles, roots: Sequence[OpenRoot], retention: Retention) -> bool:
@@ -227,9 +232,18 @@ def _avro_start(end: bytes, size: int) -> int:
 
 
 _UNREADABLE: Final = (
-    ValueError, OSError, EOFError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError,
-    StopIteration, struct.error,
-)  # fmt: skip
+    ValueError,
+    OSError,
+    EOFError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+    RecursionError,
+    StopIteration,
+    struct.error,
+)
 """What decoders raise for bytes that are no footer."""
 _MAGIC_BYTES: Final = 4
 _END_BYTES: Final = 12

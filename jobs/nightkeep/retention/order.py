@@ -53,9 +53,12 @@ class RetentionOrder:
     def asked(self, policy: EffectivePolicy) -> dict[str, object]:
         """The options of the run. A repeated run id must have the same ones."""
         options = {
-            "older_than_ms": self.older_than_ms, "max_share": self.max_share, "retain_last": self.retain_last,
-            "below_floor": self.below_floor or None, "of_run": self.of_run,
-        }  # fmt: skip
+            "older_than_ms": self.older_than_ms,
+            "max_share": self.max_share,
+            "retain_last": self.retain_last,
+            "below_floor": self.below_floor or None,
+            "of_run": self.of_run,
+        }
         return {"mode": str(self.mode_for(policy)), **{k: v for k, v in options.items() if v is not None}}
 
     def checked(self, policy: EffectivePolicy) -> bool:
@@ -101,11 +104,20 @@ class Log:
             return replace(self.earlier, outcome=worst, reason=both, finished_at=datetime.now(UTC))
         address = self.policy.address
         return RunDocument(
-            run_id=self.order.run_id, table=address.name, format=address.format, operation=self.order.operation,
-            outcome=outcome, reason=reason, address=str(address), started_at=self.started,
-            finished_at=datetime.now(UTC), versions=versions(), metrics=Metrics(seconds=dict(self.seconds)),
-            extra={**self._promised, **self.extra}, **self.facts,
-        )  # fmt: skip
+            run_id=self.order.run_id,
+            table=address.name,
+            format=address.format,
+            operation=self.order.operation,
+            outcome=outcome,
+            reason=reason,
+            address=str(address),
+            started_at=self.started,
+            finished_at=datetime.now(UTC),
+            versions=versions(),
+            metrics=Metrics(seconds=dict(self.seconds)),
+            extra={**self._promised, **self.extra},
+            **self.facts,
+        )
 
     @property
     def _promised(self) -> dict[str, object]:

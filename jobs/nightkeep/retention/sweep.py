@@ -54,8 +54,7 @@ def sweep_order(log: Log, mode: SweepMode, now_ms: int) -> SweepOrder:
     return SweepOrder(
         mode=mode,
         older_than_ms=max(
-            settings.older_than if asked.older_than_ms is None else asked.older_than_ms,
-            log.owner.sweep_older_than or 0,
+            settings.older_than if asked.older_than_ms is None else asked.older_than_ms, log.owner.sweep_older_than or 0
         ),
         below_floor=asked.below_floor,
         max_share=settings.max_share if asked.max_share is None else asked.max_share,

@@ -20,9 +20,10 @@ def require_expected_columns(policy: EffectivePolicy, table: OpenTable, base: Sn
         if column not in names:
             nearest = difflib.get_close_matches(column, names, n=1)
             raise RefusedTable(
-                policy.address.name, f"{place}: expected a column of the table, found {column!r}",
+                policy.address.name,
+                f"{place}: expected a column of the table, found {column!r}",
                 f"did you mean {nearest[0]}?" if nearest else f"it has {', '.join(names)}",
-            )  # fmt: skip
+            )
 
 
 def _named(policy: EffectivePolicy) -> Iterator[tuple[str, str]]:

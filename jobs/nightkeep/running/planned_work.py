@@ -56,17 +56,24 @@ def request_of(policy: EffectivePolicy, order: RunOrder, table: OpenTable, base:
     if order.keys is not None and table.row_changes is not None:
         rows = key_condition(order.keys, table.row_changes.columns(base))
     return Request(
-        operation=order.operation, now_ms=run.now_ms, full=settings.full, rows=rows, sets=order.sets,
+        operation=order.operation,
+        now_ms=run.now_ms,
+        full=settings.full,
+        rows=rows,
+        sets=order.sets,
         # The policy's filter is for nightly runs, not for a delete.
         where=settings.where if rows is None else None,
-        target_bytes=settings.target_size, allow_compacting_writers=settings.allow_compacting_writers,
+        target_bytes=settings.target_size,
+        allow_compacting_writers=settings.allow_compacting_writers,
         other_managers_known=settings.other_managers == "known",
         # Only optimize clusters rows.
         clustering=settings.clustering if order.operation is Operation.OPTIMIZE else None,
         min_bytes=settings.min_file_size,
-        max_deleted_ratio=settings.max_deleted_ratio, task_bytes=settings.task_memory,
-        wide_bytes=settings.exchange_above, writers=settings.writers,
-    )  # fmt: skip
+        max_deleted_ratio=settings.max_deleted_ratio,
+        task_bytes=settings.task_memory,
+        wide_bytes=settings.exchange_above,
+        writers=settings.writers,
+    )
 
 
 def run_of(order: RunOrder) -> Run:

@@ -38,9 +38,13 @@ def plan_table(policy: EffectivePolicy, order: RunOrder, table: OpenTable, run: 
 
 
 def opened_for(
-    policy: EffectivePolicy, order: RunOrder, table: OpenTable, base: Snapshot, request: Request,
+    policy: EffectivePolicy,
+    order: RunOrder,
+    table: OpenTable,
+    base: Snapshot,
+    request: Request,
     predicted: Prediction | None,
-) -> Opened | None:  # fmt: skip
+) -> Opened | None:
     """What decides whether the work that was `predicted` may be done now; None if there is no work.
 
     Raises RefusedTable for a table that another service manages, and for one whose owner cannot be understood."""

@@ -48,9 +48,8 @@ class Prediction:
 
 
 def predict(
-    planned: OpenPlan, sizes: FileSizes, corrections: Corrections = UNCORRECTED, *,
-    clustering: Clustering | None = None,
-) -> Prediction:  # fmt: skip
+    planned: OpenPlan, sizes: FileSizes, corrections: Corrections = UNCORRECTED, *, clustering: Clustering | None = None
+) -> Prediction:
     """The prediction for a plan of a version with files of these `sizes`, whose rows are laid by this `clustering`."""
     estimates = [unit.estimate for unit in planned.units]
     reads = sum(each.read_bytes for each in estimates)

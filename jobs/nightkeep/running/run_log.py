@@ -76,7 +76,16 @@ class RunLog:
         if self.order.night is not None:
             known["extra"] = {**known.get("extra", {}), "night": self.order.night.to_json()}
         return RunDocument(
-            run_id=self.order.run_id, table=address.name, format=address.format, operation=self.order.operation,
-            outcome=outcome, reason=reason, address=str(address), started_at=self.started,
-            finished_at=datetime.now(UTC), versions=versions(), metrics=metrics, **known,
-        )  # fmt: skip
+            run_id=self.order.run_id,
+            table=address.name,
+            format=address.format,
+            operation=self.order.operation,
+            outcome=outcome,
+            reason=reason,
+            address=str(address),
+            started_at=self.started,
+            finished_at=datetime.now(UTC),
+            versions=versions(),
+            metrics=metrics,
+            **known,
+        )

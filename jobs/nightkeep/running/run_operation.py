@@ -16,12 +16,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Candidate, Committed, Conflicted, Mismatch, Outcome, Run
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenPlan, OpenTable, Snapshot, Watch, Wide
-from nightkeep.reports import (
-    PlanSection,
-    RunDocument,
-    Verification,
-    secure,
-)  # fmt: skip
+from nightkeep.reports import PlanSection, RunDocument, Verification, secure
 from nightkeep.running import run_outcomes
 from nightkeep.running.interrupted_run import say_interrupted, unfinished_reason
 from nightkeep.running.planned_work import PlannedWork, Reader, Reading, new_attempt, run_of
@@ -40,7 +35,7 @@ from nightkeep.running.run_summary import (
     unfinished,
     unit_results,
     versions_of,
-)  # fmt: skip
+)
 from nightkeep.running.undone_deletes import hold_if_undone, undone_facts
 from nightkeep.running.unpublished_files import removing_unpublished
 from nightkeep.stages.base_version import replaced
@@ -86,9 +81,13 @@ def read_opened(table: OpenTable, policy: EffectivePolicy, order: RunOrder, run:
 
 
 def run_operation(
-    policy: EffectivePolicy, order: RunOrder, *, mapper: Callable[[], Mapper],
-    exchange: Callable[[], Exchange] = lambda: inline_exchange, reader: Reader = read_table,
-) -> RunDocument:  # fmt: skip
+    policy: EffectivePolicy,
+    order: RunOrder,
+    *,
+    mapper: Callable[[], Mapper],
+    exchange: Callable[[], Exchange] = lambda: inline_exchange,
+    reader: Reader = read_table,
+) -> RunDocument:
     """Run one operation on one table. `mapper` and `exchange` are called only when there is work, as starting
     Spark costs seconds. `reader` does what `read_table` does, wherever it does it.
 
@@ -158,13 +157,7 @@ def _own_commits(order: RunOrder, table: OpenTable, run: Run) -> Sequence[Commit
 
 
 def _as_planned(
-    log: RunLog,
-    table: OpenTable,
-    planned: PlannedWork,
-    run: Run,
-    workers: Callable[[], _Workers],
-    *,
-    case: Case,
+    log: RunLog, table: OpenTable, planned: PlannedWork, run: Run, workers: Callable[[], _Workers], *, case: Case
 ) -> RunDocument:
     base, proposed = planned.base, planned.plan
     log.seconds["plan"] = planned.seconds
@@ -243,9 +236,15 @@ def _work(
 
 
 def _batch(
-    log: RunLog, table: OpenTable, base: Snapshot, part: OpenPlan, *,
-    run: Run, workers: _Workers, earlier: Collection[int],
-) -> Batch | None:  # fmt: skip
+    log: RunLog,
+    table: OpenTable,
+    base: Snapshot,
+    part: OpenPlan,
+    *,
+    run: Run,
+    workers: _Workers,
+    earlier: Collection[int],
+) -> Batch | None:
     """Rewrite, prove and publish one part of the plan; None if no row is to change, or if nothing would change."""
     lost, written = replaced(table, part.base), list[str]()
     if lost is not None:
@@ -274,9 +273,8 @@ def _batch(
 
 
 def _proven(
-    log: RunLog, table: OpenTable, base: Snapshot, part: OpenPlan, *,
-    run: Run, workers: _Workers, written: list[str],
-) -> tuple[Rewrites, Candidate, Proven | Mismatch | Conflicted] | None:  # fmt: skip
+    log: RunLog, table: OpenTable, base: Snapshot, part: OpenPlan, *, run: Run, workers: _Workers, written: list[str]
+) -> tuple[Rewrites, Candidate, Proven | Mismatch | Conflicted] | None:
     """Rewrite, stage and verify the part. The names of unreferenced new files are added to `written` as soon as they
     are known, as an error may leave those files behind."""
     with log.stage("rewrite"):

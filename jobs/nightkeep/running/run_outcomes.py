@@ -19,7 +19,7 @@ from nightkeep.reports import (
     document_path,
     hold_or_say,
     load_document,
-)  # fmt: skip
+)
 from nightkeep.reports.after_commit import without_surprise
 from nightkeep.running.run_log import RunLog
 from nightkeep.running.run_summary import Batch, commits, ending_reason, mismatched, published, sizes, unit_results
@@ -43,14 +43,18 @@ def undermined_document(
     mine = {(key.partition, key.bucket) for key in wrong.units}
     results = tuple(
         replace(unit, outcome=Outcome.MISMATCH, reason=wrong.undermined)
-        if (unit.partition, unit.bucket) in mine else unit
+        if (unit.partition, unit.bucket) in mine
+        else unit
         for unit in units
-    )  # fmt: skip
+    )
     document = log.document(
-        Outcome.MISMATCH, f"published version {wrong.version}, but {wrong.undermined}; nothing was deleted; on hold",
-        units=results, go_back=_way_back(table, wrong), **commits(done),
+        Outcome.MISMATCH,
+        f"published version {wrong.version}, but {wrong.undermined}; nothing was deleted; on hold",
+        units=results,
+        go_back=_way_back(table, wrong),
+        **commits(done),
         expectations=Expectations(CheckStatus.SKIPPED, reason=wrong.undermined),
-    )  # fmt: skip
+    )
     return hold_or_say(log.order.reports, document)
 
 
@@ -143,9 +147,10 @@ def published_document(log: RunLog, table: OpenTable, earlier: Sequence[Committe
     after = table.snapshot(versions[-1])
     named = f"version {versions[0]} was" if len(versions) == 1 else f"versions {', '.join(map(str, versions))} were"
     return log.document(
-        Outcome.VERIFIED, f"{named} published by an earlier attempt of this run",
+        Outcome.VERIFIED,
+        f"{named} published by an earlier attempt of this run",
         metrics=sizes(after.sizes, after, Metrics()),
-    )  # fmt: skip
+    )
 
 
 def _text(identity: VersionIdentity | None) -> str | None:

@@ -7,17 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nightkeep.model import (
-    Committed,
-    Conflicted,
-    FileSizes,
-    Mismatch,
-    Outcome,
-    Rewrite,
-    UnitKey,
-    UnitProof,
-    Verified,
-)  # fmt: skip
+from nightkeep.model import Committed, Conflicted, FileSizes, Mismatch, Outcome, Rewrite, UnitKey, UnitProof, Verified
 from nightkeep.protocol import OpenPlan, OpenWide, Snapshot, SomeEdit, SomeTask
 from nightkeep.reports import CommitResult, Metrics, UnitResult
 
@@ -74,12 +64,15 @@ def commits(done: Sequence[Committed]) -> dict[str, Any]:
         "committed_version": done[-1].version,
         "commits": tuple(
             CommitResult(
-                commit.version, commit.parent_version, commit.units, identity=str(commit.identity),
+                commit.version,
+                commit.parent_version,
+                commit.units,
+                identity=str(commit.identity),
                 parent_identity=None if commit.parent is None else str(commit.parent),
             )
             for commit in done
         ),
-    }  # fmt: skip
+    }
 
 
 def published(ended: Sequence[Batch]) -> tuple[Committed, ...]:
@@ -141,10 +134,13 @@ def unfinished(planned: OpenPlan, done: Sequence[UnitResult]) -> tuple[UnitResul
 
 def mismatched(checked: Mismatch) -> tuple[UnitResult, ...]:
     return tuple(
-        UnitResult.of(proof, Outcome.SKIPPED if proof.proven else Outcome.MISMATCH,
-                      "proven, but not published with the rest" if proof.proven else "; ".join(proof.faults) or None)
+        UnitResult.of(
+            proof,
+            Outcome.SKIPPED if proof.proven else Outcome.MISMATCH,
+            "proven, but not published with the rest" if proof.proven else "; ".join(proof.faults) or None,
+        )
         for proof in checked.proofs
-    )  # fmt: skip
+    )
 
 
 def ending_reason(checked: Mismatch, rewrites: Sequence[Rewrite[SomeEdit]]) -> str:

@@ -13,11 +13,7 @@ PACKAGES = ("pyspark", "pyarrow", "polars", "pyroaring", "fastavro", "pyiceberg"
 
 def versions() -> dict[str, str]:
     """Versions by name."""
-    return {
-        "nightkeep": __version__,
-        "python": platform.python_version(),
-        **_installed(),
-    }
+    return {"nightkeep": __version__, "python": platform.python_version(), **_installed()}
 
 
 @cache

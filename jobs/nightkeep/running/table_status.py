@@ -54,10 +54,15 @@ class TableStatus:
     def to_json(self) -> dict[str, object]:
         would = None if self.would is None else self.would.to_json()
         return {
-            "name": self.name, "table": self.table, "format": self.format, "score": self.score,
-            "metrics": dict(self.metrics), "would": would, "why": self.why,
+            "name": self.name,
+            "table": self.table,
+            "format": self.format,
+            "score": self.score,
+            "metrics": dict(self.metrics),
+            "would": would,
+            "why": self.why,
             "night": None if self.night is None else self.night.to_json(),
-        }  # fmt: skip
+        }
 
 
 def read_status(policy: EffectivePolicy, reports: str, *, now: datetime) -> TableStatus:
@@ -68,9 +73,13 @@ def read_status(policy: EffectivePolicy, reports: str, *, now: datetime) -> Tabl
     except (NightkeepError, OSError) as failure:
         outcome, reason = failure_outcome(failure, address.name)
         return TableStatus(
-            name=address.name, table=str(address), format=address.format, why=f"{outcome}: {reason}",
-            metrics=past_metrics(table_documents(reports, address.name), now), unread=outcome,
-        )  # fmt: skip
+            name=address.name,
+            table=str(address),
+            format=address.format,
+            why=f"{outcome}: {reason}",
+            metrics=past_metrics(table_documents(reports, address.name), now),
+            unread=outcome,
+        )
 
 
 def _status(policy: EffectivePolicy, reports: str, table: OpenTable, now: datetime) -> TableStatus:
@@ -94,13 +103,17 @@ def _status(policy: EffectivePolicy, reports: str, table: OpenTable, now: dateti
         held_back = None if due else waiting[ranked.index(best)]
     why = _why(base, best, refused)
     return TableStatus(
-        name=address.name, table=str(address), format=address.format,
+        name=address.name,
+        table=str(address),
+        format=address.format,
         why=why if held_back is None else f"{why}; a run would be skipped now: {held_back}",
-        score=None if best is None else best[0], metrics={**metrics, **past},
-        would=None if best is None else best[1], held_back=held_back,
+        score=None if best is None else best[0],
+        metrics={**metrics, **past},
+        would=None if best is None else best[1],
+        held_back=held_back,
         seconds=sum(each.seconds for _, each in due or ranked),
         moved_bytes=sum(each.reads + each.writes for _, each in due or ranked),
-    )  # fmt: skip
+    )
 
 
 def _waiting(case: Case, opened: Opened, ranked: Sequence[Prediction]) -> list[str | None]:

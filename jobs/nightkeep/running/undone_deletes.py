@@ -54,16 +54,21 @@ def hold_if_undone(watch: Watch, document: RunDocument | None, *, reports: str, 
         hold(reports, table, document)
     last = last_look(reports, table)
     names = [*(() if last is None else last.told), *(_name(undone.commit) for undone in watch.undone)]
-    keep_look(reports, HistoryMark(table=table, version=watch.head.version, identity=watch.head.identity,
-                            told=tuple(names[-_TOLD:])))  # fmt: skip
+    keep_look(
+        reports,
+        HistoryMark(table=table, version=watch.head.version, identity=watch.head.identity, told=tuple(names[-_TOLD:])),
+    )
 
 
 def _undone_fields(undone: Undone) -> dict[str, object]:
     version = undone.commit.version
     return {
-        "version": version, "parent_version": version - 1, "commit_user": f"{undone.author:.80}",
-        "details": list(undone.details[:_DETAILS]), "details_total": len(undone.details),
-    }  # fmt: skip
+        "version": version,
+        "parent_version": version - 1,
+        "commit_user": f"{undone.author:.80}",
+        "details": list(undone.details[:_DETAILS]),
+        "details_total": len(undone.details),
+    }
 
 
 def _name(seen: Seen) -> str:

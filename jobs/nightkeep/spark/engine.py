@@ -26,9 +26,14 @@ class Engine:
     """
 
     def __init__(
-        self, *, master: str, task_memory_bytes: int, spark: SparkSession | None = None,
-        meanwhile: Callable[[], None] = lambda: None, task_modules: Callable[[], Sequence[str]] = tuple,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        master: str,
+        task_memory_bytes: int,
+        spark: SparkSession | None = None,
+        meanwhile: Callable[[], None] = lambda: None,
+        task_modules: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
         self._master, self._task_memory_bytes, self._given = master, task_memory_bytes, spark
         self._open = ExitStack()
         self._spark: SparkSession | None = None
@@ -66,9 +71,13 @@ class Engine:
             self._spark = session.session_beside(self._origin.spark())
         if self._spark is None:
             started = session.spark_session(
-                master=self._master, app_name="nightkeep", task_memory_bytes=self._task_memory_bytes, given=self._given,
-                stored_bytes=self.stored_bytes, meanwhile=self._meanwhile,
-            )  # fmt: skip
+                master=self._master,
+                app_name="nightkeep",
+                task_memory_bytes=self._task_memory_bytes,
+                given=self._given,
+                stored_bytes=self.stored_bytes,
+                meanwhile=self._meanwhile,
+            )
             spark: SparkSession = self._open.enter_context(started)
             try:
                 with executors_within(spark, float(os.environ.get("NIGHTKEEP_EXECUTOR_SECONDS", PATIENCE_SECONDS))):

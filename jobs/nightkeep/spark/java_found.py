@@ -38,7 +38,7 @@ def _fault() -> str | None:
     try:
         done = subprocess.run(
             [java, "-version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS, check=False
-        )  # fmt: skip
+        )
     except (OSError, subprocess.TimeoutExpired):
         return f"none that runs at {java}"
     version = _VERSION.search(done.stderr + done.stdout)

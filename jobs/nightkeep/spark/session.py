@@ -42,9 +42,14 @@ BatchWork = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 @contextmanager
 def spark_session(
-    *, master: str = "local[*]", app_name: str, task_memory_bytes: int, given: SparkSession | None = None,
-    stored_bytes: int | None = None, meanwhile: Callable[[], None] = lambda: None,
-) -> Iterator[SparkSession]:  # fmt: skip
+    *,
+    master: str = "local[*]",
+    app_name: str,
+    task_memory_bytes: int,
+    given: SparkSession | None = None,
+    stored_bytes: int | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Iterator[SparkSession]:
     """The session `given`, else the active one, else another one of this process, else the one of spark-submit, else a
     new one on `master`.
 

@@ -19,11 +19,13 @@ ATTEMPTS: Final = 3
 GIB: Final = 1 << 30
 _LEAST_OVERHEAD: Final = 384 << 20
 _OPTIONS: Final = {
-    "--name": "spark.app.name", "--driver-memory": "spark.driver.memory",
+    "--name": "spark.app.name",
+    "--driver-memory": "spark.driver.memory",
     "--driver-java-options": "spark.driver.extraJavaOptions",
-    "--executor-memory": "spark.executor.memory", "--executor-cores": "spark.executor.cores",
+    "--executor-memory": "spark.executor.memory",
+    "--executor-cores": "spark.executor.cores",
     "--total-executor-cores": "spark.cores.max",
-}  # fmt: skip
+}
 """Options of spark-submit, and the settings that they stand for."""
 
 _DEFAULTS: Final = {
@@ -45,8 +47,11 @@ _DEFAULTS: Final = {
 FEW_BYTES: Final = 64 << 20
 """Up to so many stored bytes, a JVM without its second compiler does a table's rewrite and check with less CPU."""
 OPTIONS_OF_FEW_BYTES: Final = (
-    "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MetaspaceSize=256m", "-XX:ReservedCodeCacheSize=240m",
-)  # fmt: skip
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:MetaspaceSize=256m",
+    "-XX:ReservedCodeCacheSize=240m",
+)
 """The space for classes would else begin with 21 MB, and each time that it grows all garbage is collected. That for
 compiled code would be 48 MB without the second compiler, which is full after the checks of a hundred tables."""
 _JVM_SETTINGS: Final = ("spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions")
@@ -91,9 +96,13 @@ def defaults(master: str, task_memory_bytes: int, said: Mapping[str, str], *, su
 
 
 def jvm_options(
-    master: str, stored_bytes: int | None, said: Mapping[str, str], environ: Mapping[str, str],
-    *, archive: Sequence[str] = (),
-) -> dict[str, str]:  # fmt: skip
+    master: str,
+    stored_bytes: int | None,
+    said: Mapping[str, str],
+    environ: Mapping[str, str],
+    *,
+    archive: Sequence[str] = (),
+) -> dict[str, str]:
     """The options of the JVM of a session over tables of `stored_bytes`, None if that is unknown: those of few bytes,
     and those by which it reads an `archive` of classes.
 

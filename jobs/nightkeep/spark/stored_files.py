@@ -118,9 +118,14 @@ def with_set(rows: DataFrame, table: Mapping[str, str], condition: str, sets: Ma
 
 
 def without_positions(
-    spark: SparkSession, rows: DataFrame, sources: Sequence[Source],
-    decode: Callable[[Source], Iterable[tuple[int, BitMap | BitMap64]]], *, count: int | None, most: int,
-) -> DataFrame:  # fmt: skip
+    spark: SparkSession,
+    rows: DataFrame,
+    sources: Sequence[Source],
+    decode: Callable[[Source], Iterable[tuple[int, BitMap | BitMap64]]],
+    *,
+    count: int | None,
+    most: int,
+) -> DataFrame:
     """The rows whose `position` no deletion vector deletes, decoded in tasks. `sources` and `decode` must pickle.
 
     `decode` returns, for each file of a source, its number and the ordinals of its deleted rows, `count` in all, None

@@ -85,9 +85,13 @@ def _table(folder: Path) -> Address:
     kinds = {"id": "long", "price": "double", "text": "string"}
     fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in kinds.items()]
     metadata = {
-        "id": "classes", "format": {"provider": "parquet", "options": {}}, "partitionColumns": [], "configuration": {},
-        "schemaString": json.dumps({"type": "struct", "fields": fields}), "createdTime": 0,
-    }  # fmt: skip
+        "id": "classes",
+        "format": {"provider": "parquet", "options": {}},
+        "partitionColumns": [],
+        "configuration": {},
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "createdTime": 0,
+    }
     protocol = {"minReaderVersion": 1, "minWriterVersion": 2}
     _commit(log, 0, [{"protocol": protocol}, {"metaData": metadata}, *({"add": each} for each in half)])
     gone = [{"remove": {"path": each["path"], "deletionTimestamp": 1, "dataChange": False}} for each in half]
@@ -103,9 +107,13 @@ def _file(folder: Path, name: str, numbers: range) -> dict[str, object]:
     nulls = dict.fromkeys(("id", "price", "text"), 0)
     stats = {"numRecords": len(numbers), **bounds, "nullCount": nulls}
     return {
-        "path": path.name, "partitionValues": {}, "size": path.stat().st_size, "modificationTime": 1,
-        "dataChange": True, "stats": json.dumps(stats),
-    }  # fmt: skip
+        "path": path.name,
+        "partitionValues": {},
+        "size": path.stat().st_size,
+        "modificationTime": 1,
+        "dataChange": True,
+        "stats": json.dumps(stats),
+    }
 
 
 def _commit(log: Path, version: int, actions: Sequence[Mapping[str, object]]) -> None:

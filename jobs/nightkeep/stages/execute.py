@@ -22,9 +22,13 @@ source and last part. A part is about a file of the target size; the rows of a r
 
 
 def execute(
-    table: Table[S, U, T, E], plan: Plan[T | OpenWide], run: Run, *,
-    mapper: Mapper, exchange: Exchange = inline_exchange,
-) -> tuple[Rewrite[E], ...]:  # fmt: skip
+    table: Table[S, U, T, E],
+    plan: Plan[T | OpenWide],
+    run: Run,
+    *,
+    mapper: Mapper,
+    exchange: Exchange = inline_exchange,
+) -> tuple[Rewrite[E], ...]:
     """The rewrites of all plain tasks, then those of all wide tasks, each in the plan's order.
 
     No metadata references the new files yet.
@@ -63,10 +67,7 @@ def _exchanged(
         writes.ranged(task, surveys[end - len(task.sources) : end]) for task, end in zip(tasks, ends, strict=True)
     )
     firsts = tuple(accumulate((task.parts for task in tasks), initial=0))
-    scatter, gather = (
-        _ScatterTask(writes.scatter, ranged, firsts),
-        _GatherTask(writes.gather, ranged, firsts, run),
-    )
+    scatter, gather = (_ScatterTask(writes.scatter, ranged, firsts), _GatherTask(writes.gather, ranged, firsts, run))
     return exchange(scatter, gather, sources, parts=firsts[-1], label="rewrite")
 
 

@@ -37,7 +37,7 @@ from nightkeep.model import (
     UnitKey,
     Verified,
     VersionIdentity,
-)  # fmt: skip
+)
 from nightkeep.protocol import E, S, T, Table, U
 from nightkeep.stages.base_version import another, replaced
 from nightkeep.surprises import guarded
@@ -129,9 +129,14 @@ def _publish(
 
 
 def _rebased(
-    table: Table[S, U, T, E], head: S, attempt: _Attempt[E], lost: Sequence[tuple[UnitKey, str]], *,
-    run: Run, proven: Mapping[UnitKey, _Change],
-) -> VersionIdentity | Conflicted | None:  # fmt: skip
+    table: Table[S, U, T, E],
+    head: S,
+    attempt: _Attempt[E],
+    lost: Sequence[tuple[UnitKey, str]],
+    *,
+    run: Run,
+    proven: Mapping[UnitKey, _Change],
+) -> VersionIdentity | Conflicted | None:
     """Stage the attempt anew on `head`, without the lost units, and return its identity.
 
     Returns Conflicted if no unit is left, and None if `head` was replaced meanwhile. Raises EvidenceError if the new
@@ -169,13 +174,7 @@ def _committed(table: Table[S, U, T, E], attempt: _Attempt[E], identity: Version
 
 
 def _lost(
-    table: Table[S, U, T, E],
-    planned: S,
-    head: S,
-    rewrites: Sequence[Rewrite[E]],
-    *,
-    run: Run,
-    earlier: Collection[int],
+    table: Table[S, U, T, E], planned: S, head: S, rewrites: Sequence[Rewrite[E]], *, run: Run, earlier: Collection[int]
 ) -> tuple[tuple[UnitKey, str], ...]:
     # An attempt that the scheduler took for dead may still be alive. Only one attempt of a run may commit.
     rivals = [str(commit.version) for commit in table.commits.committed(run) if commit.version not in earlier]

@@ -46,7 +46,7 @@ from nightkeep.model import (
     Verified,
     VerifyLevel,
     View,
-)  # fmt: skip
+)
 from nightkeep.protocol import E, Gate, OpenWide, Positions, S, Snapshot, T, Table, U
 from nightkeep.sql_text.rows.expression import UnfitValueError
 from nightkeep.sql_text.rows.parse import rows_where
@@ -58,9 +58,15 @@ from nightkeep.tasks import CostMeter, Mapper
 
 
 def verify(
-    table: Table[S, U, T, E], plan: Plan[T | OpenWide], rewrites: Sequence[Rewrite[E]], candidate: Candidate, *,
-    level: VerifyLevel, mapper: Mapper, task_bytes: int | None = None,
-) -> Verified[T | OpenWide, E] | Mismatch | Conflicted:  # fmt: skip
+    table: Table[S, U, T, E],
+    plan: Plan[T | OpenWide],
+    rewrites: Sequence[Rewrite[E]],
+    candidate: Candidate,
+    *,
+    level: VerifyLevel,
+    mapper: Mapper,
+    task_bytes: int | None = None,
+) -> Verified[T | OpenWide, E] | Mismatch | Conflicted:
     """Prove every touched unit of the candidate against the planned version, both read from storage.
 
     Base: the planned version, merged on read, without rows that the plan deletes or that expire, and with those that it

@@ -50,7 +50,7 @@ __all__ = [
     "spelled",
     "whole_store",
     "within",
-]  # fmt: skip
+]
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 

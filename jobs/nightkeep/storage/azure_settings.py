@@ -24,8 +24,11 @@ _VARIABLES: Final = {
     "client_secret": ("AZURE_CLIENT_SECRET", "AZURE_STORAGE_CLIENT_SECRET"),
 }
 _OTHERS: Final = (
-    "AZURE_FEDERATED_TOKEN_FILE", "AZURE_USE_AZURE_CLI", "AZURE_SKIP_SIGNATURE", "AZURE_STORAGE_USE_EMULATOR",
-)  # fmt: skip
+    "AZURE_FEDERATED_TOKEN_FILE",
+    "AZURE_USE_AZURE_CLI",
+    "AZURE_SKIP_SIGNATURE",
+    "AZURE_STORAGE_USE_EMULATOR",
+)
 """Variables of credentials that only the client understands."""
 _CLOUD: Final = "dfs.core.windows.net"
 

@@ -11,9 +11,13 @@ from nightkeep.storage.properties import given
 from nightkeep.storage.renewed import Options
 
 _CREDENTIALS: Final = (
-    "GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH", "GOOGLE_SERVICE_ACCOUNT_KEY", "GOOGLE_BEARER_TOKEN",
-    "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SKIP_SIGNATURE",
-)  # fmt: skip
+    "GOOGLE_SERVICE_ACCOUNT",
+    "GOOGLE_SERVICE_ACCOUNT_PATH",
+    "GOOGLE_SERVICE_ACCOUNT_KEY",
+    "GOOGLE_BEARER_TOKEN",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_SKIP_SIGNATURE",
+)
 _FILES: Final = ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT_PATH", "GOOGLE_SERVICE_ACCOUNT")
 # The file that `gcloud auth application-default login` writes.
 _OF_GCLOUD: Final = ".config/gcloud/application_default_credentials.json"

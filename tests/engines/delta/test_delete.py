@@ -33,9 +33,12 @@ from nightkeep.tasks import inline
 NOW = 1_800_000_000_000
 RUN = Run("by hand", "0123456789abcdef", "01234567", NOW)
 SELECT = (
-    "id", "CAST(id % 3 AS INT) AS k", "if(id % 5 = 0, NULL, id % 10) AS n",
-    "if(id % 7 = 0, DOUBLE('NaN'), id / 8) AS r", "'row ' || id AS t",
-)  # fmt: skip
+    "id",
+    "CAST(id % 3 AS INT) AS k",
+    "if(id % 5 = 0, NULL, id % 10) AS n",
+    "if(id % 7 = 0, DOUBLE('NaN'), id / 8) AS r",
+    "'row ' || id AS t",
+)
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
 
@@ -141,11 +144,14 @@ def test_a_commit_reads_as_a_delete(delta_spark: DeltaSpark, source: Path, table
 KEYS: Sequence[tuple[str, str, dict[str, list[Any]]]] = (
     ("parquet", "", {"n": [4, None, 4, 77]}),
     ("csv", "k,n\n2,\n0,4\n2,\n1,77\n", {"k": [2, 0, 2, 1], "n": [None, 4, None, 77]}),
-    ("jsonl", '{"t": "row 12", "id": 12}\n{"t": "row 12", "id": 13}\n{"t": null, "id": 14}',
-     {"t": ["row 12", "row 12", None], "id": [12, 13, 14]}),
+    (
+        "jsonl",
+        '{"t": "row 12", "id": 12}\n{"t": "row 12", "id": 13}\n{"t": null, "id": 14}',
+        {"t": ["row 12", "row 12", None], "id": [12, 13, 14]},
+    ),
     ("parquet", "", {"r": [0.125, 2.5, 2.5], "k": [1, 2, 0]}),
-    ("csv", "t\n\"row 5\"\nrow 599\n\"\"\n", {"t": ["row 5", "row 599", ""]}),
-)  # fmt: skip
+    ("csv", 't\n"row 5"\nrow 599\n""\n', {"t": ["row 5", "row 599", ""]}),
+)
 
 
 @pytest.mark.extended
@@ -184,12 +190,22 @@ def test_statistics_and_partitions_leave_files_out(table: Path) -> None:
         return sum(len(unit.input_files) for unit in planned(table, condition).units)
 
     assert [files(each) for each in ("n = 4", "k = 2", "id > 400", "id > 400 AND k = 0", "id <=> 12", "id = 9000")] == [
-        6, 2, 3, 1, 3, 0,
-    ]  # fmt: skip
+        6,
+        2,
+        3,
+        1,
+        3,
+        0,
+    ]
     among = (
-        "(id IN (12L, 9000L))", "id IN (12, 599)", "((k, id) IN ((2, 599L), (7, 12L)))", "id IN (9000L) OR k IN (9)",
-        "(n IS NULL AND k IN (1))", "id IN (1000) OR k = 0 AND id < 300", "NOT id IN (12L)",
-    )  # fmt: skip
+        "(id IN (12L, 9000L))",
+        "id IN (12, 599)",
+        "((k, id) IN ((2, 599L), (7, 12L)))",
+        "id IN (9000L) OR k IN (9)",
+        "(n IS NULL AND k IN (1))",
+        "id IN (1000) OR k = 0 AND id < 300",
+        "NOT id IN (12L)",
+    )
     assert [files(each) for each in among] == [3, 4, 2, 0, 2, 2, 6]
 
 

@@ -23,13 +23,23 @@ ROWS = 3_000
 START = datetime(2026, 11, 1, tzinfo=UTC)
 SCHEMA = pa.schema(
     [
-        ("id", pa.int64()), ("real", pa.float64()), ("single", pa.float32()), ("text", pa.string()),
-        ("moment", pa.timestamp("us", "UTC")), ("small", pa.int8()), ("day", pa.date32()),
+        ("id", pa.int64()),
+        ("real", pa.float64()),
+        ("single", pa.float32()),
+        ("text", pa.string()),
+        ("moment", pa.timestamp("us", "UTC")),
+        ("small", pa.int8()),
+        ("day", pa.date32()),
     ]
-)  # fmt: skip
+)
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "<>": operator.ne,
-}  # fmt: skip
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<>": operator.ne,
+}
 NAN = float("nan")
 Row = dict[str, Any]
 

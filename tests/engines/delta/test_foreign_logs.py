@@ -182,8 +182,17 @@ def test_an_absolute_path_below_the_tables_own_root_is_its_own(
     assert truth is None or delta_spark.read(table) == truth
 
 
-@pytest.mark.parametrize("path", ["/elsewhere/f.parquet", "file:/elsewhere/f.parquet", "file://host{root}/f.parquet",
-    "s3://bucket{root}/f.parquet", "{root}-other/f.parquet", "file://{root}x/f.parquet"])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/elsewhere/f.parquet",
+        "file:/elsewhere/f.parquet",
+        "file://host{root}/f.parquet",
+        "s3://bucket{root}/f.parquet",
+        "{root}-other/f.parquet",
+        "file://{root}x/f.parquet",
+    ],
+)
 def test_an_absolute_path_elsewhere_is_a_shallow_clones(tmp_path: Path, path: str) -> None:
     log = HandLog(tmp_path / "t")
     log.commit(0, *log.head)
@@ -258,6 +267,12 @@ def test_a_sweep_and_an_expiry_need_no_value_of_a_variant(tmp_path: Path) -> Non
 
 def test_the_features_of_values_are_no_others() -> None:
     assert {name for name, known in FEATURES.items() if known.is_of_values} == {
-        "variantShredding", "variantShredding-preview", "variantType", "variantType-preview", "geospatial",
-        "geospatial-dev", "collations", "collations-preview",
-    }  # fmt: skip
+        "variantShredding",
+        "variantShredding-preview",
+        "variantType",
+        "variantType-preview",
+        "geospatial",
+        "geospatial-dev",
+        "collations",
+        "collations-preview",
+    }

@@ -16,17 +16,19 @@ from tests.support.extended import some_extended
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Operation, Outcome
 
-LEGACY = {
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
-    "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
-}
+LEGACY = {"spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY", "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY"}
 KINDS = ("TIMESTAMP_MICROS", "TIMESTAMP_MILLIS", "INT96")
 ZONES = ("America/Los_Angeles", "Asia/Shanghai", "UTC", "Europe/Amsterdam")
 DATES = ("0001-01-01", "1000-02-28", "1500-03-01", "1582-10-04", "1582-10-15", "1899-12-31", "2024-02-29")
 TIMES = (
-    "0001-01-01 00:00:00", "1000-02-28 23:59:59.999", "1500-03-01 01:02:03.004", "1582-10-15 00:00:00",
-    "1880-06-01 12:00:00.5", "1899-12-31 23:59:59.999", "2024-02-29 00:00:00.001",
-)  # fmt: skip
+    "0001-01-01 00:00:00",
+    "1000-02-28 23:59:59.999",
+    "1500-03-01 01:02:03.004",
+    "1582-10-15 00:00:00",
+    "1880-06-01 12:00:00.5",
+    "1899-12-31 23:59:59.999",
+    "2024-02-29 00:00:00.001",
+)
 COLUMNS = """(id BIGINT, d DATE, t TIMESTAMP, n TIMESTAMP_NTZ, s STRUCT<d: DATE, t: TIMESTAMP>, l ARRAY<DATE>,
     m MAP<DATE, TIMESTAMP>)"""
 VALUES = """SELECT {id}, d, t, CAST(d AS TIMESTAMP_NTZ), struct(d, t), array(d, NULL), map(d, t) FROM
@@ -94,8 +96,10 @@ def test_packing_and_persisting_deletes_too(delta_spark: DeltaSpark, tmp_path: P
 
 
 OF_SPARK_2 = {
-    b"org.apache.spark.version": b"2.4.8", b"org.apache.spark.legacyDateTime": None, b"org.apache.spark.timeZone": None,
-}  # fmt: skip
+    b"org.apache.spark.version": b"2.4.8",
+    b"org.apache.spark.legacyDateTime": None,
+    b"org.apache.spark.timeZone": None,
+}
 UNKNOWN = {b"org.apache.spark.timeZone": b"Nowhere/City"}
 
 

@@ -79,13 +79,24 @@ def test_a_table_of_deltalake_with_vectors_is_maintained(
 
 
 LISTED = (
-    ("variantType-preview", "reader"), ("variantShredding-preview", "reader"), ("typeWidening-preview", "reader"),
-    ("timestampNtz", "reader"), ("variantShredding", "reader"), ("collations-preview", "writer"),
-    ("icebergCompatV1", "writer"), ("icebergCompatV2", "writer"), ("icebergCompatV3", "writer"),
-    ("coordinatedCommits-preview", "writer"), ("redirectReaderWriter-preview", "reader"),
-    ("redirectWriterOnly-preview", "writer"), ("identityColumns", "writer"), ("clustering", "writer"),
-    ("columnMapping", "reader"), ("generatedColumns", "writer"), ("checkConstraints", "writer"),
-)  # fmt: skip
+    ("variantType-preview", "reader"),
+    ("variantShredding-preview", "reader"),
+    ("typeWidening-preview", "reader"),
+    ("timestampNtz", "reader"),
+    ("variantShredding", "reader"),
+    ("collations-preview", "writer"),
+    ("icebergCompatV1", "writer"),
+    ("icebergCompatV2", "writer"),
+    ("icebergCompatV3", "writer"),
+    ("coordinatedCommits-preview", "writer"),
+    ("redirectReaderWriter-preview", "reader"),
+    ("redirectWriterOnly-preview", "writer"),
+    ("identityColumns", "writer"),
+    ("clustering", "writer"),
+    ("columnMapping", "reader"),
+    ("generatedColumns", "writer"),
+    ("checkConstraints", "writer"),
+)
 
 
 def test_features_that_nothing_uses_refuse_nothing(delta_spark: DeltaSpark, table: Path, tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_the_history_reads_naturally(delta_spark: DeltaSpark, lakes: Lakes, made
     told, expected = (dict(row["operationParameters"]) for row in (ours, theirs))
     assert {k: v for k, v in told.items() if k != "predicate"} == {
         k: v for k, v in expected.items() if k != "predicate"
-    }  # fmt: skip
+    }
     assert json.loads(told["predicate"]) == [BY_ID.where]
     assert dict(ours["operationMetrics"]).keys() == dict(theirs["operationMetrics"]).keys()
     assert dict(ours["operationMetrics"])["numRemovedFiles"] == "9"

@@ -16,9 +16,18 @@ from nightkeep.model import Outcome
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "delta"
 NAMES = (
-    "change_feed", "checkpoint_v1_parts", "checkpoint_v2_json", "mapping_name", "mapping_upgraded", "overwrite",
-    "partition_paths", "random_prefixes", "row_tracking", "vectors", "vectors_of_partitions",
-)  # fmt: skip
+    "change_feed",
+    "checkpoint_v1_parts",
+    "checkpoint_v2_json",
+    "mapping_name",
+    "mapping_upgraded",
+    "overwrite",
+    "partition_paths",
+    "random_prefixes",
+    "row_tracking",
+    "vectors",
+    "vectors_of_partitions",
+)
 
 
 def copy(name: str, folder: Path) -> Path:

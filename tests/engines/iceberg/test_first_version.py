@@ -5,17 +5,7 @@ from collections.abc import Iterator
 import pytest
 from tests.drivers.iceberg_java import IcebergJava, Layout
 from tests.drivers.iceberg_tables import Table, Warehouse
-from tests.formats.iceberg.runs import (
-    COLUMNS,
-    DAYS,
-    address,
-    care_for,
-    configured,
-    contents,
-    folder,
-    opened,
-    row,
-)
+from tests.formats.iceberg.runs import COLUMNS, DAYS, address, care_for, configured, contents, folder, opened, row
 from tests.formats.iceberg.sweeping import UUID, aged, listed, needed_by, now_ms, planted, swept
 
 from nightkeep.errors import RefusedTable

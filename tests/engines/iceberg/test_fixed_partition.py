@@ -64,10 +64,7 @@ def manifest(table: Table) -> tuple[bytes, dict[str, Any], Names]:
 def test_partitions_of_other_specs_are_cared_for(table: Table, iceberg_java: IcebergJava, spark: SparkSession) -> None:
     before = iceberg_java.read(table)
     done = care_for(table, operation=Operation.OPTIMIZE)
-    assert (done.outcome, [unit.partition for unit in done.units]) == (
-        Outcome.VERIFIED,
-        [f"day={day}" for day in DAYS],
-    )
+    assert (done.outcome, [unit.partition for unit in done.units]) == (Outcome.VERIFIED, [f"day={day}" for day in DAYS])
     assert done.plan is not None
     (note,) = [note for note in done.plan.notes if "left out" in note]
     assert note.startswith("8 of 10 partitions are left out, spec-1/day=") and NAMED in note
@@ -90,9 +87,7 @@ def test_a_table_of_such_partitions_alone_is_refused_by_name(iceberg_java: Icebe
 
 def test_a_sweep_deletes_what_nothing_needs(table: Table) -> None:
     before = listed(table)
-    left = planted(
-        table, f"data/day={DAYS[0]}/code=YWJj/00000-0-{UUID}-00001.parquet", f"metadata/{UUID}-m0.avro"
-    )  # fmt: skip
+    left = planted(table, f"data/day={DAYS[0]}/code=YWJj/00000-0-{UUID}-00001.parquet", f"metadata/{UUID}-m0.avro")
     aged(folder(table))
     found = swept(table, SweepMode.DELETE)
     assert (found.swept.outcome, frozenset(found.orphans), listed(table)) == (Outcome.VERIFIED, left, before)

@@ -35,11 +35,7 @@ def adopted(spark: DeltaSpark, java: IcebergJava, table: Table, folder: Path, da
 
 
 def test_values_that_only_spark_moves_are_refused_by_name(
-    delta_spark: DeltaSpark,
-    iceberg_java: IcebergJava,
-    iceberg_spark: IcebergSpark,
-    iceberg: Warehouse,
-    tmp_path: Path,
+    delta_spark: DeltaSpark, iceberg_java: IcebergJava, iceberg_spark: IcebergSpark, iceberg: Warehouse, tmp_path: Path
 ) -> None:
     table = iceberg.table()
     with configured(iceberg):

@@ -35,9 +35,23 @@ BY_K = {"partition": (("k", "identity"),)}
 MOVED = [("-U", {"id": 1, "k": 0, "v": "old"}), ("+U", {"id": 1, "k": 1, "v": "moved"})]
 
 UNCONVERTED = (
-    "empty", "plain", "first_version", "codecs", "types", "nanoseconds", "transforms", "partition_types", "specs",
-    "evolved", "defaults", "statistics", "avro_data", "orc_data", "history", "many",
-)  # fmt: skip
+    "empty",
+    "plain",
+    "first_version",
+    "codecs",
+    "types",
+    "nanoseconds",
+    "transforms",
+    "partition_types",
+    "specs",
+    "evolved",
+    "defaults",
+    "statistics",
+    "avro_data",
+    "orc_data",
+    "history",
+    "many",
+)
 """Recipes without deletes, of other formats than ours, or of more of the same."""
 SHAPES = {
     name.removesuffix("_v2").removesuffix("_v3"): name
@@ -286,22 +300,60 @@ def test_our_deletes_reach_rows_of_every_schema(lake: Nights, version: int) -> N
 
 
 TRANSFORMED: tuple[Column, ...] = (
-    ("id", "long"), ("name", "string"), ("price", "decimal(9,2)"), ("born", "date"), ("month", "timestamp"),
-    ("day", "timestamptz"), ("hour", "timestamp"), ("flag", "boolean"), ("code", "string"),
-    ("kind", "int"), ("gone", "int"),
-)  # fmt: skip
+    ("id", "long"),
+    ("name", "string"),
+    ("price", "decimal(9,2)"),
+    ("born", "date"),
+    ("month", "timestamp"),
+    ("day", "timestamptz"),
+    ("hour", "timestamp"),
+    ("flag", "boolean"),
+    ("code", "string"),
+    ("kind", "int"),
+    ("gone", "int"),
+)
 EVERY_TRANSFORM = (
-    ("id", "bucket[3]"), ("name", "truncate[2]"), ("price", "truncate[50]"), ("born", "year"), ("month", "month"),
-    ("day", "day"), ("hour", "hour"), ("flag", "identity"), ("code", "bucket[2]"), ("kind", "identity"),
+    ("id", "bucket[3]"),
+    ("name", "truncate[2]"),
+    ("price", "truncate[50]"),
+    ("born", "year"),
+    ("month", "month"),
+    ("day", "day"),
+    ("hour", "hour"),
+    ("flag", "identity"),
+    ("code", "bucket[2]"),
+    ("kind", "identity"),
     ("gone", "void"),
-)  # fmt: skip
+)
 VALUES: tuple[tuple[Any, ...], ...] = (
-    (-1, "\u00e4\U00020000b", "-0.01", "1969-12-31", "1969-12-31T23:59:59.999999", "1969-12-31T23:59:59.999999Z",
-     "1969-12-31T23:59:59.999999", True, "f79c3e09-677c-4bbd-a479-3f349cb785e7", -(2**31), 1),
-    (2**40, "ab", "99.99", "2026-11-21", "2026-11-01T00:00:00", "2026-11-21T22:00:00Z", "2026-11-21T22:59:59", False,
-     "00000000-0000-0000-0000-000000000000", 0, 2),
+    (
+        -1,
+        "\u00e4\U00020000b",
+        "-0.01",
+        "1969-12-31",
+        "1969-12-31T23:59:59.999999",
+        "1969-12-31T23:59:59.999999Z",
+        "1969-12-31T23:59:59.999999",
+        True,
+        "f79c3e09-677c-4bbd-a479-3f349cb785e7",
+        -(2**31),
+        1,
+    ),
+    (
+        2**40,
+        "ab",
+        "99.99",
+        "2026-11-21",
+        "2026-11-01T00:00:00",
+        "2026-11-21T22:00:00Z",
+        "2026-11-21T22:59:59",
+        False,
+        "00000000-0000-0000-0000-000000000000",
+        0,
+        2,
+    ),
     (None,) * 11,
-)  # fmt: skip
+)
 
 
 def test_partitions_of_every_transform_are_javas(lake: Nights, iceberg: Warehouse, iceberg_java: IcebergJava) -> None:

@@ -16,9 +16,20 @@ from tests.support.extended import some_extended
 
 SAMPLES = Path(__file__).parents[3] / "samples" / "iceberg"
 MOVED = (
-    "upserts_v2", "upserts_of_two_keys_v2", "upserts_v3", "positions", "vectors", "vectors_named_parquet", "upgraded",
-    "refs_v3", "statistics_v2", "history_v2", "specs_deleted_v3", "lineage", "transforms_v2",
-)  # fmt: skip
+    "upserts_v2",
+    "upserts_of_two_keys_v2",
+    "upserts_v3",
+    "positions",
+    "vectors",
+    "vectors_named_parquet",
+    "upgraded",
+    "refs_v3",
+    "statistics_v2",
+    "history_v2",
+    "specs_deleted_v3",
+    "lineage",
+    "transforms_v2",
+)
 
 
 def every_size_is_right(java: IcebergJava, table: Table) -> None:

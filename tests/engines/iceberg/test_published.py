@@ -67,11 +67,7 @@ PROMISES: tuple[Act, ...] = (
     sabotage.lower_a_maximum,
     sabotage.miscount_nulls,
 )
-TRACKED: tuple[Act, ...] = (
-    sabotage.lose_row_ids,
-    sabotage.swap_row_ids,
-    sabotage.lose_numbers_of_the_last_change,
-)
+TRACKED: tuple[Act, ...] = (sabotage.lose_row_ids, sabotage.swap_row_ids, sabotage.lose_numbers_of_the_last_change)
 DELETES: tuple[Act, ...] = (
     sabotage.hide_other_rows,
     sabotage.show_a_deleted_row,

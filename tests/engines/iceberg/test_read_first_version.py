@@ -90,9 +90,19 @@ def oldest(document: dict[str, Any]) -> None:
     (schema,) = document["schemas"]
     document["schema"] = {k: v for k, v in schema.items() if k not in ("schema-id", "identifier-field-ids")}
     without(
-        "partition-specs", "default-spec-id", "last-partition-id", "schemas", "current-schema-id", "table-uuid",
-        "refs", "sort-orders", "default-sort-order-id", "statistics", "partition-statistics", "metadata-log",
-    )(document)  # fmt: skip
+        "partition-specs",
+        "default-spec-id",
+        "last-partition-id",
+        "schemas",
+        "current-schema-id",
+        "table-uuid",
+        "refs",
+        "sort-orders",
+        "default-sort-order-id",
+        "statistics",
+        "partition-statistics",
+        "metadata-log",
+    )(document)
     for snapshot in document["snapshots"]:
         snapshot.pop("schema-id", None)
 

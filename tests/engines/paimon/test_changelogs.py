@@ -15,9 +15,12 @@ from tests.formats.paimon.upgrade import upgrade
 from nightkeep.model import Outcome
 
 OPTIONS = {
-    "bucket": "2", "deletion-vectors.enabled": "true", "write-only": "true", "changelog-producer": "lookup",
+    "bucket": "2",
+    "deletion-vectors.enabled": "true",
+    "write-only": "true",
+    "changelog-producer": "lookup",
     "snapshot.num-retained.min": "1",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -31,12 +31,15 @@ from nightkeep.reports import CheckStatus
 
 ROWS = json.dumps({"type": "ARRAY", "element": FLAT})
 COLUMNS = [
-    ("k", "INT NOT NULL"), ("g", "INT"),
+    ("k", "INT NOT NULL"),
+    ("g", "INT"),
     ("listed", json.dumps({"type": "ARRAY", "element": "DOUBLE"})),
     ("known", json.dumps({"type": "ARRAY", "element": "STRING"})),
     ("entries", json.dumps({"type": "MAP", "key": "STRING", "value": "INT"})),
-    ("newest", ROWS), ("partly", ROWS), ("some", ROWS),
-]  # fmt: skip
+    ("newest", ROWS),
+    ("partly", ROWS),
+    ("some", ROWS),
+]
 UNORDERED = (3, 4, 5, 6)
 FUNCTIONS: Mapping[str, Mapping[str, str]] = {
     "listed": {"aggregate-function": "collect"},
@@ -44,15 +47,18 @@ FUNCTIONS: Mapping[str, Mapping[str, str]] = {
     "entries": {"aggregate-function": "merge_map"},
     "newest": {"aggregate-function": "nested_update", "nested-key": "a", "nested-sequence-field": "s"},
     "partly": {
-        "aggregate-function": "nested_partial_update", "nested-key": "a,b", "nested-key-null-strategy": "ignore",
+        "aggregate-function": "nested_partial_update",
+        "nested-key": "a,b",
+        "nested-key-null-strategy": "ignore",
         "ignore-retract": "true",
     },
     "some": {"aggregate-function": "nested_update", "count-limit": "4"},
-}  # fmt: skip
+}
 OPTIONS = {
-    "bucket": "1", "write-only": "true",
+    "bucket": "1",
+    "write-only": "true",
     **{f"fields.{name}.{option}": value for name, told in FUNCTIONS.items() for option, value in told.items()},
-}  # fmt: skip
+}
 AGGREGATES = {"merge-engine": "aggregation"}
 GROUPS = {"merge-engine": "partial-update", "fields.g.sequence-group": ",".join(FUNCTIONS)}
 VECTORS = {"deletion-vectors.enabled": "true"}
@@ -85,9 +91,16 @@ def a_row(random: Random, kind: str, k: int) -> Row:
 
     entries = {random.choice("abc"): random.choice([None, 1, 2]) for _ in range(random.randrange(4))}
     return (
-        kind, k, random.choice([0, 1, 2]), some(lambda: random.choice([0.0, "-0.0", "NaN"])),
-        some(lambda: random.choice(["", "a", "b"])), sorted(entries.items()), some(nested), some(nested), some(nested),
-    )  # fmt: skip
+        kind,
+        k,
+        random.choice([0, 1, 2]),
+        some(lambda: random.choice([0.0, "-0.0", "NaN"])),
+        some(lambda: random.choice(["", "a", "b"])),
+        sorted(entries.items()),
+        some(nested),
+        some(nested),
+        some(nested),
+    )
 
 
 def rows(java: PaimonJava, table: Path, options: Mapping[str, str]) -> list[str]:

@@ -14,9 +14,12 @@ from nightkeep.model import Outcome
 
 COLUMNS = [("k", "INT NOT NULL"), ("note", "STRING")]
 OPTIONS = {
-    "bucket": "1", "deletion-vectors.enabled": "true", "write-only": "true", "snapshot.num-retained.min": "1",
+    "bucket": "1",
+    "deletion-vectors.enabled": "true",
+    "write-only": "true",
+    "snapshot.num-retained.min": "1",
     "data-file.external-paths.strategy": "round-robin",
-}  # fmt: skip
+}
 
 
 def test_files_outside_are_refused_until_java_has_moved_them_back(paimon_java: PaimonJava, tmp_path: Path) -> None:

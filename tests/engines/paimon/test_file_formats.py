@@ -22,11 +22,20 @@ from nightkeep.reports.check_report import CheckReport
 
 ZONED = "TIMESTAMP(6) WITH LOCAL TIME ZONE"
 COLUMNS = [
-    ("k", "INT NOT NULL"), ("code", "STRING NOT NULL"), ("flag", "BOOLEAN"), ("small", "TINYINT"),
-    ("ratio", "FLOAT"), ("amount", "DECIMAL(30, 4)"), ("char", "CHAR(4)"), ("text", "VARCHAR(20)"),
+    ("k", "INT NOT NULL"),
+    ("code", "STRING NOT NULL"),
+    ("flag", "BOOLEAN"),
+    ("small", "TINYINT"),
+    ("ratio", "FLOAT"),
+    ("amount", "DECIMAL(30, 4)"),
+    ("char", "CHAR(4)"),
+    ("text", "VARCHAR(20)"),
     ("raw", "BINARY(2)"),
-    ("day", "DATE"), ("time", "TIME(3)"), ("at", "TIMESTAMP(9)"), ("zoned", ZONED),
-]  # fmt: skip
+    ("day", "DATE"),
+    ("time", "TIME(3)"),
+    ("at", "TIMESTAMP(9)"),
+    ("zoned", ZONED),
+]
 AT = 1 + [name for name, _ in COLUMNS].index("at")
 OPTIONS = {"bucket": "1", "deletion-vectors.enabled": "true", "write-only": "true"}
 UTC_WRITERS = {"orc.timestamp-ltz.legacy.type": "false"}
@@ -47,10 +56,21 @@ SUFFIXES = {"orc above": ".parquet", "avro": ".avro", "avro level 0": ".parquet"
 def full_row(kind: str, k: int, step: int) -> Row:
     blanks = " " * (k % 3)
     return (
-        kind, k, f"c{k % 7}", k % 2 == 0, k % 100, "-0.0" if k % 5 == 0 else k / 8, f"{k}.{step:04d}",
-        f"{k % 10}", f"{step}{blanks}", f"{k % 256:02x}ff", f"{1000 + k % 1000:04d}-02-28", "01:02:03.004",
-        f"{1990 + k % 40}-01-01T00:00:00.123456789", None if k % 4 else f"2026-11-0{1 + step}T01:02:03.123456Z",
-    )  # fmt: skip
+        kind,
+        k,
+        f"c{k % 7}",
+        k % 2 == 0,
+        k % 100,
+        "-0.0" if k % 5 == 0 else k / 8,
+        f"{k}.{step:04d}",
+        f"{k % 10}",
+        f"{step}{blanks}",
+        f"{k % 256:02x}ff",
+        f"{1000 + k % 1000:04d}-02-28",
+        "01:02:03.004",
+        f"{1990 + k % 40}-01-01T00:00:00.123456789",
+        None if k % 4 else f"2026-11-0{1 + step}T01:02:03.123456Z",
+    )
 
 
 def made(java: PaimonJava, table: Path, options: Mapping[str, str], rows: int = 600) -> Path:

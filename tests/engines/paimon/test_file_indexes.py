@@ -19,10 +19,14 @@ from nightkeep.reports import RunDocument
 
 COLUMNS = [("k", "INT NOT NULL"), ("code", "INT"), ("note", "STRING")]
 INDEXES = {
-    "file-index.bloom-filter.columns": "note", "file-index.bitmap.columns": "code",
-    "file-index.range-bitmap.columns": "code", "snapshot.num-retained.min": "1", "snapshot.num-retained.max": "1",
-    "snapshot.time-retained": "0 ms", "write-only": "true",
-}  # fmt: skip
+    "file-index.bloom-filter.columns": "note",
+    "file-index.bitmap.columns": "code",
+    "file-index.range-bitmap.columns": "code",
+    "snapshot.num-retained.min": "1",
+    "snapshot.num-retained.max": "1",
+    "snapshot.time-retained": "0 ms",
+    "write-only": "true",
+}
 NOTE = "new files carry no file index"
 
 

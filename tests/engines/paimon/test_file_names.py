@@ -32,15 +32,12 @@ NAMES: Sequence[tuple[bool, Mapping[str, str]]] = (
     (False, {**PACKED, "file.compression": "gzip"}),
     (False, {**PACKED, "file.format": "orc", "orc.compress": "snappy", "file.compression": "zlib"}),
     (False, {"file.compression": "snappy"}),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(("keyed", "options"), some_extended(NAMES, keep=3))
 def test_names_are_those_of_java(
-    paimon_java: PaimonJava,
-    tmp_path: Path,
-    keyed: bool,
-    options: Mapping[str, str],
+    paimon_java: PaimonJava, tmp_path: Path, keyed: bool, options: Mapping[str, str]
 ) -> None:
     table, operation = tmp_path / "t", Operation.UPGRADE if keyed else Operation.OPTIMIZE
     paimon_java.create(

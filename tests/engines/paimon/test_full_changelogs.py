@@ -19,7 +19,7 @@ from tests.formats.paimon.followed import (
     read,
     untold_in_spark,
     write,
-)  # fmt: skip
+)
 from tests.formats.paimon.gate.test_changes import AFTER, BEFORE, CAUGHT, GONE, INSERT, KIND, changed, lose_the_list
 from tests.formats.paimon.gate.test_sabotage import assert_stopped, before_the_gate
 from tests.formats.paimon.keeping import expired, live_names, names, orphans
@@ -28,14 +28,24 @@ from tests.formats.paimon.upgrade import optimize
 from nightkeep.model import Operation, Outcome
 
 OPTIONS = {
-    "bucket": "2", "write-only": "true", "changelog-producer": "full-compaction", "snapshot.num-retained.min": "1",
+    "bucket": "2",
+    "write-only": "true",
+    "changelog-producer": "full-compaction",
+    "snapshot.num-retained.min": "1",
     "num-sorted-run.compaction-trigger": "2",
-}  # fmt: skip
+}
 SABOTAGES = (
-    "an insert is missing", "a delete is missing", "an update is missing", "half an update is missing",
-    "an insert is doubled", "a row after is another", "an insert is called an update",
-    "a row before is called a delete", "a delete is called an insert", "a sequence number is another",
-)  # fmt: skip
+    "an insert is missing",
+    "a delete is missing",
+    "an update is missing",
+    "half an update is missing",
+    "an insert is doubled",
+    "a row after is another",
+    "an insert is called an update",
+    "a row before is called a delete",
+    "a delete is called an insert",
+    "a sequence number is another",
+)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from tests.formats.paimon.followed import (
     created,
     read,
     write,
-)  # fmt: skip
+)
 from tests.formats.paimon.gate.test_changes import AFTER, BEFORE, CAUGHT, GONE, INSERT, KIND, changed, lose_the_list
 from tests.formats.paimon.gate.test_sabotage import assert_stopped, before_the_gate
 from tests.formats.paimon.upgrade import optimize
@@ -31,10 +31,17 @@ from nightkeep.reports import CheckStatus
 OPTIONS = {"bucket": "2", "write-only": "true", "changelog-producer": "lookup", "snapshot.num-retained.min": "1"}
 
 SABOTAGES = (
-    "an insert is missing", "a delete is missing", "an update is missing", "half an update is missing",
-    "an insert is doubled", "a row after is another", "an insert is called an update",
-    "a row before is called a delete", "a delete is called an insert", "a sequence number is another",
-)  # fmt: skip
+    "an insert is missing",
+    "a delete is missing",
+    "an update is missing",
+    "half an update is missing",
+    "an insert is doubled",
+    "a row after is another",
+    "an insert is called an update",
+    "a row before is called a delete",
+    "a delete is called an insert",
+    "a sequence number is another",
+)
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +118,10 @@ def test_an_older_row_that_wins_is_written_and_proven(
     assert [shown.get((k,)) for k in (5, 6, 7, 8)] == [(5, 10, "base"), (6, 11, "newer"), None, (8, 10, "base")]
     told = paimon_java.changes(table, since=since).rows
     assert {row for row in told if row[1] in (6, 7)} == {
-        ("-U", 6, 10, "base"), ("+U", 6, 11, "newer"), ("-D", 7, 10, "base"),
-    }  # fmt: skip
+        ("-U", 6, 10, "base"),
+        ("+U", 6, 11, "newer"),
+        ("-D", 7, 10, "base"),
+    }
     assert _is_sound(table, document.committed_version, spark)
 
 
@@ -181,8 +190,10 @@ def test_deletes_of_merged_rows_take_all_runs(paimon_java: PaimonJava, tmp_path:
     assert _is_sound(table, document.committed_version, spark)
     assert read(paimon_java, table) == shown and shown[5,] == (5, 7, "text")
     assert set(paimon_java.changes(table, since=since).rows) == {
-        ("-U", 5, 5, "text"), ("+U", 5, 7, "text"), ("-D", 6, 6, "base"),
-    }  # fmt: skip
+        ("-U", 5, 5, "text"),
+        ("+U", 5, 7, "text"),
+        ("-D", 6, 6, "base"),
+    }
 
 
 @pytest.mark.parametrize("options", [{"file.format": "orc"}, {"file.format": "avro"}, {"data-file.thin-mode": "true"}])

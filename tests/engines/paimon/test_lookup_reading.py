@@ -15,13 +15,14 @@ COLUMNS = [("k", "INT NOT NULL"), ("n", "BIGINT"), ("note", "STRING")]
 ENGINES: Mapping[str, Mapping[str, str]] = {
     "sum": {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
     "removing sum": {
-        "merge-engine": "aggregation", "fields.n.aggregate-function": "sum",
+        "merge-engine": "aggregation",
+        "fields.n.aggregate-function": "sum",
         "aggregation.remove-record-on-delete": "true",
     },
     "partial-update": {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
     "deduplicate": {},
     "by sequence": {"sequence.field": "n"},
-}  # fmt: skip
+}
 
 
 def shown(table: Path) -> list[tuple[Any, ...]]:

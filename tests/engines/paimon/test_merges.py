@@ -23,13 +23,18 @@ COLUMNS = [("k", "INT NOT NULL"), ("day", "INT"), ("n", "BIGINT"), ("best", "DOU
 OPTIONS = {"bucket": "1", "deletion-vectors.enabled": "true", "write-only": "true"}
 UPDATES = {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"}
 AGGREGATES = {
-    "merge-engine": "aggregation", "sequence.field": "day", "fields.n.aggregate-function": "sum",
-    "fields.best.aggregate-function": "max", "fields.best.ignore-retract": "true",
-}  # fmt: skip
+    "merge-engine": "aggregation",
+    "sequence.field": "day",
+    "fields.n.aggregate-function": "sum",
+    "fields.best.aggregate-function": "max",
+    "fields.best.ignore-retract": "true",
+}
 GROUPED = {
-    "merge-engine": "partial-update", "fields.day.sequence-group": "n,note", "fields.n.aggregate-function": "sum",
+    "merge-engine": "partial-update",
+    "fields.day.sequence-group": "n,note",
+    "fields.n.aggregate-function": "sum",
     "partial-update.remove-record-on-sequence-group": "day",
-}  # fmt: skip
+}
 Wrong = Callable[[pa.Table, Rows, MergeRules], pa.Table]
 
 

@@ -15,12 +15,7 @@ from pyspark.sql import SparkSession
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import MERGE_ON_READ, Compaction, Layout, Row, Scan, Writer
 from tests.formats.paimon.changelogs import applied, newest
-from tests.formats.paimon.followed import (
-    Maintain,
-    assert_spark_counts_wrong_changes,
-    seen_beside_java,
-    untold_in_spark,
-)
+from tests.formats.paimon.followed import Maintain, assert_spark_counts_wrong_changes, seen_beside_java, untold_in_spark
 from tests.formats.paimon.gate.test_changes import AFTER, KIND, changed
 from tests.formats.paimon.gate.test_sabotage import assert_stopped, before_the_gate
 from tests.formats.paimon.upgrade import optimize, upgrade
@@ -41,11 +36,12 @@ from nightkeep.reports import CheckStatus
 PLACE: Mapping[str, Any] = {
     "type": "ROW",
     "fields": [
-        {"id": 0, "name": "x", "type": "INT"}, {"id": 1, "name": "name", "type": "STRING"},
+        {"id": 0, "name": "x", "type": "INT"},
+        {"id": 1, "name": "name", "type": "STRING"},
         {"id": 2, "name": "at", "type": "TIMESTAMP(3)"},
         {"id": 3, "name": "inner", "type": {"type": "ROW", "fields": [{"id": 4, "name": "ratio", "type": "FLOAT"}]}},
     ],
-}  # fmt: skip
+}
 COLUMNS = [
     ("k", "INT NOT NULL"),
     ("numbers", json.dumps({"type": "ARRAY", "element": "INT"})),
@@ -72,14 +68,15 @@ def place(k: int, step: int) -> Sequence[object] | None:
 
 def row(kind: str, k: int, step: int) -> Row:
     return (
-        kind, k,
+        kind,
+        k,
         None if k % 7 == 0 else [step, None, *range(k % 4)],
         None if k % 11 == 0 else [[f"a{n}", f"{step}.{n:02d}"] for n in range(k % 3)],
         [[f"b{k % 2}", 1 + step]],
         place(k, step),
         None if k % 4 == 0 else [place(k + n, step) for n in range(k % 3)],
         f"note {step}",
-    )  # fmt: skip
+    )
 
 
 def made(java: PaimonJava, table: Path, options: Mapping[str, str], rows: int = 400) -> Path:
@@ -179,10 +176,14 @@ CHANGES: Mapping[str, tuple[Maintain, Mapping[str, str]]] = {
     "by lookup": (optimize, {"changelog-producer": "lookup", "file.format": "orc"}),
     "by full compaction": (
         optimize,
-        {"changelog-producer": "full-compaction", "merge-engine": "partial-update", "ignore-delete": "true",
-         "num-sorted-run.compaction-trigger": "2"},
+        {
+            "changelog-producer": "full-compaction",
+            "merge-engine": "partial-update",
+            "ignore-delete": "true",
+            "num-sorted-run.compaction-trigger": "2",
+        },
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", some_extended(CHANGES, keep=2))
@@ -237,14 +238,23 @@ def test_java_tells_rows_again_that_hold_nulls(paimon_java: PaimonJava, spark: S
     not take them for equal, unless it holds them alike."""
     entries, reordered, place = [["a", 1.5], NAN], [NAN, ["a", 1.5]], [7, None, None, [2.5]]
     before = [
-        [[1, 2], entries, place], [[1, 2], entries, place], [[1, 2], entries, place], [[1, 2], entries, place],
-        [None, None, None], [[None], entries, place], [[1, 2], [["a", None]], place],
-    ]  # fmt: skip
+        [[1, 2], entries, place],
+        [[1, 2], entries, place],
+        [[1, 2], entries, place],
+        [[1, 2], entries, place],
+        [None, None, None],
+        [[None], entries, place],
+        [[1, 2], [["a", None]], place],
+    ]
     after = [
-        [[1, 2], reordered, place], [[2, 1], reordered, place], [[1, 2], [["a", 1.5], ["b", 2.5]], place],
+        [[1, 2], reordered, place],
+        [[2, 1], reordered, place],
+        [[1, 2], [["a", 1.5], ["b", 2.5]], place],
         [[1, 2], reordered, [7, None, None, [3.5]]],
-        [None, None, None], [[None], reordered, place], [[1, 2], [["a", None]], place],
-    ]  # fmt: skip
+        [None, None, None],
+        [[None], reordered, place],
+        [[1, 2], [["a", None]], place],
+    ]
     ours = tmp_path / "ours"
     silent = {"changelog-producer": "lookup", "changelog-producer.row-deduplicate": "true"}
     ignored = {"changelog-producer.row-deduplicate-ignore-fields": "note"}

@@ -233,9 +233,12 @@ def test_index_entries_of_other_kinds_and_buckets_stay(paimon_java: PaimonJava, 
     name = _snapshot(paimon_java, table)["indexManifest"]
     (first, *others) = _records(table, name)
     foreign = first | {
-        "_INDEX_TYPE": "HASH", "_FILE_NAME": "index-hash-0", "_FILE_SIZE": 4, "_ROW_COUNT": 1,
+        "_INDEX_TYPE": "HASH",
+        "_FILE_NAME": "index-hash-0",
+        "_FILE_SIZE": 4,
+        "_ROW_COUNT": 1,
         "_DELETIONS_VECTORS_RANGES": None,
-    }  # fmt: skip
+    }
     (table / "index" / "index-hash-0").write_bytes(b"\0\0\0\1")
     _rewrite(table, name, [foreign, first, *others])
     vectors = {entry["_FILE_NAME"]: entry for entry in (first, *others)}

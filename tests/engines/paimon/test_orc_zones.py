@@ -16,16 +16,28 @@ import nightkeep
 from nightkeep.errors import RefusedTable
 
 ZONES = (
-    "Asia/Shanghai", "America/Los_Angeles", "UTC", "Europe/Amsterdam", "Asia/Kolkata", "Pacific/Apia", "GMT+05:30",
+    "Asia/Shanghai",
+    "America/Los_Angeles",
+    "UTC",
+    "Europe/Amsterdam",
+    "Asia/Kolkata",
+    "Pacific/Apia",
+    "GMT+05:30",
     "Africa/Monrovia",
-)  # fmt: skip
+)
 TIME = "TIMESTAMP(6)"
 PLACE = {"type": "ROW", "fields": [{"id": 20, "name": "t", "type": TIME}]}
 COLUMNS = [
-    ("k", "INT"), ("t", "TIMESTAMP(9)"), ("u", TIME), ("m", "TIMESTAMP(3)"), ("s", "TIMESTAMP(0)"), ("d", "DATE"),
-    ("l", json.dumps({"type": "ARRAY", "element": TIME})), ("r", json.dumps(PLACE)),
+    ("k", "INT"),
+    ("t", "TIMESTAMP(9)"),
+    ("u", TIME),
+    ("m", "TIMESTAMP(3)"),
+    ("s", "TIMESTAMP(0)"),
+    ("d", "DATE"),
+    ("l", json.dumps({"type": "ARRAY", "element": TIME})),
+    ("r", json.dumps(PLACE)),
     ("p", json.dumps({"type": "MAP", "key": "INT", "value": TIME})),
-]  # fmt: skip
+]
 REFUSED = ("GMT+05:30", "Europe/Amsterdam")
 """Arrow does not know the first; of the second, Java and the machine may know different histories."""
 FRACTIONS = (0, 1, 999_999, 1_000_000, 123_456_789, 999_999_999)
@@ -59,8 +71,18 @@ def text(nanos: int, digits: int) -> str:
 
 def row(k: int, nanos: int) -> Row:
     micros = text(nanos, 6)
-    return ("+I", k, text(nanos, 9), micros, text(nanos, 3), text(nanos, 0), micros[:10], [micros, None], [micros],
-            [[k, micros]])  # fmt: skip
+    return (
+        "+I",
+        k,
+        text(nanos, 9),
+        micros,
+        text(nanos, 3),
+        text(nanos, 0),
+        micros[:10],
+        [micros, None],
+        [micros],
+        [[k, micros]],
+    )
 
 
 def shown(table: Path) -> list[tuple[Any, ...]]:
@@ -71,18 +93,23 @@ def shown(table: Path) -> list[tuple[Any, ...]]:
         read.column("r").chunk(0).field("t"),
         read.column("p").chunk(0).items,
     )
-    columns = [*((read.column(name), digits) for name, digits in (("t", 9), ("u", 6), ("m", 3), ("s", 0))),
-               *((values, 6) for values in nested)]  # fmt: skip
-    spelled = [[text(nanos, digits) for nanos in values.cast(pa.timestamp("ns")).cast(pa.int64()).to_pylist()]
-               for values, digits in columns]  # fmt: skip
+    columns = [
+        *((read.column(name), digits) for name, digits in (("t", 9), ("u", 6), ("m", 3), ("s", 0))),
+        *((values, 6) for values in nested),
+    ]
+    spelled = [
+        [text(nanos, digits) for nanos in values.cast(pa.timestamp("ns")).cast(pa.int64()).to_pylist()]
+        for values, digits in columns
+    ]
     days = [str(day) for day in read.column("d").to_pylist()]
     return sorted(zip(read.column("k").to_pylist(), days, *spelled, strict=True))
 
 
 def by_java(java: PaimonJava, table: Path) -> list[tuple[Any, ...]]:
     rows = (each[-len(COLUMNS) :] for each in java.read(table).rows)
-    return sorted((k, d, t, u, m, s, of_list[0], of_row[0], of_map[0][1])
-                  for k, t, u, m, s, d, of_list, of_row, of_map in rows)  # fmt: skip
+    return sorted(
+        (k, d, t, u, m, s, of_list[0], of_row[0], of_map[0][1]) for k, t, u, m, s, d, of_list, of_row, of_map in rows
+    )
 
 
 def test_times_are_those_that_java_reads(

@@ -25,9 +25,19 @@ from nightkeep.tasks import inline, inline_exchange
 
 SHOP = Path(__file__).parents[3] / "samples" / "paimon" / "shop.db"
 SAMPLES = (
-    "orders", "customers", "positions", "stock", "events_input", "untouched", "ledger",
-    "baskets", "visits", "parcels", "prices", "events_raw",
-)  # fmt: skip
+    "orders",
+    "customers",
+    "positions",
+    "stock",
+    "events_input",
+    "untouched",
+    "ledger",
+    "baskets",
+    "visits",
+    "parcels",
+    "prices",
+    "events_raw",
+)
 HISTORIES = tuple(f"{kind}-{seed}" for seed in range(100, 112) for kind in ("plain", "merging"))
 FILTERS = 12
 OPS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -134,13 +144,14 @@ def merged_rows(engine: PaimonJava, table: Path, version: int) -> Sequence[tuple
 @pytest.mark.parametrize(
     "options",
     [
-        {}, {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
+        {},
+        {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
         {"merge-engine": "partial-update", "changelog-producer": "lookup"},
         {"deletion-vectors.enabled": "true", "deletion-vectors.merge-on-read": "true"},
         {"merge-engine": "first-row", "deletion-vectors.merge-on-read": "true"},
     ],
     ids=["deduplicate", "aggregation", "lookup changelog", "vectors merged on read", "no vectors to merge on read"],
-)  # fmt: skip
+)
 def test_tables_that_merge_on_read_show_their_newest_rows(
     options: Mapping[str, str], paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
@@ -177,9 +188,7 @@ def test_vectors_of_an_append_table_hide_rows(
     for start in (0, 10, 20):
         paimon_java.write(table, [("+I", k, f"d{k % 2}") for k in range(start, start + 10)])
     for where in ("k IN (3, 4, 15)", "k BETWEEN 22 AND 24 OR k = 9"):
-        document = nightkeep.delete(
-            f"paimon:{table}", rows_where=where, no_check=True, reports=tmp_path / "reports"
-        )  # fmt: skip
+        document = nightkeep.delete(f"paimon:{table}", rows_where=where, no_check=True, reports=tmp_path / "reports")
         assert document.outcome == "verified", document.reason
     theirs = paimon_java.read(table)
     found = nightkeep.read(f"paimon:{table}").read_all()
@@ -226,9 +235,7 @@ def in_order(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in rows), key=repr)
 
 
-def conditions(
-    engine: PaimonJava, table: Path, types: Mapping[str, str]
-) -> Iterator[tuple[Mapping[str, Any], str]]:  # fmt: skip
+def conditions(engine: PaimonJava, table: Path, types: Mapping[str, str]) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Conditions in Java's form and in ours, whose literals the table holds."""
     random = Random(7)
     held = engine.read(table, Scan(options=MERGE_ON_READ))
@@ -248,7 +255,7 @@ def conditions(
 
 def leaf(
     random: Random, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], types: Mapping[str, str]
-) -> tuple[Mapping[str, Any], str] | None:  # fmt: skip
+) -> tuple[Mapping[str, Any], str] | None:
     """None for a literal that SQL has not, or that Java compares otherwise: a zero with a sign."""
     place = random.randrange(len(columns))
     name, kind = columns[place], TypeText.parse(types[columns[place]])
@@ -271,9 +278,15 @@ def leaf(
 
 def literal_type(kind: TypeText) -> pa.DataType:
     plain = {
-        "BOOLEAN": pa.bool_(), "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(), "BIGINT": pa.int64(),
-        "FLOAT": pa.float32(), "DOUBLE": pa.float64(), "DATE": pa.date32(),
-    }  # fmt: skip
+        "BOOLEAN": pa.bool_(),
+        "TINYINT": pa.int8(),
+        "SMALLINT": pa.int16(),
+        "INT": pa.int32(),
+        "BIGINT": pa.int64(),
+        "FLOAT": pa.float32(),
+        "DOUBLE": pa.float64(),
+        "DATE": pa.date32(),
+    }
     match kind.name:
         case "DECIMAL":
             return pa.decimal128(kind.first, kind.second)

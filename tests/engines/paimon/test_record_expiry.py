@@ -54,9 +54,14 @@ class Aged:
     def create(self, **more: str) -> None:
         columns = [("k", "INT NOT NULL"), ("n", "INT"), ("t", self.kind.partition(" in ")[0]), ("v", "STRING")]
         options = {
-            "bucket": "1", "write-only": "true", "record-level.expire-time": "3 d", "record-level.time-field": "t",
-            "num-sorted-run.compaction-trigger": "3", **self.options, **more,
-        }  # fmt: skip
+            "bucket": "1",
+            "write-only": "true",
+            "record-level.expire-time": "3 d",
+            "record-level.time-field": "t",
+            "num-sorted-run.compaction-trigger": "3",
+            **self.options,
+            **more,
+        }
         self.engine.create(self.table, Layout(columns, ["k"], [], options))
 
     @property
@@ -271,9 +276,13 @@ def checked(spark: SparkSession, made: Aged) -> Any:
 def _with_old_rows(engine: PaimonJava, folder: Path, vectors: str) -> Aged:
     """Keys of 0 to 59: a third is old, and lies on the top level."""
     made = Aged(
-        engine, folder / "table", "TIMESTAMP(3)", {"deletion-vectors.enabled": vectors}, random.Random(1),
+        engine,
+        folder / "table",
+        "TIMESTAMP(3)",
+        {"deletion-vectors.enabled": vectors},
+        random.Random(1),
         int(time.time()),
-    )  # fmt: skip
+    )
     made.create(**{"record-level.expire-time": "1000 d"})
     for keys, days in ((range(40), 2), (range(40, 60), 5)):
         at = made.time(made.now - days * DAY)

@@ -27,19 +27,36 @@ KINDS: Mapping[str, tuple[Sequence[str], Mapping[str, str]]] = {
 }
 FUTURE = "4000000000000"
 VALUES: Mapping[str, Sequence[str]] = {
-    "scan.snapshot-id": ["1", "99"], "scan.version": ["1", "t", "watermark-1"], "scan.tag-name": ["t", "gone", ""],
-    "scan.timestamp": ["2020-01-01 00:00:00", "2090-01-01 00:00:00"], "scan.timestamp-millis": ["1", FUTURE],
-    "scan.file-creation-time-millis": ["1", FUTURE], "scan.creation-time-millis": ["1", FUTURE],
+    "scan.snapshot-id": ["1", "99"],
+    "scan.version": ["1", "t", "watermark-1"],
+    "scan.tag-name": ["t", "gone", ""],
+    "scan.timestamp": ["2020-01-01 00:00:00", "2090-01-01 00:00:00"],
+    "scan.timestamp-millis": ["1", FUTURE],
+    "scan.file-creation-time-millis": ["1", FUTURE],
+    "scan.creation-time-millis": ["1", FUTURE],
     "scan.watermark": ["1"],
-    "incremental-between": ["1,2"], "incremental-between-timestamp": [f"1,{FUTURE}"], "incremental-to-auto-tag": ["t"],
-    "scan.fallback-branch": ["dev", ""], "scan.primary-branch": ["dev", ""], "scan.bucket": ["0", "5"],
-    "scan.fallback-snapshot-branch": ["dev"], "scan.fallback-delta-branch": ["dev"], "scan.bounded.watermark": ["1"],
-    "log.scan.timestamp-millis": ["1"], "log.scan": ["latest", "compacted-full"],
-    "sequence.field": ["n"], "rowkind.field": ["day"], "partition.default-name": ["d0"], "bucket-key": ["k"],
-    "partition.expiration-time": ["1 d"], "scan.plan-auto-tag-for-read.time-retained": ["1 h"],
-    "snapshot.num-retained.max": ["20"], "consumer-id": ["me"],
-    "sort-spill-threshold": ["2"], "blob.split-by-file-size": ["true"],
-}  # fmt: skip
+    "incremental-between": ["1,2"],
+    "incremental-between-timestamp": [f"1,{FUTURE}"],
+    "incremental-to-auto-tag": ["t"],
+    "scan.fallback-branch": ["dev", ""],
+    "scan.primary-branch": ["dev", ""],
+    "scan.bucket": ["0", "5"],
+    "scan.fallback-snapshot-branch": ["dev"],
+    "scan.fallback-delta-branch": ["dev"],
+    "scan.bounded.watermark": ["1"],
+    "log.scan.timestamp-millis": ["1"],
+    "log.scan": ["latest", "compacted-full"],
+    "sequence.field": ["n"],
+    "rowkind.field": ["day"],
+    "partition.default-name": ["d0"],
+    "bucket-key": ["k"],
+    "partition.expiration-time": ["1 d"],
+    "scan.plan-auto-tag-for-read.time-retained": ["1 h"],
+    "snapshot.num-retained.max": ["20"],
+    "consumer-id": ["me"],
+    "sort-spill-threshold": ["2"],
+    "blob.split-by-file-size": ["true"],
+}
 TOGETHER: Sequence[Mapping[str, str]] = (
     {"scan.mode": "from-snapshot", "scan.snapshot-id": "1"},
     {"scan.mode": "from-snapshot-full", "scan.snapshot-id": "1"},
@@ -47,8 +64,9 @@ TOGETHER: Sequence[Mapping[str, str]] = (
     {"scan.mode": "incremental", "incremental-between": "1,2"},
     {"scan.mode": "from-file-creation-time", "scan.file-creation-time-millis": FUTURE},
     {"scan.mode": "from-creation-timestamp", "scan.creation-time-millis": FUTURE},
-    {"scan.mode": "latest", "scan.fallback-branch": "dev"}, {"deletion-vectors.merge-on-read": "true"},
-)  # fmt: skip
+    {"scan.mode": "latest", "scan.fallback-branch": "dev"},
+    {"deletion-vectors.merge-on-read": "true"},
+)
 OURS = {*BRANCHES, *PLACES, *HARMLESS}
 AGREE = {"scan.bounded.watermark", "scan.fallback-snapshot-branch", "scan.fallback-delta-branch", "consumer-id"}
 """Options that sound as if they changed a batch read, and do not."""
@@ -138,10 +156,16 @@ def test_the_options_are_those_of_the_release(paimon_java: PaimonJava) -> None:
     known = {name for option in paimon_java.options() for name in (option["key"], *option["older"])}
     assert known >= OURS
     beside = {
-        "scan.fallback-branch.read-fail-fast", "scan.ignore-corrupt-files", "scan.ignore-lost-files",
-        "scan.manifest.parallelism", "scan.max-splits-per-task", "scan.plan-auto-tag-for-read.time-retained",
-        "scan.plan-sort-partition", "incremental-between-scan-mode", "incremental-between-tag-to-snapshot",
-    }  # fmt: skip
+        "scan.fallback-branch.read-fail-fast",
+        "scan.ignore-corrupt-files",
+        "scan.ignore-lost-files",
+        "scan.manifest.parallelism",
+        "scan.max-splits-per-task",
+        "scan.plan-auto-tag-for-read.time-retained",
+        "scan.plan-sort-partition",
+        "incremental-between-scan-mode",
+        "incremental-between-tag-to-snapshot",
+    }
     named = {key for key in known if key.startswith(("scan.", "incremental-", "batch-", "log.scan"))}
     assert named == (OURS | AGREE | beside) & named
 

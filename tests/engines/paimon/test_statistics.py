@@ -13,11 +13,21 @@ from tests.formats.paimon.upgrade import upgrade
 from nightkeep.model import Operation, Outcome
 
 COLUMNS = [
-    ("k", "INT NOT NULL"), ("small", "TINYINT"), ("number", "BIGINT"), ("price", "DECIMAL(12, 2)"),
-    ("large", "DECIMAL(30, 4)"), ("day", "DATE"), ("clock", "TIME(3)"), ("at", "TIMESTAMP(3)"),
-    ("exact", "TIMESTAMP(6)"), ("yes", "BOOLEAN"), ("note", "STRING"), ("odd", "VARCHAR(99)"), ("raw", "BYTES"),
+    ("k", "INT NOT NULL"),
+    ("small", "TINYINT"),
+    ("number", "BIGINT"),
+    ("price", "DECIMAL(12, 2)"),
+    ("large", "DECIMAL(30, 4)"),
+    ("day", "DATE"),
+    ("clock", "TIME(3)"),
+    ("at", "TIMESTAMP(3)"),
+    ("exact", "TIMESTAMP(6)"),
+    ("yes", "BOOLEAN"),
+    ("note", "STRING"),
+    ("odd", "VARCHAR(99)"),
+    ("raw", "BYTES"),
     ("nothing", "STRING"),
-]  # fmt: skip
+]
 MODES: Sequence[Mapping[str, str]] = (
     {},
     {"metadata.stats-mode": "none"},
@@ -43,10 +53,22 @@ KINDS: Mapping[str, tuple[Operation, Mapping[str, str]]] = {
 def row(n: int) -> tuple[Any, ...]:
     text = f"{n:03d} of a text that is long enough to be cut"
     return (
-        "+I", n, n % 100 - 50, 10**15 * n, f"{n}.25", f"-{n}00000000000000000000.5000", f"2024-01-{n % 28 + 1:02d}",
-        f"10:00:00.{n % 1000:03d}", f"1960-05-01T00:00:{n % 60:02d}.000", f"2024-05-01T00:00:00.{n % 1000:06d}",
-        n % 2 == 0, text if n % 3 else None, ODD[n % 3], text.encode().hex(), None,
-    )  # fmt: skip
+        "+I",
+        n,
+        n % 100 - 50,
+        10**15 * n,
+        f"{n}.25",
+        f"-{n}00000000000000000000.5000",
+        f"2024-01-{n % 28 + 1:02d}",
+        f"10:00:00.{n % 1000:03d}",
+        f"1960-05-01T00:00:{n % 60:02d}.000",
+        f"2024-05-01T00:00:00.{n % 1000:06d}",
+        n % 2 == 0,
+        text if n % 3 else None,
+        ODD[n % 3],
+        text.encode().hex(),
+        None,
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -47,22 +47,42 @@ UUID = "c2d8813c-5e9f-4ab4-8fad-662173002a2f"
 DAY = "day=2026-11-01/bucket-0"
 ODD = "day=a b%2Fc%25/bucket-0"
 ORPHANS = (
-    f"{DAY}/data-{UUID}-0.parquet", f"{ODD}/data-{UUID}-1.parquet", f"{ODD}/data-{UUID}-2.parquet.index",
-    f"{DAY}/changelog-{UUID}-0.parquet", f"day=gone/bucket-0/data-{UUID}-3.parquet",
-    f"day=2026-11-01/bucket-postpone/data-u-x-s-0-w-{UUID}-4.avro", f"{DAY}/.data-{UUID}-5.parquet.{UUID}.tmp",
-    f"manifest/manifest-{UUID}-0", f"manifest/manifest-list-{UUID}-0", f"manifest/index-manifest-{UUID}-0",
-    f"index/index-{UUID}-0", f"statistics/stat-{UUID}-0", f"snapshot/.snapshot-99.{UUID}.tmp",
-    f"changelog/.changelog-99.{UUID}.tmp", f"branch/branch-dev/snapshot/.snapshot-99.{UUID}.tmp",
-    f"{DAY}/data-nk-117e5f8cd5acfc0c-8fad6621-a1-0.parquet", "snapshot/staged-nk-117e5f8cd5acfc0c-table-a1-0",
-)  # fmt: skip
+    f"{DAY}/data-{UUID}-0.parquet",
+    f"{ODD}/data-{UUID}-1.parquet",
+    f"{ODD}/data-{UUID}-2.parquet.index",
+    f"{DAY}/changelog-{UUID}-0.parquet",
+    f"day=gone/bucket-0/data-{UUID}-3.parquet",
+    f"day=2026-11-01/bucket-postpone/data-u-x-s-0-w-{UUID}-4.avro",
+    f"{DAY}/.data-{UUID}-5.parquet.{UUID}.tmp",
+    f"manifest/manifest-{UUID}-0",
+    f"manifest/manifest-list-{UUID}-0",
+    f"manifest/index-manifest-{UUID}-0",
+    f"index/index-{UUID}-0",
+    f"statistics/stat-{UUID}-0",
+    f"snapshot/.snapshot-99.{UUID}.tmp",
+    f"changelog/.changelog-99.{UUID}.tmp",
+    f"branch/branch-dev/snapshot/.snapshot-99.{UUID}.tmp",
+    f"{DAY}/data-nk-117e5f8cd5acfc0c-8fad6621-a1-0.parquet",
+    "snapshot/staged-nk-117e5f8cd5acfc0c-table-a1-0",
+)
 ONLY_JAVA = (
-    f"{DAY}/report.txt", "manifest/notes.txt", "index/keep.me", f"other=1/bucket-0/data-{UUID}-6.parquet",
-    f"day=2026-11-01/bucket-x/data-{UUID}-7.parquet", "snapshot/notes.txt",
-)  # fmt: skip
+    f"{DAY}/report.txt",
+    "manifest/notes.txt",
+    "index/keep.me",
+    f"other=1/bucket-0/data-{UUID}-6.parquet",
+    f"day=2026-11-01/bucket-x/data-{UUID}-7.parquet",
+    "snapshot/notes.txt",
+)
 NOBODY = (
-    f"{DAY}/data-{UUID}-8.managed.blob", f"{DAY}/deeper/data-{UUID}-9.parquet", "schema/notes.txt", "tag/.t.tmp",
-    f"bucket-0/data-{UUID}-10.parquet", "_nightkeep/notes.txt", "README.md", "consumer/notes.txt",
-)  # fmt: skip
+    f"{DAY}/data-{UUID}-8.managed.blob",
+    f"{DAY}/deeper/data-{UUID}-9.parquet",
+    "schema/notes.txt",
+    "tag/.t.tmp",
+    f"bucket-0/data-{UUID}-10.parquet",
+    "_nightkeep/notes.txt",
+    "README.md",
+    "consumer/notes.txt",
+)
 
 
 @pytest.mark.parametrize("producer", ["none", "input", "lookup"])

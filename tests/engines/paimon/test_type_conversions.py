@@ -41,27 +41,77 @@ DAYS = ["0001-01-01", "1500-03-01", "1969-12-31", "1970-01-01", "2024-02-29", "9
 TIMES = ["1969-12-31T23:59:59.999999", "1970-01-01T00:00:00.000001", "2024-02-29T13:00:00.000000"]
 
 PAIRS: list[tuple[str, str, list[Any]]] = [
-    *((old, new, values) for old, values in WHOLE.items() for new in ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT",
-       "DOUBLE", "DECIMAL(3, 0)", "DECIMAL(5, 4)", "DECIMAL(38, 18)", "STRING", "VARCHAR(3)", "CHAR(4)")),
+    *(
+        (old, new, values)
+        for old, values in WHOLE.items()
+        for new in (
+            "TINYINT",
+            "SMALLINT",
+            "INT",
+            "BIGINT",
+            "FLOAT",
+            "DOUBLE",
+            "DECIMAL(3, 0)",
+            "DECIMAL(5, 4)",
+            "DECIMAL(38, 18)",
+            "STRING",
+            "VARCHAR(3)",
+            "CHAR(4)",
+        )
+    ),
     *((old, "BOOLEAN", WHOLE[old]) for old in ("TINYINT", "SMALLINT", "INT", "BIGINT")),
     *((old, new, FLOATS) for old in ("FLOAT", "DOUBLE") for new in (*WHOLE, "FLOAT", "DOUBLE")),
-    *(("DECIMAL(10, 4)", new, [*DECIMALS, None]) for new in (*WHOLE, "FLOAT", "DOUBLE", "DECIMAL(10, 2)",
-       "DECIMAL(4, 2)", "DECIMAL(3, 0)", "DECIMAL(38, 4)", "DECIMAL(38, 37)", "STRING", "VARCHAR(3)", "CHAR(9)")),
-    *(("DECIMAL(38, 18)", new, WIDE) for new in (*WHOLE, "FLOAT", "DOUBLE", "DECIMAL(38, 17)", "DECIMAL(20, 0)",
-       "DECIMAL(38, 0)", "DECIMAL(38, 38)", "STRING", "VARCHAR(5)")),
-    *((old, new, SHORT if old == "CHAR(5)" else TEXTS) for old in ("VARCHAR(10)", "STRING", "CHAR(5)")
-      for new in ("VARCHAR(3)", "CHAR(3)", "CHAR(7)", "STRING", "BYTES", "BINARY(4)", "VARBINARY(3)")),
+    *(
+        ("DECIMAL(10, 4)", new, [*DECIMALS, None])
+        for new in (
+            *WHOLE,
+            "FLOAT",
+            "DOUBLE",
+            "DECIMAL(10, 2)",
+            "DECIMAL(4, 2)",
+            "DECIMAL(3, 0)",
+            "DECIMAL(38, 4)",
+            "DECIMAL(38, 37)",
+            "STRING",
+            "VARCHAR(3)",
+            "CHAR(9)",
+        )
+    ),
+    *(
+        ("DECIMAL(38, 18)", new, WIDE)
+        for new in (
+            *WHOLE,
+            "FLOAT",
+            "DOUBLE",
+            "DECIMAL(38, 17)",
+            "DECIMAL(20, 0)",
+            "DECIMAL(38, 0)",
+            "DECIMAL(38, 38)",
+            "STRING",
+            "VARCHAR(5)",
+        )
+    ),
+    *(
+        (old, new, SHORT if old == "CHAR(5)" else TEXTS)
+        for old in ("VARCHAR(10)", "STRING", "CHAR(5)")
+        for new in ("VARCHAR(3)", "CHAR(3)", "CHAR(7)", "STRING", "BYTES", "BINARY(4)", "VARBINARY(3)")
+    ),
     *(("STRING", new, NUMBERS) for new in WHOLE),
     ("STRING", "BIGINT", ["-9223372036854775808", "9223372036854775807.9", "."]),
     *(("STRING", new, EXACT) for new in ("FLOAT", "DOUBLE")),
     *(("STRING", new, POINTED) for new in ("DECIMAL(4, 2)", "DECIMAL(10, 0)", "DECIMAL(38, 18)")),
     ("STRING", "BOOLEAN", ["t", "TRUE", "Yes", "y", "1", "f", "False", "NO", "n", "0", None]),
-    *(("BOOLEAN", new, [True, False, None]) for new in (*WHOLE, "FLOAT", "DOUBLE", "DECIMAL(5, 2)", "DECIMAL(2, 2)",
-       "STRING", "VARCHAR(3)", "CHAR(6)")),
-    *((old, new, BYTES) for old in ("BYTES", "VARBINARY(8)", "BINARY(5)")
-      for new in ("BYTES", "BINARY(3)", "BINARY(7)", "VARBINARY(2)", "STRING", "VARCHAR(2)")),
+    *(
+        ("BOOLEAN", new, [True, False, None])
+        for new in (*WHOLE, "FLOAT", "DOUBLE", "DECIMAL(5, 2)", "DECIMAL(2, 2)", "STRING", "VARCHAR(3)", "CHAR(6)")
+    ),
+    *(
+        (old, new, BYTES)
+        for old in ("BYTES", "VARBINARY(8)", "BINARY(5)")
+        for new in ("BYTES", "BINARY(3)", "BINARY(7)", "VARBINARY(2)", "STRING", "VARCHAR(2)")
+    ),
     *(("DATE", new, DAYS) for new in ("STRING", "TIMESTAMP(3)", "TIMESTAMP(6)")),
-]  # fmt: skip
+]
 """An old type, a new one, and values of the old one."""
 
 
@@ -118,9 +168,18 @@ def test_conditions_and_merges_go_by_converted_values(paimon_java: PaimonJava, t
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "value"), some_extended([("STRING", "INT", "x1"), ("STRING", "TINYINT", "128"),
-    ("STRING", "BOOLEAN", "maybe"), ("STRING", "DOUBLE", "1,5"), ("STRING", "DECIMAL(4, 2)", "1.2.3")], keep=1)
-)  # fmt: skip
+    ("old", "new", "value"),
+    some_extended(
+        [
+            ("STRING", "INT", "x1"),
+            ("STRING", "TINYINT", "128"),
+            ("STRING", "BOOLEAN", "maybe"),
+            ("STRING", "DOUBLE", "1,5"),
+            ("STRING", "DECIMAL(4, 2)", "1.2.3"),
+        ],
+        keep=1,
+    ),
+)
 def test_a_text_that_java_cannot_convert_is_an_error(
     paimon_java: PaimonJava, tmp_path: Path, old: str, new: str, value: str
 ) -> None:
@@ -132,11 +191,21 @@ def test_a_text_that_java_cannot_convert_is_an_error(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "value"), some_extended([("TIMESTAMP(6)", "DATE", TIMES[0]), ("DOUBLE", "STRING", 1e-5),
-    ("FLOAT", "DECIMAL(5, 2)", 1.005), ("TIMESTAMP(6)", "TIMESTAMP(3)", TIMES[0]),
-    ("TIMESTAMP(3)", "STRING", TIMES[0][:23]), ("STRING", "DATE", "2024-01-01"), ("DATE", "VARCHAR(9)", "2024-01-01"),
-    ("TIMESTAMP(3)", "TIMESTAMP(3) WITH LOCAL TIME ZONE", TIMES[0][:23])], keep=1)
-)  # fmt: skip
+    ("old", "new", "value"),
+    some_extended(
+        [
+            ("TIMESTAMP(6)", "DATE", TIMES[0]),
+            ("DOUBLE", "STRING", 1e-5),
+            ("FLOAT", "DECIMAL(5, 2)", 1.005),
+            ("TIMESTAMP(6)", "TIMESTAMP(3)", TIMES[0]),
+            ("TIMESTAMP(3)", "STRING", TIMES[0][:23]),
+            ("STRING", "DATE", "2024-01-01"),
+            ("DATE", "VARCHAR(9)", "2024-01-01"),
+            ("TIMESTAMP(3)", "TIMESTAMP(3) WITH LOCAL TIME ZONE", TIMES[0][:23]),
+        ],
+        keep=1,
+    ),
+)
 def test_a_pair_whose_conversion_depends_on_java_is_refused_by_name(
     paimon_java: PaimonJava, tmp_path: Path, old: str, new: str, value: object
 ) -> None:

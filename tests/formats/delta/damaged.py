@@ -13,9 +13,17 @@ from nightkeep.protocol.table_files import OpenFiles
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "delta"
 NAMES = (
-    "optimize", "checkpoint_v1", "checkpoint_v1_parts", "checkpoint_v2_json", "checkpoint_v2_parquet", "overwrite",
-    "vectors", "merge", "partition_paths", "vacuum",
-)  # fmt: skip
+    "optimize",
+    "checkpoint_v1",
+    "checkpoint_v1_parts",
+    "checkpoint_v2_json",
+    "checkpoint_v2_parquet",
+    "overwrite",
+    "vectors",
+    "merge",
+    "partition_paths",
+    "vacuum",
+)
 LEFT = "0123abcd-0000-4000-8000-"
 """How the UUIDs of leftovers begin."""
 LATER_MS = 60 * DAY_MS

@@ -178,9 +178,20 @@ def stats_absent(spark: DeltaSpark, table: Path) -> None:
 
 
 STATISTICS = (
-    stats_strings, stats_string_ranges, stats_numbers, stats_decimals, stats_times, stats_nested, stats_first_columns,
-    stats_no_columns, stats_named_columns, stats_default_columns, stats_short_prefix, stats_after_delete, stats_absent,
-)  # fmt: skip
+    stats_strings,
+    stats_string_ranges,
+    stats_numbers,
+    stats_decimals,
+    stats_times,
+    stats_nested,
+    stats_first_columns,
+    stats_no_columns,
+    stats_named_columns,
+    stats_default_columns,
+    stats_short_prefix,
+    stats_after_delete,
+    stats_absent,
+)
 
 
 def _mixed() -> dict[str, tuple[Sequence[Any], Any]]:

@@ -27,20 +27,32 @@ _VECTOR = pa.struct(
     }
 )
 _ADD = {
-    "path": pa.string(), "partitionValues": _TEXTS, "size": pa.int64(), "modificationTime": pa.int64(),
-    "dataChange": pa.bool_(), "stats": pa.string(), "tags": _TEXTS, "deletionVector": _VECTOR, "baseRowId": pa.int64(),
-}  # fmt: skip
+    "path": pa.string(),
+    "partitionValues": _TEXTS,
+    "size": pa.int64(),
+    "modificationTime": pa.int64(),
+    "dataChange": pa.bool_(),
+    "stats": pa.string(),
+    "tags": _TEXTS,
+    "deletionVector": _VECTOR,
+    "baseRowId": pa.int64(),
+}
 TYPES: Mapping[str, pa.StructType] = {
     "protocol": pa.struct(
         {
-            "minReaderVersion": pa.int32(), "minWriterVersion": pa.int32(), "readerFeatures": pa.list_(pa.string()),
+            "minReaderVersion": pa.int32(),
+            "minWriterVersion": pa.int32(),
+            "readerFeatures": pa.list_(pa.string()),
             "writerFeatures": pa.list_(pa.string()),
         }
     ),
     "metaData": pa.struct(
         {
-            "id": pa.string(), "format": pa.struct({"provider": pa.string(), "options": _TEXTS}),
-            "schemaString": pa.string(), "partitionColumns": pa.list_(pa.string()), "configuration": _TEXTS,
+            "id": pa.string(),
+            "format": pa.struct({"provider": pa.string(), "options": _TEXTS}),
+            "schemaString": pa.string(),
+            "partitionColumns": pa.list_(pa.string()),
+            "configuration": _TEXTS,
         }
     ),
     "add": pa.struct(_ADD),
@@ -49,7 +61,7 @@ TYPES: Mapping[str, pa.StructType] = {
     "domainMetadata": pa.struct({"domain": pa.string(), "configuration": pa.string(), "removed": pa.bool_()}),
     "sidecar": pa.struct({"path": pa.string(), "sizeInBytes": pa.int64(), "modificationTime": pa.int64()}),
     "checkpointMetadata": pa.struct({"version": pa.int64(), "tags": _TEXTS}),
-}  # fmt: skip
+}
 """A checkpoint's columns (PROTOCOL.md, "Checkpoint Schema")."""
 
 Action = Mapping[str, Any]
@@ -84,10 +96,12 @@ class HandLog:
     def metadata(self) -> Action:
         fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in self.columns.items()]
         told = {
-            "id": "00000000-0000-0000-0000-000000000000", "format": {"provider": "parquet", "options": {}},
+            "id": "00000000-0000-0000-0000-000000000000",
+            "format": {"provider": "parquet", "options": {}},
             "schemaString": json.dumps({"type": "struct", "fields": fields}),
-            "partitionColumns": list(self.partition_columns), "configuration": dict(self.configuration),
-        }  # fmt: skip
+            "partitionColumns": list(self.partition_columns),
+            "configuration": dict(self.configuration),
+        }
         return {"metaData": told}
 
     def commit(self, version: int, *actions: Action, name: str | None = None) -> Path:

@@ -42,14 +42,19 @@ class HandMade:
             }
         fields = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in _TYPES.items()]
         metadata = {
-            "id": str(uuid.uuid4()), "format": {"provider": "parquet", "options": {}},
-            "schemaString": json.dumps({"type": "struct", "fields": fields}), "partitionColumns": ["day"],
-            "configuration": configuration, "createdTime": NOW_MS,
-        }  # fmt: skip
+            "id": str(uuid.uuid4()),
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": json.dumps({"type": "struct", "fields": fields}),
+            "partitionColumns": ["day"],
+            "configuration": configuration,
+            "createdTime": NOW_MS,
+        }
         protocol = {
-            "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"],
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": ["deletionVectors"],
             "writerFeatures": writers,
-        }  # fmt: skip
+        }
         self.commit("CREATE TABLE", {"protocol": protocol}, {"metaData": metadata})
 
     @classmethod
@@ -77,9 +82,13 @@ class HandMade:
         (self.folder / folder).mkdir(exist_ok=True)
         pq.write_table(rows, self.folder / name, store_schema=False)
         add = {
-            "path": path, "partitionValues": {"day": day}, "size": (self.folder / name).stat().st_size,
-            "modificationTime": NOW_MS, "dataChange": True, "stats": statistics(rows),
-        }  # fmt: skip
+            "path": path,
+            "partitionValues": {"day": day},
+            "size": (self.folder / name).stat().st_size,
+            "modificationTime": NOW_MS,
+            "dataChange": True,
+            "stats": statistics(rows),
+        }
         if not self._row_ids:
             return [{"add": add}]
         told = [json.loads(action["domainMetadata"]["configuration"]) for action in self.all("domainMetadata")]
@@ -120,9 +129,12 @@ class HandMade:
         for path, bitmap in found.items():
             payload = struct.pack("<I", 1681511377) + bitmap.serialize()
             described[path] = {
-                "storageType": "u", "pathOrInlineDv": z85(unique.bytes), "offset": len(data),
-                "sizeInBytes": len(payload), "cardinality": len(bitmap),
-            }  # fmt: skip
+                "storageType": "u",
+                "pathOrInlineDv": z85(unique.bytes),
+                "offset": len(data),
+                "sizeInBytes": len(payload),
+                "cardinality": len(bitmap),
+            }
             data += struct.pack(">I", len(payload)) + payload + struct.pack(">I", zlib.crc32(payload))
         (self.folder / f"deletion_vector_{unique}.bin").write_bytes(data)
         return described
@@ -185,11 +197,15 @@ class HandMade:
         now_ms = max([NOW_MS + number, *(each["commitInfo"]["timestamp"] + 1 for each in self.all("commitInfo"))])
         info: dict[str, Any] = {"inCommitTimestamp": now_ms} if self._row_ids else {}
         info |= {
-            "timestamp": now_ms, "operation": operation, "operationParameters": {}, "engineInfo": "hand",
-            "isBlindAppend": operation == "WRITE", "txnId": str(uuid.uuid4()),
+            "timestamp": now_ms,
+            "operation": operation,
+            "operationParameters": {},
+            "engineInfo": "hand",
+            "isBlindAppend": operation == "WRITE",
+            "txnId": str(uuid.uuid4()),
             "operationMetrics": _metrics(operation, actions),
             **({"readVersion": number - 1} if number else {}),
-        }  # fmt: skip
+        }
         lines = [json.dumps(action) for action in ({"commitInfo": info}, *actions)]
         with (self.folder / f"_delta_log/{number:020d}.json").open("x") as log:
             log.write("\n".join(lines) + "\n")
@@ -206,26 +222,48 @@ def _metrics(operation: str, actions: Sequence[Mapping[str, Any]]) -> dict[str, 
 
 _TEXTS = pa.map_(pa.string(), pa.string())
 _VECTOR = pa.struct(
-    {"storageType": pa.string(), "pathOrInlineDv": pa.string(), "offset": pa.int32(), "sizeInBytes": pa.int32(),
-     "cardinality": pa.int64()}
-)  # fmt: skip
+    {
+        "storageType": pa.string(),
+        "pathOrInlineDv": pa.string(),
+        "offset": pa.int32(),
+        "sizeInBytes": pa.int32(),
+        "cardinality": pa.int64(),
+    }
+)
 _ADD = pa.struct(
-    {"path": pa.string(), "partitionValues": _TEXTS, "size": pa.int64(), "modificationTime": pa.int64(),
-     "dataChange": pa.bool_(), "stats": pa.string(), "tags": _TEXTS, "deletionVector": _VECTOR,
-     "baseRowId": pa.int64(), "defaultRowCommitVersion": pa.int64()}
-)  # fmt: skip
+    {
+        "path": pa.string(),
+        "partitionValues": _TEXTS,
+        "size": pa.int64(),
+        "modificationTime": pa.int64(),
+        "dataChange": pa.bool_(),
+        "stats": pa.string(),
+        "tags": _TEXTS,
+        "deletionVector": _VECTOR,
+        "baseRowId": pa.int64(),
+        "defaultRowCommitVersion": pa.int64(),
+    }
+)
 _METADATA = pa.struct(
-    {"id": pa.string(), "format": pa.struct({"provider": pa.string(), "options": _TEXTS}), "schemaString": pa.string(),
-     "partitionColumns": pa.list_(pa.string()), "configuration": _TEXTS, "createdTime": pa.int64()}
-)  # fmt: skip
+    {
+        "id": pa.string(),
+        "format": pa.struct({"provider": pa.string(), "options": _TEXTS}),
+        "schemaString": pa.string(),
+        "partitionColumns": pa.list_(pa.string()),
+        "configuration": _TEXTS,
+        "createdTime": pa.int64(),
+    }
+)
 _PROTOCOL = pa.struct(
-    {"minReaderVersion": pa.int32(), "minWriterVersion": pa.int32(), "readerFeatures": pa.list_(pa.string()),
-     "writerFeatures": pa.list_(pa.string())}
-)  # fmt: skip
+    {
+        "minReaderVersion": pa.int32(),
+        "minWriterVersion": pa.int32(),
+        "readerFeatures": pa.list_(pa.string()),
+        "writerFeatures": pa.list_(pa.string()),
+    }
+)
 _DOMAIN = pa.struct({"domain": pa.string(), "configuration": pa.string(), "removed": pa.bool_()})
-_CHECKPOINT = pa.schema(
-    {"protocol": _PROTOCOL, "metaData": _METADATA, "domainMetadata": _DOMAIN, "add": _ADD}
-)  # fmt: skip
+_CHECKPOINT = pa.schema({"protocol": _PROTOCOL, "metaData": _METADATA, "domainMetadata": _DOMAIN, "add": _ADD})
 
 
 def rows_of(ids: Iterable[int]) -> pa.Table:

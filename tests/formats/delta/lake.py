@@ -60,14 +60,19 @@ class Lake:
         fields = [{"name": f.name, "type": _type(f.type), "nullable": True, "metadata": {}} for f in self.schema]
         writers = ["deletionVectors", "rowTracking", "domainMetadata"]
         protocol = {
-            "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"],
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": ["deletionVectors"],
             "writerFeatures": writers if "delta.enableRowTracking" in self.properties else writers[:1],
-        }  # fmt: skip
+        }
         metadata = {
-            "id": str(uuid.uuid4()), "format": {"provider": "parquet", "options": {}}, "createdTime": 0,
-            "schemaString": json.dumps({"type": "struct", "fields": fields}), "partitionColumns": self.partitioned,
+            "id": str(uuid.uuid4()),
+            "format": {"provider": "parquet", "options": {}},
+            "createdTime": 0,
+            "schemaString": json.dumps({"type": "struct", "fields": fields}),
+            "partitionColumns": self.partitioned,
             "configuration": {"delta.enableDeletionVectors": "true", **self.properties},
-        }  # fmt: skip
+        }
         self._commit([{"protocol": protocol}, {"metaData": metadata}])
 
     @property
@@ -114,9 +119,12 @@ class Lake:
             old = {key: file.raw[key] for key in ("path", "deletionVector", "partitionValues") if key in file.raw}
             actions.append({"remove": {**old, "deletionTimestamp": 1, "dataChange": True}})
             descriptor = {
-                "storageType": vector.kind.value, "pathOrInlineDv": vector.place, "offset": vector.offset,
-                "sizeInBytes": vector.bytes, "cardinality": vector.rows,
-            }  # fmt: skip
+                "storageType": vector.kind.value,
+                "pathOrInlineDv": vector.place,
+                "offset": vector.offset,
+                "sizeInBytes": vector.bytes,
+                "cardinality": vector.rows,
+            }
             stats = json.dumps(json.loads(file.stats or "{}") | {"tightBounds": False})
             actions.append({"add": {**file.raw, "deletionVector": descriptor, "stats": stats, "dataChange": True}})
         writer.close()

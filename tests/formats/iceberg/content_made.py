@@ -45,9 +45,15 @@ def _spec(number: int, fields: Fields, ids: Mapping[str, int]) -> dict[str, Any]
 
 def file_of(path: str, sequence: int = 1, *, content: FileContent = FileContent.DATA, **more: Any) -> ContentFile:
     given: dict[str, Any] = {
-        "format": "parquet", "spec_id": 0, "partition": (), "rows": 1, "bytes": 1, "file_sequence_number": sequence,
-        "snapshot_id": 1, **more,
-    }  # fmt: skip
+        "format": "parquet",
+        "spec_id": 0,
+        "partition": (),
+        "rows": 1,
+        "bytes": 1,
+        "file_sequence_number": sequence,
+        "snapshot_id": 1,
+        **more,
+    }
     return ContentFile(content, f"/{path}", path, sequence_number=sequence, **given)
 
 

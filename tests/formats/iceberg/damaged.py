@@ -16,9 +16,15 @@ from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.protocol.table_files import OpenFiles
 
 NAMES = (
-    "history_v2", "refs_v2", "merge_on_read_v2", "merge_on_read_v3", "statistics_v3", "changelog_v2",
-    "specs_deleted_v2", "transforms_v2",
-)  # fmt: skip
+    "history_v2",
+    "refs_v2",
+    "merge_on_read_v2",
+    "merge_on_read_v3",
+    "statistics_v3",
+    "changelog_v2",
+    "specs_deleted_v2",
+    "transforms_v2",
+)
 LEFT = "0123abcd-0000-4000-8000-"
 """How the UUIDs of leftovers begin."""
 

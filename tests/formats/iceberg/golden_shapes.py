@@ -12,21 +12,65 @@ BY_DAY = (("day", "identity"),)
 ALL = {"rewrite-all": "true"}
 
 TYPES: tuple[Column, ...] = (
-    ("id", "int", True), ("flag", "boolean"), ("big", "long"), ("single", "float"), ("real", "double"),
-    ("price", "decimal(9,2)"), ("precise", "decimal(38,10)"), ("text", "string"), ("raw", "binary"),
-    ("three", "fixed[3]"), ("code", "uuid"), ("day", "date"), ("at", "timestamptz"), ("local_at", "timestamp"),
-    ("place", struct(("x", "int"), ("sub", struct(("at", "timestamptz"),)))), ("tags", array("string")),
+    ("id", "int", True),
+    ("flag", "boolean"),
+    ("big", "long"),
+    ("single", "float"),
+    ("real", "double"),
+    ("price", "decimal(9,2)"),
+    ("precise", "decimal(38,10)"),
+    ("text", "string"),
+    ("raw", "binary"),
+    ("three", "fixed[3]"),
+    ("code", "uuid"),
+    ("day", "date"),
+    ("at", "timestamptz"),
+    ("local_at", "timestamp"),
+    ("place", struct(("x", "int"), ("sub", struct(("at", "timestamptz"))))),
+    ("tags", array("string")),
     ("counts", mapping("string", "int")),
-)  # fmt: skip
+)
 TYPE_ROWS = (
     [0] + [None] * 16,
-    [1, True, -(2**63), "NaN", "NaN", "-9999999.99", "-9999999999999999999999999999.0123456789", "", "", "000000",
-     "00000000-0000-0000-0000-000000000000", "1969-12-31", "1969-12-31T23:59:59.999999Z", "1969-12-31T23:59:59.999999",
-     {"x": None, "sub": None}, [], []],
-    [2, False, 2**63 - 1, "-0.0", "-0.0", "0.00", "0.0000000001", "na\u00efve \u4e2d\U0001f600", "00ff7f", "ffffff",
-     "f79c3e09-677c-4bbd-a479-3f349cb785e7", "9999-12-31", "2026-11-01T00:00:00.000001Z", "2026-11-01T00:00:00.000001",
-     {"x": 1, "sub": {"at": "2000-01-01T00:00:00Z"}}, ["a", None, ""], [["a", None], ["b", 2]]],
-)  # fmt: skip
+    [
+        1,
+        True,
+        -(2**63),
+        "NaN",
+        "NaN",
+        "-9999999.99",
+        "-9999999999999999999999999999.0123456789",
+        "",
+        "",
+        "000000",
+        "00000000-0000-0000-0000-000000000000",
+        "1969-12-31",
+        "1969-12-31T23:59:59.999999Z",
+        "1969-12-31T23:59:59.999999",
+        {"x": None, "sub": None},
+        [],
+        [],
+    ],
+    [
+        2,
+        False,
+        2**63 - 1,
+        "-0.0",
+        "-0.0",
+        "0.00",
+        "0.0000000001",
+        "na\u00efve \u4e2d\U0001f600",
+        "00ff7f",
+        "ffffff",
+        "f79c3e09-677c-4bbd-a479-3f349cb785e7",
+        "9999-12-31",
+        "2026-11-01T00:00:00.000001Z",
+        "2026-11-01T00:00:00.000001",
+        {"x": 1, "sub": {"at": "2000-01-01T00:00:00Z"}},
+        ["a", None, ""],
+        [["a", None], ["b", 2]],
+    ],
+)
 
 
 def order(number: int, day: int | None = 1, name: str | None = "*") -> list[object]:
@@ -73,10 +117,7 @@ def codecs(java: IcebergJava, table: Table, version: int) -> None:
         properties = {"write.manifest.compression-codec": codec, "write.avro.compression-codec": codec}
         java.alter(table, {"change": "set_properties", "properties": properties})
         java.append(table, [order(number)])
-    java.alter(
-        table,
-        {"change": "set_properties", "properties": {"write.metadata.compression-codec": "gzip"}},
-    )
+    java.alter(table, {"change": "set_properties", "properties": {"write.metadata.compression-codec": "gzip"}})
     java.append(table, [order(9)])
 
 

@@ -52,11 +52,29 @@ WRITTEN_IN = Path("/var/tmp/nightkeep-golden")
 """The warehouse that the bytes in GOLDEN name; it need not be there."""
 
 KEPT = (
-    "transforms_v2", "transforms_v3", "partition_types_v2", "types_v3", "odd_paths_v2", "evolved_v2",
-    "specs_deleted_v2", "upserts_of_two_keys_v2", "upserts_v3", "changelog_v2", "mixed_keys_v2", "null_keys_v3",
-    "positions", "vectors", "vectors_named_parquet", "upgraded", "lineage", "refs_v2", "statistics_v3", "history_v2",
-    "merge_on_read_v2", "merge_on_read_v3",
-)  # fmt: skip
+    "transforms_v2",
+    "transforms_v3",
+    "partition_types_v2",
+    "types_v3",
+    "odd_paths_v2",
+    "evolved_v2",
+    "specs_deleted_v2",
+    "upserts_of_two_keys_v2",
+    "upserts_v3",
+    "changelog_v2",
+    "mixed_keys_v2",
+    "null_keys_v3",
+    "positions",
+    "vectors",
+    "vectors_named_parquet",
+    "upgraded",
+    "lineage",
+    "refs_v2",
+    "statistics_v3",
+    "history_v2",
+    "merge_on_read_v2",
+    "merge_on_read_v3",
+)
 """Recipes whose bytes are in GOLDEN."""
 
 NOT_READ_BY_JAVA = {"dropped_key": "1.12.0: Cannot find required field for ID 3; Spark reads it"}

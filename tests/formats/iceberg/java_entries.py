@@ -6,14 +6,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from pyiceberg.types import (
-    DateType,
-    IcebergType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from pyiceberg.types import DateType, IcebergType, TimestampType, TimestamptzType, TimeType, UUIDType
 
 from nightkeep.formats.iceberg.metadata.content_files import Entry, FileContent, Manifest
 from nightkeep.formats.iceberg.metadata.manifest_schema import partition_types

@@ -35,11 +35,7 @@ def keep(table: Table, java: IcebergJava, folder: Path) -> None:
     shutil.copytree(table.metadata.parents[1], folder / "table", ignore=shutil.ignore_patterns(".*.crc"))
     rows = java.read(table)
     found = {"columns": rows.columns, "types": rows.types, "rows": rows.rows}
-    for name, content in (
-        ("rows", found),
-        ("entries", java.entries(table)),
-        ("manifests", java.manifests(table)),
-    ):
+    for name, content in (("rows", found), ("entries", java.entries(table)), ("manifests", java.manifests(table))):
         (folder / f"{name}.json").write_text(json.dumps(content, separators=(",", ":")) + "\n", encoding="utf-8")
 
 

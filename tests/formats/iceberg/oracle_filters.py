@@ -28,13 +28,18 @@ from pyiceberg.expressions import (
 from tests.drivers.lake_rows import Rows
 
 COMPARISONS: Mapping[str, tuple[str, Any]] = {
-    "eq": ("=", EqualTo), "lt": ("<", LessThan), "lt-eq": ("<=", LessThanOrEqual), "gt": (">", GreaterThan),
+    "eq": ("=", EqualTo),
+    "lt": ("<", LessThan),
+    "lt-eq": ("<=", LessThanOrEqual),
+    "gt": (">", GreaterThan),
     "gt-eq": (">=", GreaterThanOrEqual),
-}  # fmt: skip
+}
 TESTS: Mapping[str, tuple[str, Any]] = {
-    "is-null": ("{} IS NULL", IsNull), "not-null": ("{} IS NOT NULL", NotNull), "is-nan": ("isnan({})", IsNaN),
+    "is-null": ("{} IS NULL", IsNull),
+    "not-null": ("{} IS NOT NULL", NotNull),
+    "is-nan": ("isnan({})", IsNaN),
     "not-nan": ("NOT isnan({})", NotNaN),
-}  # fmt: skip
+}
 ODD = ("NaN", "Infinity", "-Infinity", "-0.0")
 
 

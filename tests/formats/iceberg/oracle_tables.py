@@ -20,9 +20,14 @@ from nightkeep.api.changes import Workers, apply_batch
 from nightkeep.formats.iceberg.upsert.batch import ChangeBatch, ChangeMode
 
 COLUMNS: Sequence[Column] = (
-    ("id", "long", True), ("day", "date"), ("name", "string"), ("price", "decimal(9,2)"), ("real", "double"),
-    ("seen", "timestamptz"), ("shop", "int"),
-)  # fmt: skip
+    ("id", "long", True),
+    ("day", "date"),
+    ("name", "string"),
+    ("price", "decimal(9,2)"),
+    ("real", "double"),
+    ("seen", "timestamptz"),
+    ("shop", "int"),
+)
 NAMES = [column[0] for column in COLUMNS]
 DAYS = ("2026-10-30", "2026-11-01", "2026-11-02")
 BY_DAY = (("day", "identity"),)
@@ -147,9 +152,14 @@ def _maybe(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 _KINDS = {
-    "id": int, "day": _maybe(date.fromisoformat), "name": _maybe(str), "price": _maybe(Decimal),
-    "real": _maybe(float), "seen": _maybe(datetime.fromisoformat), "shop": _maybe(int),
-}  # fmt: skip
+    "id": int,
+    "day": _maybe(date.fromisoformat),
+    "name": _maybe(str),
+    "price": _maybe(Decimal),
+    "real": _maybe(float),
+    "seen": _maybe(datetime.fromisoformat),
+    "shop": _maybe(int),
+}
 
 
 def merge(table: Table, numbers: range) -> str:

@@ -113,10 +113,15 @@ class Staged:
         location = metadata_location(found.schema, f"snap-{found.version}-{uuid.uuid4().hex}.avro")
         first = found.raw.get("first-row-id")
         written = write_manifest_list(
-            MACHINE, location, manifests, format_version=found.schema.format_version, snapshot_id=found.version,
-            parent_id=found.parent_version, sequence_number=found.sequence_number,
+            MACHINE,
+            location,
+            manifests,
+            format_version=found.schema.format_version,
+            snapshot_id=found.version,
+            parent_id=found.parent_version,
+            sequence_number=found.sequence_number,
             next_row_id=first if isinstance(first, int) else None,
-        )  # fmt: skip
+        )
         own = {"manifest-list": location}
         self.say(lambda told: told.update(own))
         if written.next_row_id is not None and isinstance(first, int):
@@ -144,9 +149,15 @@ class Staged:
         found = self.snapshot
         location = metadata_location(found.schema, f"{uuid.uuid4().hex}-m0.avro")
         return write_manifest(
-            MACHINE, location, items, schema=found.schema, spec_id=manifest.spec_id, content=manifest.content,
-            snapshot_id=found.version, sequence_number=found.sequence_number,
-        )  # fmt: skip
+            MACHINE,
+            location,
+            items,
+            schema=found.schema,
+            spec_id=manifest.spec_id,
+            content=manifest.content,
+            snapshot_id=found.version,
+            sequence_number=found.sequence_number,
+        )
 
     def is_new(self, item: Item, *contents: FileContent) -> bool:
         """Whether this snapshot adds it, to the unit."""
@@ -221,9 +232,14 @@ class Staged:
 
 
 _METRICS = (
-    "column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds",
+    "column_sizes",
+    "value_counts",
+    "null_value_counts",
+    "nan_value_counts",
+    "lower_bounds",
+    "upper_bounds",
     "split_offsets",
-)  # fmt: skip
+)
 
 
 def _place(item: NewFile) -> tuple[object, object]:
@@ -468,8 +484,7 @@ def put_deletes_before_their_rows(staged: Staged) -> None:
 
 def miscount_deleted_rows(staged: Staged) -> None:
     staged.edit_new(
-        FileContent.POSITION_DELETES,
-        lambda item: [replace(item, raw={**item.raw, "record_count": _count(item) + 1})],
+        FileContent.POSITION_DELETES, lambda item: [replace(item, raw={**item.raw, "record_count": _count(item) + 1})]
     )
 
 

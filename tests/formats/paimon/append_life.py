@@ -45,9 +45,7 @@ class Life:
         self.fixed = seed % 3 == 2
         options |= FIXED if self.fixed else {}
         kinds = random.sample(VALUES, random.randrange(2, 7))
-        self.table = Appended.create(
-            java, folder, options, seed=seed, columns=kinds, partitioned=random.random() < 0.7
-        )  # fmt: skip
+        self.table = Appended.create(java, folder, options, seed=seed, columns=kinds, partitioned=random.random() < 0.7)
         self.told = [str(options)]
 
     def live(self) -> None:

@@ -46,9 +46,15 @@ class Appended:
 
     @classmethod
     def create(
-        cls, java: PaimonJava, folder: Path, options: Mapping[str, str], *, seed: object = 1,
-        columns: Sequence[tuple[str, str]] = VALUES, partitioned: bool = True,
-    ) -> "Appended":  # fmt: skip
+        cls,
+        java: PaimonJava,
+        folder: Path,
+        options: Mapping[str, str],
+        *,
+        seed: object = 1,
+        columns: Sequence[tuple[str, str]] = VALUES,
+        partitioned: bool = True,
+    ) -> "Appended":
         first = [ID, DAY, SHARD] if "bucket-key" in options else [ID, DAY]
         made = cls(java, folder, Random(str(seed)), [*first, *columns], partitioned, int(options.get("bucket", -1)))
         keys = [DAY[0]] if partitioned else []
@@ -144,12 +150,24 @@ class Appended:
 
 
 def operate(
-    table: Path, operation: Operation, *, run_id: str | None = None, dry_run: bool = False, rows: str | None = None,
-    keys: Path | None = None, sets: Sequence[str] = (), **settings: object,
-) -> RunDocument:  # fmt: skip
+    table: Path,
+    operation: Operation,
+    *,
+    run_id: str | None = None,
+    dry_run: bool = False,
+    rows: str | None = None,
+    keys: Path | None = None,
+    sets: Sequence[str] = (),
+    **settings: object,
+) -> RunDocument:
     """Plan, rewrite, prove and publish in this process."""
     order = RunOrder(
-        operation, run_id=run_id or f"test-{uuid.uuid4().hex}", reports=str(table.parent / f"{table.name}-reports"),
-        dry_run=dry_run, rows=rows, keys=keys, sets=tuple(sets),
-    )  # fmt: skip
+        operation,
+        run_id=run_id or f"test-{uuid.uuid4().hex}",
+        reports=str(table.parent / f"{table.name}-reports"),
+        dry_run=dry_run,
+        rows=rows,
+        keys=keys,
+        sets=tuple(sets),
+    )
     return run_operation(policy(table, **settings), order, mapper=lambda: inline)

@@ -143,9 +143,20 @@ def _by_place(engine: PaimonJava, table: Path, since: int) -> Mapping[tuple[str,
 def _shape(file: JavaFile) -> tuple[object, ...]:
     prefix = file.name.partition("-")[0]
     return (
-        prefix, file.level, file.rows, file.delete_rows, file.min_sequence, file.max_sequence, file.source,
-        file.schema_id, file.min_key, file.max_key, file.total_buckets, file.extra_files, sorted(file.value_stats),
-    )  # fmt: skip
+        prefix,
+        file.level,
+        file.rows,
+        file.delete_rows,
+        file.min_sequence,
+        file.max_sequence,
+        file.source,
+        file.schema_id,
+        file.min_key,
+        file.max_key,
+        file.total_buckets,
+        file.extra_files,
+        sorted(file.value_stats),
+    )
 
 
 def _statistics_differ(java: JavaFile, ours: JavaFile) -> Iterator[str]:

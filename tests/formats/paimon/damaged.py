@@ -52,8 +52,14 @@ def _metadata(table: Path) -> list[Path]:
 def leave(table: Path) -> None:
     """Real leftovers: copies of what the table has, under names of their own."""
     for number, path in enumerate(sorted(table.rglob("*-0*"))):
-        prefix = next((p for p in ("data-", "manifest-list-", "index-manifest-", "manifest-", "index-")
-                       if path.name.startswith(p)), None)  # fmt: skip
+        prefix = next(
+            (
+                p
+                for p in ("data-", "manifest-list-", "index-manifest-", "manifest-", "index-")
+                if path.name.startswith(p)
+            ),
+            None,
+        )
         if prefix and path.is_file() and number % 3 == 0:
             end = path.name[len(prefix) + 36 :]
             shutil.copyfile(path, path.with_name(f"{prefix}{LEFT}{number:012}{end}"))

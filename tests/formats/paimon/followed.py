@@ -21,14 +21,16 @@ ENGINES: Mapping[str, Mapping[str, str]] = {
     "deduplicate": {},
     "by sequence": {"sequence.field": "n"},
     "silent": {
-        "changelog-producer.row-deduplicate": "true", "changelog-producer.row-deduplicate-ignore-fields": "note",
+        "changelog-producer.row-deduplicate": "true",
+        "changelog-producer.row-deduplicate-ignore-fields": "note",
     },
     "partial-update": {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
     "aggregation": {
-        "merge-engine": "aggregation", "fields.n.aggregate-function": "sum",
+        "merge-engine": "aggregation",
+        "fields.n.aggregate-function": "sum",
         "aggregation.remove-record-on-delete": "true",
     },
-}  # fmt: skip
+}
 Rows = dict[tuple[Any, ...], Change]
 Maintain = Callable[..., RunDocument]
 """An upgrade or a compaction of ours, full or not."""

@@ -87,9 +87,13 @@ def names(table: Path) -> set[str]:
 
 
 def busy(
-    java: PaimonJava, table: Path, *, options: Mapping[str, str] = VECTORS, keys: tuple[str, ...] = ("id", "day"),
+    java: PaimonJava,
+    table: Path,
+    *,
+    options: Mapping[str, str] = VECTORS,
+    keys: tuple[str, ...] = ("id", "day"),
     rounds: int = 3,
-) -> Path:  # fmt: skip
+) -> Path:
     """Per round two commits of each day and, for keys, a compaction that rewrites files, every other time in full."""
     java.create(table, Layout(COLUMNS, keys, ["day"], dict(options)))
     for number in range(rounds):

@@ -147,17 +147,26 @@ def record(name: str, size: int, level: int, rows: Sequence[Row]) -> Record:
     keys, texts = [row.key for row in rows], [row.value for row in rows if row.value is not None]
     sequences = [row.sequence for row in rows]
     return {
-        "_FILE_NAME": name, "_FILE_SIZE": size, "_ROW_COUNT": len(rows), "_LEVEL": level, "_SCHEMA_ID": 0,
-        "_MIN_KEY": encode_row((keys[0],), (INT,)), "_MAX_KEY": encode_row((keys[-1],), (INT,)),
-        "_MIN_SEQUENCE_NUMBER": min(sequences), "_MAX_SEQUENCE_NUMBER": max(sequences),
-        "_DELETE_ROW_COUNT": sum(row.kind in RETRACTS for row in rows), "_CREATION_TIME": 0,
+        "_FILE_NAME": name,
+        "_FILE_SIZE": size,
+        "_ROW_COUNT": len(rows),
+        "_LEVEL": level,
+        "_SCHEMA_ID": 0,
+        "_MIN_KEY": encode_row((keys[0],), (INT,)),
+        "_MAX_KEY": encode_row((keys[-1],), (INT,)),
+        "_MIN_SEQUENCE_NUMBER": min(sequences),
+        "_MAX_SEQUENCE_NUMBER": max(sequences),
+        "_DELETE_ROW_COUNT": sum(row.kind in RETRACTS for row in rows),
+        "_CREATION_TIME": 0,
         "_VALUE_STATS_COLS": None,
         "_KEY_STATS": _statistics([INT], [keys[0]], [keys[-1]], [0]),
         "_VALUE_STATS": _statistics(
-            [INT, TEXT], [keys[0], min(texts, default=None)], [keys[-1], max(texts, default=None)],
+            [INT, TEXT],
+            [keys[0], min(texts, default=None)],
+            [keys[-1], max(texts, default=None)],
             [0, len(rows) - len(texts)],
         ),
-    }  # fmt: skip
+    }
 
 
 def _statistics(types: Sequence[Any], lows: Sequence[Any], highs: Sequence[Any], nulls: Sequence[int]) -> Record:
@@ -170,13 +179,15 @@ def _statistics(types: Sequence[Any], lows: Sequence[Any], highs: Sequence[Any],
 
 def _table(rows: Sequence[Row]) -> pa.Table:
     keys = pa.array([row.key for row in rows], pa.int32())
-    return pa.table({
-        "_KEY_k": keys,
-        "_SEQUENCE_NUMBER": pa.array([row.sequence for row in rows], pa.int64()),
-        "_VALUE_KIND": pa.array([row.kind for row in rows], pa.int8()),
-        "k": keys,
-        "v": pa.array([row.value for row in rows], pa.string()),
-    })  # fmt: skip
+    return pa.table(
+        {
+            "_KEY_k": keys,
+            "_SEQUENCE_NUMBER": pa.array([row.sequence for row in rows], pa.int64()),
+            "_VALUE_KIND": pa.array([row.kind for row in rows], pa.int8()),
+            "k": keys,
+            "v": pa.array([row.value for row in rows], pa.string()),
+        }
+    )
 
 
 @st.composite

@@ -399,6 +399,9 @@ def _bound(file: Record, side: str, column: int, value: str) -> None:
     file["_VALUE_STATS"][side] = encode_row(values, ORDERS)
 
 
-ORDERS = tuple(map(parse_type, (
-    "STRING NOT NULL", "BIGINT NOT NULL", "STRING", "STRING", "DECIMAL(12, 2)", "STRING", "TIMESTAMP(6)",
-)))  # fmt: skip
+ORDERS = tuple(
+    map(
+        parse_type,
+        ("STRING NOT NULL", "BIGINT NOT NULL", "STRING", "STRING", "DECIMAL(12, 2)", "STRING", "TIMESTAMP(6)"),
+    )
+)

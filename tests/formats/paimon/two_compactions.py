@@ -52,7 +52,10 @@ def _compact(engine: PaimonJava, table: Path, before: Version, *, full: bool, ex
         engine.compact(
             table,
             Compaction(
-                full=place in extended, user="compactor", single_pick=True,
-                partition=files[0].partition, buckets=[place[1]],
+                full=place in extended,
+                user="compactor",
+                single_pick=True,
+                partition=files[0].partition,
+                buckets=[place[1]],
             ),
-        )  # fmt: skip
+        )

@@ -62,9 +62,12 @@ Seam = Callable[[PaimonJava, History, Sequence[Step], Copies], list[str]]
 
 
 def check_history(
-    engine: PaimonJava, seed: int, folder: Path, make: Callable[[int], History] = random_history,
+    engine: PaimonJava,
+    seed: int,
+    folder: Path,
+    make: Callable[[int], History] = random_history,
     seam: Seam | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """live_twice for the history of a seed; a failure says how to see it again."""
     with pytest.MonkeyPatch.context() as patch:
         if seed % 2:
@@ -139,12 +142,7 @@ def version_of(engine: PaimonJava, table: Path) -> Version:
         for entry in engine.vectors(table)
         for name, vector in entry.files.items()
     }
-    return Version(
-        table,
-        {file.name: file for file in engine.files(table)},
-        vectors,
-        snapshot["totalRecordCount"],
-    )
+    return Version(table, {file.name: file for file in engine.files(table)}, vectors, snapshot["totalRecordCount"])
 
 
 def _compact(engine: PaimonJava, table: Path, before: Version, *, full: bool) -> None:
@@ -161,8 +159,7 @@ def _compact(engine: PaimonJava, table: Path, before: Version, *, full: bool) ->
         due = sum(file.level == 0 for file in files) >= interval
         lookup = {"lookup-compact": "radical"} if due else {}
         engine.compact(
-            table,
-            Compaction(partition=files[0].partition, buckets=[bucket], single_pick=True, options=lookup),
+            table, Compaction(partition=files[0].partition, buckets=[bucket], single_pick=True, options=lookup)
         )
     if not gentle:
         engine.compact(table, Compaction(full=full, user="compactor", single_pick=True))
@@ -194,9 +191,12 @@ def file_differences(before: Version, theirs: Version, mine: Version) -> Iterato
             continue
         for level in _shape(new_ours):
             yield from _content_differences(
-                place, [f for f in new_java if f.level == level], [f for f in new_ours if f.level == level],
-                theirs.folder, mine.folder,
-            )  # fmt: skip
+                place,
+                [f for f in new_java if f.level == level],
+                [f for f in new_ours if f.level == level],
+                theirs.folder,
+                mine.folder,
+            )
 
 
 def _shape(files: Sequence[JavaFile]) -> Mapping[int, int]:
@@ -231,8 +231,18 @@ def _content_differences(
 def _told(file: JavaFile, *, of: Set[str] | None = None) -> tuple[object, ...]:
     names = _bounded(file) if of is None else of
     stats = {name: told for name, told in (file.key_stats or {}).items() if name in names}
-    return (file.rows, file.delete_rows, file.min_sequence, file.max_sequence, file.source, file.schema_id,
-            file.min_key, file.max_key, stats, file.total_buckets)  # fmt: skip
+    return (
+        file.rows,
+        file.delete_rows,
+        file.min_sequence,
+        file.max_sequence,
+        file.source,
+        file.schema_id,
+        file.min_key,
+        file.max_key,
+        stats,
+        file.total_buckets,
+    )
 
 
 def _bounded(file: JavaFile) -> Set[str]:

@@ -23,9 +23,13 @@ def policy(table: Path, **settings: object) -> EffectivePolicy:
 
 
 def upgrade(
-    table: Path, *, operation: Operation = Operation.UPGRADE, run_id: str | None = None, dry_run: bool = False,
+    table: Path,
+    *,
+    operation: Operation = Operation.UPGRADE,
+    run_id: str | None = None,
+    dry_run: bool = False,
     **settings: object,
-) -> RunDocument:  # fmt: skip
+) -> RunDocument:
     """Plan, rewrite, prove and publish in this process; holds are looked for beside the table, where none are."""
     order = RunOrder(
         operation,

@@ -13,9 +13,17 @@ from tests.drivers.paimon_releases import RELEASES, Command, compact, create, ru
 
 ARCHIVES = Path(__file__).parent / "releases"
 COLUMNS: Mapping[str, str] = {
-    "id": "INT", "day": "STRING", "name": "STRING", "amount": "DECIMAL(12,2)", "large": "DECIMAL(30,4)",
-    "at": "TIMESTAMP(3)", "ratio": "DOUBLE", "flag": "BOOLEAN", "born": "DATE", "raw": "BYTES",
-}  # fmt: skip
+    "id": "INT",
+    "day": "STRING",
+    "name": "STRING",
+    "amount": "DECIMAL(12,2)",
+    "large": "DECIMAL(30,4)",
+    "at": "TIMESTAMP(3)",
+    "ratio": "DOUBLE",
+    "flag": "BOOLEAN",
+    "born": "DATE",
+    "raw": "BYTES",
+}
 FINE = {**COLUMNS, "tags": "ARRAY<INT>", "micros": "TIMESTAMP(6)"}
 """Of Parquet and ORC: older releases write no microseconds in Avro, and Nightkeep reads no arrays of it."""
 FORMATS = ("parquet", "orc", "avro")

@@ -10,14 +10,7 @@ from nightkeep.errors import EvidenceError, UsageError
 from nightkeep.model import Address, Run
 from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.protocol.table_files import TableFiles
-from nightkeep.retention.orphans.guards import (
-    FEW,
-    check_age,
-    check_evidence,
-    clocks_apart,
-    store_ahead_ms,
-    too_many,
-)
+from nightkeep.retention.orphans.guards import FEW, check_age, check_evidence, clocks_apart, store_ahead_ms, too_many
 from nightkeep.retention.orphans.sets import NO_FILES, FileFault, FileTotals, SetCounts
 from nightkeep.retention.orphans.sweep_request import SweepOrder
 from nightkeep.storage import LocalStorage

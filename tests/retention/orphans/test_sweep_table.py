@@ -16,14 +16,7 @@ from nightkeep.model import Operation, Outcome, run_token
 from nightkeep.model.sweep_rules import DAY_MS, SweepMode
 from nightkeep.retention.orphans import lease
 from nightkeep.retention.orphans.quarantine import close, purge, restore
-from nightkeep.retention.orphans.quarantine_manifest import (
-    Mark,
-    PlannedMove,
-    folder_of,
-    parts,
-    quarantines,
-    read_mark,
-)
+from nightkeep.retention.orphans.quarantine_manifest import Mark, PlannedMove, folder_of, parts, quarantines, read_mark
 from nightkeep.retention.orphans.reconcile import Where, reconcile
 from nightkeep.retention.orphans.removal import _Work, remove
 from nightkeep.retention.orphans.sets import ORPHANS, FileTotals

@@ -47,7 +47,7 @@ def test_rows_that_equal_a_key_are_told_from_the_others(tmp_path: Path, data: st
     rows, keys = (
         pa.table({name: pa.array(column, VALUES[name][0]) for name, column in zip(names, columns, strict=True)})
         for columns in (list(zip(*every, strict=True)), list(zip(*chosen, strict=True)))
-    )  # fmt: skip
+    )
     pq.write_table(keys, tmp_path / "keys.parquet")
 
     test = rows_where(key_condition(tmp_path / "keys.parquet", SCHEMA), SCHEMA)
@@ -61,25 +61,39 @@ def test_rows_that_equal_a_key_are_told_from_the_others(tmp_path: Path, data: st
     ("name", "text"),
     [
         ("k.csv", 'p,t,d\n1.5,007,2026-11-01\n,"",\n,,\n'),
-        ("k.jsonl", '{"t": "007", "p": 1.5, "d": "2026-11-01"}\n\n{"p": null, "t": "", "d": null}\n'
-                    '{"d": null, "p": null, "t": null}\n'),
-        ("k.ndjson", '{"p": "1.50", "t": "007", "d": "2026-11-01"}\n{"p": null, "t": "", "d": null}\n'
-                     '{"d": null, "p": null, "t": null}\n'),
+        (
+            "k.jsonl",
+            '{"t": "007", "p": 1.5, "d": "2026-11-01"}\n\n{"p": null, "t": "", "d": null}\n'
+            '{"d": null, "p": null, "t": null}\n',
+        ),
+        (
+            "k.ndjson",
+            '{"p": "1.50", "t": "007", "d": "2026-11-01"}\n{"p": null, "t": "", "d": null}\n'
+            '{"d": null, "p": null, "t": null}\n',
+        ),
     ],
-)  # fmt: skip
+)
 def test_texts_are_read_as_the_columns_types(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-    rows = pa.table({
-        "p": pa.array([Decimal("1.50"), None, None, None], pa.decimal128(9, 2)),
-        "t": pa.array(["007", "", None, "7"]), "d": pa.array([date(2026, 11, 1), None, None, None], pa.date32()),
-    })  # fmt: skip
+    rows = pa.table(
+        {
+            "p": pa.array([Decimal("1.50"), None, None, None], pa.decimal128(9, 2)),
+            "t": pa.array(["007", "", None, "7"]),
+            "d": pa.array([date(2026, 11, 1), None, None, None], pa.date32()),
+        }
+    )
 
     assert is_true(rows_where(key_condition(tmp_path / name, SCHEMA), SCHEMA), rows).to_pylist() == [True] * 3 + [False]
 
 
 def test_keys_of_narrower_types_are_widened_and_may_repeat(tmp_path: Path) -> None:
-    keys = pa.table({"big": pa.array([1, 1, 2], pa.int8()), "p": pa.array([1, 1, 2], pa.int64()),
-                     "t": pa.array(["a", "a", "b"]).dictionary_encode()})  # fmt: skip
+    keys = pa.table(
+        {
+            "big": pa.array([1, 1, 2], pa.int8()),
+            "p": pa.array([1, 1, 2], pa.int64()),
+            "t": pa.array(["a", "a", "b"]).dictionary_encode(),
+        }
+    )
     pq.write_table(keys, tmp_path / "k.parquet")
 
     told = key_condition(tmp_path / "k.parquet", SCHEMA)
@@ -92,22 +106,35 @@ def test_keys_of_narrower_types_are_widened_and_may_repeat(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "held", "told"),
     [
-        ("k.txt", "n\n1\n", "ends in .parquet"), ("gone.csv", None, "No such file"), ("k.csv", "", "Empty CSV"),
-        ("k.csv", "n\n", "expected keys, found none"), ("k.csv", "N\n1\n", "found N"),
-        ("k.csv", "n,n\n1,2\n", "n more than once"), ("k.csv", "n\n1.5\n", "'1.5'"),
-        ("k.csv", "n\n3000000000\n", "3000000000"), ("k.csv", "p\n1.555\n", "data loss"),
-        ("k.csv", "r\nnan\n", "nan"), ("k.csv", "n,big\n1\n", "2 columns"),
-        ("k.jsonl", "", "expected keys, found none"), ("k.jsonl", "[1]\n", "object"),
-        ("k.jsonl", '{"n": 1}\n{"big": 1}\n', "key 2"), ("k.jsonl", '{"n": 1, "n": 2}', "once"),
-        ("k.jsonl", '{"n": 1.5}\n', "int32"), ("k.jsonl", '{"n": "1"}\n', "string"), ("k.jsonl", "{", "Expecting"),
-        ("k.jsonl", '{"flag": 1}\n', "bool"), ("k.jsonl", '{"n": 1}\n{"n": "x"}\n', "x"),
-        ("k.parquet", "no", "arquet"), ("k.parquet", pa.table({"d": ["2026-11-01"]}), "date32"),
-        ("k.parquet", pa.table({"tiny": [300]}), "300"), ("k.parquet", pa.table({"f": [0.5]}), "float"),
+        ("k.txt", "n\n1\n", "ends in .parquet"),
+        ("gone.csv", None, "No such file"),
+        ("k.csv", "", "Empty CSV"),
+        ("k.csv", "n\n", "expected keys, found none"),
+        ("k.csv", "N\n1\n", "found N"),
+        ("k.csv", "n,n\n1,2\n", "n more than once"),
+        ("k.csv", "n\n1.5\n", "'1.5'"),
+        ("k.csv", "n\n3000000000\n", "3000000000"),
+        ("k.csv", "p\n1.555\n", "data loss"),
+        ("k.csv", "r\nnan\n", "nan"),
+        ("k.csv", "n,big\n1\n", "2 columns"),
+        ("k.jsonl", "", "expected keys, found none"),
+        ("k.jsonl", "[1]\n", "object"),
+        ("k.jsonl", '{"n": 1}\n{"big": 1}\n', "key 2"),
+        ("k.jsonl", '{"n": 1, "n": 2}', "once"),
+        ("k.jsonl", '{"n": 1.5}\n', "int32"),
+        ("k.jsonl", '{"n": "1"}\n', "string"),
+        ("k.jsonl", "{", "Expecting"),
+        ("k.jsonl", '{"flag": 1}\n', "bool"),
+        ("k.jsonl", '{"n": 1}\n{"n": "x"}\n', "x"),
+        ("k.parquet", "no", "arquet"),
+        ("k.parquet", pa.table({"d": ["2026-11-01"]}), "date32"),
+        ("k.parquet", pa.table({"tiny": [300]}), "300"),
+        ("k.parquet", pa.table({"f": [0.5]}), "float"),
         ("k.parquet", pa.table({"n": range(MAX_KEYS + 1)}), "--rows-where"),
         ("k.parquet", pa.table({"at": pa.array([0], pa.timestamp("us"))}), "timestamp"),
         ("k.parquet", pa.table({"s": [{"x": 1}]}), "plain values"),
     ],
-)  # fmt: skip
+)
 def test_what_the_columns_cannot_hold_is_refused_by_name(tmp_path: Path, name: str, held: Any, told: str) -> None:
     if isinstance(held, pa.Table):
         pq.write_table(held, tmp_path / name)

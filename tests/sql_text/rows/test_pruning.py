@@ -28,7 +28,7 @@ VALUES: Mapping[str, tuple[pa.DataType, list[Any], list[str]]] = {
     "t": (pa.string(), [None, "", "ab", "abc", "b", "\u4e2d"], ["''", "'ab'", "'b'", "'\u4e2d'", "NULL"]),
     "flag": (pa.bool_(), [None, True, False], ["true", "false"]),
     "d": (pa.date32(), [None, date(2026, 1, 1), date(2026, 2, 1)], ["DATE '2026-01-01'", "'2026-03-01'"]),
-}  # fmt: skip
+}
 SCHEMA = pa.schema([(name, kind) for name, (kind, _, _) in VALUES.items()])
 PATTERNS = ("'ab%'", "'%b'", "'a_c'", "''", "'ab'")
 
@@ -44,9 +44,14 @@ def conditions(draw: st.DrawFn, depth: int = 2) -> str:
     forms = [
         f"{name} {draw(st.sampled_from(['=', '<>', '<', '<=', '>', '>=', '<=>']))} {literal}",
         f"{literal} {draw(st.sampled_from(['=', '<', '>=']))} {name}",
-        f"{name} IN ({literal}, {other})", f"{name} BETWEEN {literal} AND {other}", f"{name} IS NULL",
-        f"{name} IS NOT NULL", f"{name} NOT IN ({literal})", "n = n", "r < f",
-    ]  # fmt: skip
+        f"{name} IN ({literal}, {other})",
+        f"{name} BETWEEN {literal} AND {other}",
+        f"{name} IS NULL",
+        f"{name} IS NOT NULL",
+        f"{name} NOT IN ({literal})",
+        "n = n",
+        "r < f",
+    ]
     if name == "t":
         forms += [f"t LIKE {draw(st.sampled_from(PATTERNS))}", f"t NOT LIKE {draw(st.sampled_from(PATTERNS))}"]
     if name == "flag":

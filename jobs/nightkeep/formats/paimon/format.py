@@ -60,19 +60,23 @@ def open_table(address: Address) -> PaimonTable:
 
 def table_of(address: Address, storage: Storage) -> PaimonTable:
     writers = (
-        Bound(refuse_compactions_by_others, storage), Bound(refuse_unconditional_writers, storage), require_totals,
-    )  # fmt: skip
-    upgrades = (
-        refuse_append_table, refuse_without_vectors, refuse_modified_vectors, refuse_unstamped_files, *writers,
-    )  # fmt: skip
+        Bound(refuse_compactions_by_others, storage),
+        Bound(refuse_unconditional_writers, storage),
+        require_totals,
+    )
+    upgrades = (refuse_append_table, refuse_without_vectors, refuse_modified_vectors, refuse_unstamped_files, *writers)
     upgrade: PaimonRules = OperationRules(
         upgrades, (lift_level0,), (file_indexes_go, Bound(waiting_rows, storage)), clock=expiry_clock
     )
     optimizes: PaimonRules = OperationRules(
         (
-            Bound(of_keyed, refuse_vectors), Bound(of_keyed, refuse_other_compactions), refuse_unstamped_files,
-            Bound(of_keyless, optimize.refuse_unhandled), Bound(of_keyless, optimize.refuse_order),
-            Bound(of_keyless, optimize.LAYOUT.require_columns), *writers,
+            Bound(of_keyed, refuse_vectors),
+            Bound(of_keyed, refuse_other_compactions),
+            refuse_unstamped_files,
+            Bound(of_keyless, optimize.refuse_unhandled),
+            Bound(of_keyless, optimize.refuse_order),
+            Bound(of_keyless, optimize.LAYOUT.require_columns),
+            *writers,
         ),
         (
             Bound(in_keyed, compact_levels),
@@ -81,7 +85,7 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
         ),
         (file_indexes_go,),
         clock=expiry_clock,
-    )  # fmt: skip
+    )
     delete: PaimonRules = OperationRules((refuse_deletes, *writers), (delete_rows,))
     update: PaimonRules = OperationRules((refuse_updates, *writers), (update_rows,), (file_indexes_go,))
     changes = {Operation.DELETE: delete, Operation.UPDATE: update}

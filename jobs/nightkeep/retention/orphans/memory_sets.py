@@ -49,9 +49,16 @@ class MemorySets:
 
     @classmethod
     def of_part(
-        cls, table_files: TableFiles, *, listed: pl.DataFrame, wanted: pl.DataFrame, live: pl.DataFrame,
-        nested: Iterable[tuple[int, str]], complete: bool, doubted: frozenset[str],
-    ) -> MemorySets:  # fmt: skip
+        cls,
+        table_files: TableFiles,
+        *,
+        listed: pl.DataFrame,
+        wanted: pl.DataFrame,
+        live: pl.DataFrame,
+        nested: Iterable[tuple[int, str]],
+        complete: bool,
+        doubted: frozenset[str],
+    ) -> MemorySets:
         """Sets of a part of all names. Every live name that can match a candidate of the part must be in the part too.
 
         `listed` has the columns that `classify` returns, without `nested`. `nested` are the folders of other tables, as
@@ -199,9 +206,7 @@ class MemorySets:
 _NO_LIVE = pl.DataFrame(schema={"name": pl.String, "bytes": pl.Int64, "needed": pl.Boolean})
 # Built from a schema, not by a query: a query at import starts the threads of Polars, which a fork does not inherit.
 _NO_NEED = pl.DataFrame(schema={"name": pl.String, "bytes": pl.Int64})
-_NO_ORPHANS = pl.DataFrame(
-    schema={"name": pl.String, "bytes": pl.Int64, "modified_ms": pl.Int64, "kind": pl.String},
-)
+_NO_ORPHANS = pl.DataFrame(schema={"name": pl.String, "bytes": pl.Int64, "modified_ms": pl.Int64, "kind": pl.String})
 
 
 def _reach(

@@ -28,9 +28,16 @@ from nightkeep.retention.orphans.sets import NO_FILES, ORPHANS, FileTotals, SetC
 from nightkeep.spark.session import outcome, pickled, returned
 
 _FIELDS: Final = {
-    "role": pl.String, "name": pl.String, "bytes": pl.Int64, "modified_ms": pl.Int64, "kind": pl.String,
-    "place": pl.Int32, NESTED: pl.String, "needed": pl.Boolean, "told": pl.Binary,
-}  # fmt: skip
+    "role": pl.String,
+    "name": pl.String,
+    "bytes": pl.Int64,
+    "modified_ms": pl.Int64,
+    "kind": pl.String,
+    "place": pl.Int32,
+    NESTED: pl.String,
+    "needed": pl.Boolean,
+    "told": pl.Binary,
+}
 _ROWS: Final = (
     f"role string, name string, bytes long, modified_ms long, kind string, place int, {NESTED} string, "
     "needed boolean, told binary"
@@ -123,9 +130,14 @@ class SparkSets:
         return self._table_files
 
     def _read(
-        self, table: OpenFiles, roots: Sequence[OpenRoot], named: Callable[[pl.DataFrame], pl.DataFrame], *,
-        seen: set[SomeSource], witness: Witness,
-    ) -> tuple[DataFrame, DataFrame]:  # fmt: skip
+        self,
+        table: OpenFiles,
+        roots: Sequence[OpenRoot],
+        named: Callable[[pl.DataFrame], pl.DataFrame],
+        *,
+        seen: set[SomeSource],
+        witness: Witness,
+    ) -> tuple[DataFrame, DataFrame]:
         """Rows of the roots, and rows of their sources. Skips the sources in `seen`, and adds the others to it."""
         reached, extra = self._each(partial(_reached, table, named), roots)
         for row in extra:
@@ -197,10 +209,14 @@ def _listed(table_files: TableFiles, folder: tuple[str, bool]) -> Iterator[pl.Da
         yield files.with_columns(pl.lit(_LISTED).alias("role"))
         if nameless.files:
             # `modified_ms` holds their number. `told` makes rows of different folders differ.
-            yield pl.DataFrame({
-                "role": [_NAMELESS], "bytes": [nameless.bytes], "modified_ms": [nameless.files],
-                "told": [pickled((folder, number))],
-            })  # fmt: skip
+            yield pl.DataFrame(
+                {
+                    "role": [_NAMELESS],
+                    "bytes": [nameless.bytes],
+                    "modified_ms": [nameless.files],
+                    "told": [pickled((folder, number))],
+                }
+            )
 
 
 def _reached(table: OpenFiles, named: Callable[[pl.DataFrame], pl.DataFrame], root: OpenRoot) -> Iterator[pl.DataFrame]:

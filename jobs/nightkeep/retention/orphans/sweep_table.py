@@ -51,9 +51,14 @@ __all__ = ["SweepOrder", "SweepResult", "sweep_table"]
 
 
 def sweep_table(
-    table: OpenFiles, order: SweepOrder, run: Run, *,
-    sets: Sets, clock: Clock = wall_ms, before: Callable[[], None] = lambda: None,
-) -> SweepResult:  # fmt: skip
+    table: OpenFiles,
+    order: SweepOrder,
+    run: Run,
+    *,
+    sets: Sets,
+    clock: Clock = wall_ms,
+    before: Callable[[], None] = lambda: None,
+) -> SweepResult:
     """Sweep a table. The orphans stay readable through `sets` until it is closed. A dry run writes nothing.
 
     `before` is called once, if there are orphans to remove, before anything is written for that; it may raise to keep

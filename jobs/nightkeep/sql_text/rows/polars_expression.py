@@ -161,8 +161,9 @@ def _converted(held: _Computed, was: pa.DataType, kind: pa.DataType) -> _Compute
         return _Computed(held.value.cast(pl.String), held.unfit)
     if pa.types.is_floating(kind):
         # 128 bits hold every 64-bit integer, so the number is rounded once.
-        return _Computed(held.value.cast(pl.Int64 if pa.types.is_integer(was) else pl.Float64).cast(polars_type(kind)),
-                         held.unfit)  # fmt: skip
+        return _Computed(
+            held.value.cast(pl.Int64 if pa.types.is_integer(was) else pl.Float64).cast(polars_type(kind)), held.unfit
+        )
     if not pa.types.is_decimal(kind):
         return _within(held, kind)
     more = kind.scale - (was.scale if pa.types.is_decimal(was) else 0)

@@ -94,7 +94,10 @@ def test_the_history_tells_what_an_engine_would(made: HandMade) -> None:
         "timestamp": NOW_MS + 7,
         "operation": "OPTIMIZE",
         "operationParameters": {
-            "predicate": "[\"day >= '2026-11-01'\"]", "zOrderBy": '["id","price"]', "clusterBy": "[]", "auto": False,
+            "predicate": "[\"day >= '2026-11-01'\"]",
+            "zOrderBy": '["id","price"]',
+            "clusterBy": "[]",
+            "auto": False,
         },
         "readVersion": 7,
         "isolationLevel": "SnapshotIsolation",
@@ -102,7 +105,7 @@ def test_the_history_tells_what_an_engine_would(made: HandMade) -> None:
         "engineInfo": "Nightkeep/0.1.0",
         "userMetadata": f"nightkeep-{run.token}",
         "txnId": transaction_of(candidate.metadata),
-    }  # fmt: skip
+    }
     sizes = sorted(add["size"] for add in of_kind(lines(made, candidate.metadata), "add"))
     assert metrics == {
         "numRemovedFiles": "6",
@@ -145,15 +148,22 @@ def test_a_delete_counts_as_an_engine_does(made: HandMade) -> None:
     files = [file for unit in opened(made).snapshot().units for file in unit.files]
     (marked, *_), (first, gone, *_) = (
         [file for file in files if (file.vector is not None) is marked] for marked in (True, False)
-    )  # fmt: skip
+    )
     edit = DeltaEdit((marked, first, gone), (marked.raw, first.raw), Intent(Operation.DELETE), rows_deleted=70)
     info = commit_info(opened(made).snapshot(), edit, now_ms=1)
     assert (info["operation"], info["isolationLevel"]) == ("DELETE", "WriteSerializable")
     assert info["operationMetrics"] == {
-        "numRemovedFiles": "1", "numRemovedBytes": "0", "numCopiedRows": "0", "numDeletionVectorsAdded": "2",
-        "numDeletionVectorsRemoved": "1", "numDeletionVectorsUpdated": "1", "numAddedFiles": "0",
-        "numAddedChangeFiles": "0", "numDeletedRows": "70", "numAddedBytes": "0",
-    }  # fmt: skip
+        "numRemovedFiles": "1",
+        "numRemovedBytes": "0",
+        "numCopiedRows": "0",
+        "numDeletionVectorsAdded": "2",
+        "numDeletionVectorsRemoved": "1",
+        "numDeletionVectorsUpdated": "1",
+        "numAddedFiles": "0",
+        "numAddedChangeFiles": "0",
+        "numDeletedRows": "70",
+        "numAddedBytes": "0",
+    }
 
 
 @pytest.mark.parametrize("count", [1, 4, 9])
@@ -176,10 +186,15 @@ def test_a_remove_repeats_the_vector_and_what_else_was_known(made: HandMade) -> 
     for remove in removes:
         add = before[remove["path"]]
         assert remove == {
-            "path": add["path"], "deletionTimestamp": NOW_MS + 7, "dataChange": False, "extendedFileMetadata": True,
-            "partitionValues": {"day": DAYS[0]}, "size": add["size"], "deletionVector": add["deletionVector"],
+            "path": add["path"],
+            "deletionTimestamp": NOW_MS + 7,
+            "dataChange": False,
+            "extendedFileMetadata": True,
+            "partitionValues": {"day": DAYS[0]},
+            "size": add["size"],
+            "deletionVector": add["deletionVector"],
             "stats": json.dumps({"numRecords": json.loads(add["stats"])["numRecords"]}, separators=(",", ":")),
-        }  # fmt: skip
+        }
 
 
 def test_actions_come_in_the_order_that_readers_rely_on(tracked: HandMade) -> None:
@@ -229,8 +244,10 @@ def test_new_files_get_row_ids_above_all_others_and_rows_keep_theirs(tracked: Ha
     _, candidate = staged(table, a_run())
     found = lines(tracked, candidate.metadata)
     assert [(add["baseRowId"], add["defaultRowCommitVersion"]) for add in of_kind(found, "add")] == [
-        (450, 8), (500, 8), (650, 8),
-    ]  # fmt: skip
+        (450, 8),
+        (500, 8),
+        (650, 8),
+    ]
     (domain,) = of_kind(found, "domainMetadata")
     assert (domain["domain"], json.loads(domain["configuration"])) == ("delta.rowTracking", {"rowIdHighWaterMark": 799})
     assert of_kind(found, "commitInfo")[0]["tags"] == {"delta.rowTracking.preserved": "true"}
@@ -253,8 +270,9 @@ def test_a_file_that_gets_another_vector_keeps_its_row_ids(tracked: HandMade) ->
     assert not table.gate.faults(table.snapshot(), table.staged(candidate), candidate.units)
     (add,) = of_kind(lines(tracked, candidate.metadata), "add")
     assert (add["baseRowId"], add["defaultRowCommitVersion"]) == (
-        file.raw["baseRowId"], file.raw["defaultRowCommitVersion"],
-    )  # fmt: skip
+        file.raw["baseRowId"],
+        file.raw["defaultRowCommitVersion"],
+    )
     assert not of_kind(lines(tracked, candidate.metadata), "domainMetadata")
     assert table.commits.commit(candidate)
     assert rows(table) == before

@@ -114,10 +114,14 @@ def test_columns_are_found_by_id_down_to_the_leaves(tmp_path: Path) -> None:
     values = [{"b": "v", "gone": 0, "a": 1}, None]
     lists = [[{"b": "w", "gone": 0, "a": 2}], None]
     maps = [[("k", {"b": "z", "gone": 0, "a": 3})], []]
-    schema = pa.schema([
-        with_id("c", held, 2), with_id("d", pa.list_(held), 5), with_id("e", pa.map_(pa.string(), held), 6),
-        with_id("n", pa.int64(), 8),
-    ])  # fmt: skip
+    schema = pa.schema(
+        [
+            with_id("c", held, 2),
+            with_id("d", pa.list_(held), 5),
+            with_id("e", pa.map_(pa.string(), held), 6),
+            with_id("n", pa.int64(), 8),
+        ]
+    )
     table = pa.table([values, lists, maps, [1, 2]], schema=schema)
     stored = pa.struct([with_id("p1", pa.int32(), 3), with_id("p2", pa.string(), 4), with_id("n", pa.int8(), 7)])
     kind = pa.struct([("x", pa.int32()), ("y", pa.string()), ("z", pa.int8())])
@@ -185,11 +189,19 @@ def test_what_the_table_does_not_have_is_left_out_and_what_the_file_lacks_is_nul
 
 
 PARTITIONS: list[tuple[pa.DataType, object]] = [
-    (pa.string(), "a/b"), (pa.int8(), -5), (pa.int64(), 2**62), (pa.float64(), 1.5), (pa.bool_(), True),
-    (pa.binary(), b"\0x"), (pa.decimal128(10, 2), Decimal("1.50")), (pa.date32(), date(1, 1, 1)),
-    (UTC_MICROS, datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC)), (MICROS, datetime(1, 1, 1, 0, 0, 0, 1)),
-    (pa.string(), None), (pa.date32(), None),
-]  # fmt: skip
+    (pa.string(), "a/b"),
+    (pa.int8(), -5),
+    (pa.int64(), 2**62),
+    (pa.float64(), 1.5),
+    (pa.bool_(), True),
+    (pa.binary(), b"\0x"),
+    (pa.decimal128(10, 2), Decimal("1.50")),
+    (pa.date32(), date(1, 1, 1)),
+    (UTC_MICROS, datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC)),
+    (MICROS, datetime(1, 1, 1, 0, 0, 0, 1)),
+    (pa.string(), None),
+    (pa.date32(), None),
+]
 
 
 @pytest.mark.parametrize("kind, value", PARTITIONS)
@@ -202,17 +214,24 @@ def test_values_of_partitions_are_constants_of_their_type(tmp_path: Path, kind: 
 
 
 WIDENED: list[tuple[pa.DataType, pa.DataType, object, object]] = [
-    (pa.int8(), pa.int16(), -5, -5), (pa.int8(), pa.int64(), -5, -5), (pa.int16(), pa.int32(), 7, 7),
-    (pa.int32(), pa.int64(), 2**31 - 1, 2**31 - 1), (pa.float32(), pa.float64(), 0.5, 0.5),
-    (pa.int8(), pa.float64(), -5, -5.0), (pa.int32(), pa.float64(), 2**31 - 1, 2.0**31 - 1),
+    (pa.int8(), pa.int16(), -5, -5),
+    (pa.int8(), pa.int64(), -5, -5),
+    (pa.int16(), pa.int32(), 7, 7),
+    (pa.int32(), pa.int64(), 2**31 - 1, 2**31 - 1),
+    (pa.float32(), pa.float64(), 0.5, 0.5),
+    (pa.int8(), pa.float64(), -5, -5.0),
+    (pa.int32(), pa.float64(), 2**31 - 1, 2.0**31 - 1),
     (pa.date32(), MICROS, date(1, 1, 1), datetime(1, 1, 1)),
     (pa.decimal128(5, 2), pa.decimal128(8, 4), Decimal("1.25"), Decimal("1.2500")),
     (pa.decimal128(18, 2), pa.decimal128(38, 10), Decimal("1.25"), Decimal("1.2500000000")),
-    (pa.int32(), pa.decimal128(10, 0), -(2**31), Decimal(-(2**31))), (pa.int64(), pa.decimal128(22, 2), 5, Decimal(5)),
+    (pa.int32(), pa.decimal128(10, 0), -(2**31), Decimal(-(2**31))),
+    (pa.int64(), pa.decimal128(22, 2), 5, Decimal(5)),
     # Annotations that some writers leave out.
-    (pa.int32(), pa.int8(), 127, 127), (pa.binary(), pa.string(), b"x", "x"), (MICROS, UTC_MICROS, None, None),
+    (pa.int32(), pa.int8(), 127, 127),
+    (pa.binary(), pa.string(), b"x", "x"),
+    (MICROS, UTC_MICROS, None, None),
     (pa.timestamp("ms", "UTC"), UTC_MICROS, datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("held, wanted, value, expected", WIDENED)
@@ -233,15 +252,23 @@ def test_values_widen_at_the_top_and_within(
 @pytest.mark.parametrize(
     "held, wanted, value",
     [
-        (pa.int64(), pa.int32(), 1), (pa.float64(), pa.float32(), 1.0), (pa.int64(), pa.float64(), 1),
-        (pa.int32(), pa.string(), 1), (pa.string(), pa.int32(), "1"), (pa.bool_(), pa.int32(), True),
-        (pa.date32(), UTC_MICROS, date(2026, 1, 1)), (MICROS, pa.date32(), datetime(2026, 1, 1)),
+        (pa.int64(), pa.int32(), 1),
+        (pa.float64(), pa.float32(), 1.0),
+        (pa.int64(), pa.float64(), 1),
+        (pa.int32(), pa.string(), 1),
+        (pa.string(), pa.int32(), "1"),
+        (pa.bool_(), pa.int32(), True),
+        (pa.date32(), UTC_MICROS, date(2026, 1, 1)),
+        (MICROS, pa.date32(), datetime(2026, 1, 1)),
         (pa.decimal128(8, 4), pa.decimal128(8, 2), Decimal("1.25")),
         (pa.decimal128(8, 4), pa.decimal128(8, 5), Decimal("1.25")),
-        (pa.int32(), pa.int8(), 128), (pa.binary(), pa.string(), b"\xff"), (pa.int32(), INNER, 1),
-        (INNER, pa.int32(), None), (pa.list_(pa.int32()), pa.map_(pa.string(), pa.int32()), []),
+        (pa.int32(), pa.int8(), 128),
+        (pa.binary(), pa.string(), b"\xff"),
+        (pa.int32(), INNER, 1),
+        (INNER, pa.int32(), None),
+        (pa.list_(pa.int32()), pa.map_(pa.string(), pa.int32()), []),
     ],
-)  # fmt: skip
+)
 def test_nothing_is_narrowed_or_guessed(tmp_path: Path, held: pa.DataType, wanted: pa.DataType, value: object) -> None:
     table = pa.table({"n": pa.array([value], held)})
     with pytest.raises(RefusedRows, match=r"f\.parquet column n"):
@@ -257,9 +284,14 @@ def test_a_shredded_variant_is_not_read_as_half_of_it(tmp_path: Path) -> None:
 
 
 TIMES = [
-    datetime(1, 1, 1), datetime(1582, 10, 10, 1, 2, 3, 4), datetime(1677, 9, 21), None,
-    datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime(2554, 7, 21), datetime(9999, 12, 31, 23, 59, 59, 999_999),
-]  # fmt: skip
+    datetime(1, 1, 1),
+    datetime(1582, 10, 10, 1, 2, 3, 4),
+    datetime(1677, 9, 21),
+    None,
+    datetime(1969, 12, 31, 23, 59, 59, 999_999),
+    datetime(2554, 7, 21),
+    datetime(9999, 12, 31, 23, 59, 59, 999_999),
+]
 
 
 def test_int96_times_of_all_years_do_not_wrap(tmp_path: Path) -> None:
@@ -277,10 +309,14 @@ def test_int96_times_of_all_years_do_not_wrap(tmp_path: Path) -> None:
 
 def test_types_that_arrow_remembers_are_the_tables_own(tmp_path: Path) -> None:
     text = pa.array(["a", None, "a"])
-    table = pa.table({
-        "d": text.dictionary_encode(), "l": text.cast(pa.large_string()), "v": text.cast(pa.string_view()),
-        "ll": pa.array([["x"], None, []], pa.large_list(pa.large_string())),
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "d": text.dictionary_encode(),
+            "l": text.cast(pa.large_string()),
+            "v": text.cast(pa.string_view()),
+            "ll": pa.array([["x"], None, []], pa.large_list(pa.large_string())),
+        }
+    )
     fields = (*(field(name, pa.string()) for name in "dlv"), field("ll", pa.list_(pa.string())))
 
     found = Written(tmp_path, table, *fields).read()
@@ -290,10 +326,12 @@ def test_types_that_arrow_remembers_are_the_tables_own(tmp_path: Path) -> None:
 
 NESTED = pa.list_(pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.int32()))), ("s", INNER)]))
 NUMBERS = st.none() | st.integers(0, 9)
-ITEMS = st.fixed_dictionaries({
-    "m": st.none() | st.lists(st.tuples(st.text(max_size=2), st.none() | st.lists(NUMBERS))),
-    "s": st.none() | st.fixed_dictionaries({"x": NUMBERS, "y": st.none() | st.text(max_size=2)}),
-})  # fmt: skip
+ITEMS = st.fixed_dictionaries(
+    {
+        "m": st.none() | st.lists(st.tuples(st.text(max_size=2), st.none() | st.lists(NUMBERS))),
+        "s": st.none() | st.fixed_dictionaries({"x": NUMBERS, "y": st.none() | st.text(max_size=2)}),
+    }
+)
 VALUES = st.none() | st.lists(st.none() | ITEMS, max_size=3)
 
 

@@ -150,9 +150,13 @@ def test_files_are_such_as_sparks_readers_expect(tmp_path: Path) -> None:
     ]
     physical = {name: columns[name].physical_type for name in ("at", "ntz", "small", "wide", "b", "text")}
     assert physical == {
-        "at": "INT64", "ntz": "INT64", "small": "INT32", "wide": "FIXED_LEN_BYTE_ARRAY", "b": "INT32",
+        "at": "INT64",
+        "ntz": "INT64",
+        "small": "INT32",
+        "wide": "FIXED_LEN_BYTE_ARRAY",
+        "b": "INT32",
         "text": "BYTE_ARRAY",
-    }  # fmt: skip
+    }
     assert columns["must"].max_definition_level == 0 and columns["i"].max_definition_level == 1
     assert "tags.list.element" in columns and "counts.key_value.value.list.element.x" in columns
 
@@ -191,9 +195,14 @@ def test_the_add_action_says_what_the_file_is(tmp_path: Path) -> None:
     stats = DeltaFileStats(table)
     stats.add(rows)
     assert file.add == {
-        "path": str(file.add["path"]), "partitionValues": partition, "size": (tmp_path / file.name).stat().st_size,
-        "modificationTime": NOW_MS, "dataChange": False, "stats": stats.json(), "tags": {"t": "x"},
-    }  # fmt: skip
+        "path": str(file.add["path"]),
+        "partitionValues": partition,
+        "size": (tmp_path / file.name).stat().st_size,
+        "modificationTime": NOW_MS,
+        "dataChange": False,
+        "stats": stats.json(),
+        "tags": {"t": "x"},
+    }
     assert file.name.startswith("day=2026-11-01/p=a b%2F0/part-00000-nk-") and (tmp_path / file.name).is_file()
     assert str(file.add["path"]).startswith("day=2026-11-01/p=a%20b%252F0/part-00000-nk-")
     assert (file.rows, file.bytes) == (2, file.add["size"])
@@ -338,8 +347,12 @@ def test_dictionaries_are_where_values_recur(tmp_path: Path) -> None:
     group = writing.footer(file).row_group(0)
     columns = [group.column(n) for n in range(group.num_columns)]
     assert {c.path_in_schema for c in columns if c.has_dictionary_page} == {
-        "few", "runs", "word", "none", "tags.list.element",
-    }  # fmt: skip
+        "few",
+        "runs",
+        "word",
+        "none",
+        "tags.list.element",
+    }
 
 
 def test_no_flipped_bit_in_a_page_reads_as_other_rows(tmp_path: Path) -> None:
@@ -363,28 +376,66 @@ def test_no_flipped_bit_in_a_page_reads_as_other_rows(tmp_path: Path) -> None:
 
 
 SQL_TYPES = {
-    "b": "TINYINT", "s": "SMALLINT", "i": "INT", "l": "BIGINT", "f": "FLOAT", "d": "DOUBLE", "flag": "BOOLEAN",
-    "text": "STRING", "raw": "BINARY", "day": "DATE", "at": "TIMESTAMP", "ntz": "TIMESTAMP_NTZ",
-    "small": "DECIMAL(9,2)", "wide": "DECIMAL(38,10)", "place": "STRUCT<x: INT, when: TIMESTAMP>",
+    "b": "TINYINT",
+    "s": "SMALLINT",
+    "i": "INT",
+    "l": "BIGINT",
+    "f": "FLOAT",
+    "d": "DOUBLE",
+    "flag": "BOOLEAN",
+    "text": "STRING",
+    "raw": "BINARY",
+    "day": "DATE",
+    "at": "TIMESTAMP",
+    "ntz": "TIMESTAMP_NTZ",
+    "small": "DECIMAL(9,2)",
+    "wide": "DECIMAL(38,10)",
+    "place": "STRUCT<x: INT, when: TIMESTAMP>",
     "tags": "ARRAY<STRING>",
     "counts": "MAP<STRING, ARRAY<STRUCT<x: INT, when: TIMESTAMP>>>",
-}  # fmt: skip
+}
 MOMENT = datetime(1969, 12, 31, 23, 59, 59, 999_999)
 VALUES: list[dict[str, Any]] = [
     {
-        "b": -128, "s": 2**15 - 1, "i": -(2**31), "l": 2**63 - 1, "f": 0.1, "d": 1e300, "flag": True,
-        "text": "\u00e9" * 40, "raw": b"\0\xff", "day": date(2026, 11, 1), "at": MOMENT.replace(tzinfo=UTC),
-        "ntz": MOMENT, "small": Decimal("-1.25"), "wide": Decimal("1234567890123456789012345678.0123456789"),
-        "place": {"x": 1, "when": datetime(2026, 11, 1, 1, 2, 3, 4, UTC)}, "tags": ["a", None, ""],
+        "b": -128,
+        "s": 2**15 - 1,
+        "i": -(2**31),
+        "l": 2**63 - 1,
+        "f": 0.1,
+        "d": 1e300,
+        "flag": True,
+        "text": "\u00e9" * 40,
+        "raw": b"\0\xff",
+        "day": date(2026, 11, 1),
+        "at": MOMENT.replace(tzinfo=UTC),
+        "ntz": MOMENT,
+        "small": Decimal("-1.25"),
+        "wide": Decimal("1234567890123456789012345678.0123456789"),
+        "place": {"x": 1, "when": datetime(2026, 11, 1, 1, 2, 3, 4, UTC)},
+        "tags": ["a", None, ""],
         "counts": [("k", [{"x": None, "when": MOMENT.replace(tzinfo=UTC)}, None])],
     },
     dict.fromkeys(SQL_TYPES),
     {
-        "b": 5, "s": 0, "i": 0, "l": 0, "f": -0.0, "d": float("-inf"), "flag": False, "text": "", "raw": b"",
-        "day": date(1, 1, 1), "at": datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC), "ntz": datetime(1, 1, 1),
-        "small": Decimal(0), "wide": Decimal(0), "place": {"x": None, "when": None}, "tags": [], "counts": [],
+        "b": 5,
+        "s": 0,
+        "i": 0,
+        "l": 0,
+        "f": -0.0,
+        "d": float("-inf"),
+        "flag": False,
+        "text": "",
+        "raw": b"",
+        "day": date(1, 1, 1),
+        "at": datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC),
+        "ntz": datetime(1, 1, 1),
+        "small": Decimal(0),
+        "wide": Decimal(0),
+        "place": {"x": None, "when": None},
+        "tags": [],
+        "counts": [],
     },
-]  # fmt: skip
+]
 
 
 def publish(folder: Path, *actions: Mapping[str, object]) -> None:

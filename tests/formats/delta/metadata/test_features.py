@@ -16,12 +16,7 @@ from tests.formats.delta.hand_log import add as added
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.gate import scan
-from nightkeep.formats.delta.metadata.features import (
-    FEATURES,
-    refuse_features,
-    refuse_reads,
-    supported,
-)
+from nightkeep.formats.delta.metadata.features import FEATURES, refuse_features, refuse_reads, supported
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, load
 from nightkeep.model import Address, Operation
 from nightkeep.storage import LocalStorage
@@ -121,9 +116,11 @@ def golden_rows(file: Path) -> Rows:
 
 def protocol(*features: str, reader: int = 3, writer: int = 7) -> dict[str, Any]:
     return {
-        "minReaderVersion": reader, "minWriterVersion": writer, "readerFeatures": list(features),
+        "minReaderVersion": reader,
+        "minWriterVersion": writer,
+        "readerFeatures": list(features),
         "writerFeatures": list(features),
-    }  # fmt: skip
+    }
 
 
 USED: Mapping[str, Mapping[str, Any]] = {
@@ -214,9 +211,10 @@ def test_variant_tables_of_the_engine_are_refused() -> None:
 
 def test_an_unknown_feature_is_refused_by_name_wherever_it_is_listed() -> None:
     for told in (
-        {**protocol(), "readerFeatures": ["quantum"]}, {**protocol(), "writerFeatures": ["quantum"]},
+        {**protocol(), "readerFeatures": ["quantum"]},
+        {**protocol(), "writerFeatures": ["quantum"]},
         {**protocol(reader=1), "writerFeatures": ["quantum"]},
-    ):  # fmt: skip
+    ):
         with pytest.raises(RefusedTable, match="table feature quantum is unknown"):
             refuse_features("t", told, {}, None)
 

@@ -25,11 +25,26 @@ from nightkeep.model.file_columns import UNKNOWN, columns_of, name_ranks, names_
 CHECKPOINTS = sorted((Path(__file__).parents[3] / "golden" / "delta").rglob("*.checkpoint*.parquet"))
 PATHS = ["a", "b", "p=a/c", "p=a/c%20d", "p=a/c d", "a%20b", "z%2e", "e\u00e9", "\U00020000", "dir//f", "../f", "x?y"]
 STATS = [
-    '{"numRecords":10}', "", None, "{}", '{"numRecords":null}', '{ "numRecords" : 3 }', '{"a":{"numRecords":4}}',
-    '{"numRecords":0}', '{"numRecords":1,"numRecords":20}', '{"a":NaN,"numRecords":20}', '{"a":\n1}', "{", "[]",
-    '{"numRecords":-1}', '{"numRecords":1.0}', '{"numRecords":"1"}', "{}{}",
-    '{"a":"\\ud800"}', '{"numRecord\\u0073":5}',
-]  # fmt: skip
+    '{"numRecords":10}',
+    "",
+    None,
+    "{}",
+    '{"numRecords":null}',
+    '{ "numRecords" : 3 }',
+    '{"a":{"numRecords":4}}',
+    '{"numRecords":0}',
+    '{"numRecords":1,"numRecords":20}',
+    '{"a":NaN,"numRecords":20}',
+    '{"a":\n1}',
+    "{",
+    "[]",
+    '{"numRecords":-1}',
+    '{"numRecords":1.0}',
+    '{"numRecords":"1"}',
+    "{}{}",
+    '{"a":"\\ud800"}',
+    '{"numRecord\\u0073":5}',
+]
 
 plain_adds = st.builds(
     lambda path, p, more: add(path, p, **more),

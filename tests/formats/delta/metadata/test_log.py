@@ -118,8 +118,12 @@ def test_statistics_in_columns_serve_from_the_first_file_without_text(
     parsed = pa.StructArray.from_arrays([*fields.values(), counts], [*fields, "stats_parsed"], mask=adds.is_null())
     pq.write_table(table.set_column(table.column_names.index("add"), "add", parsed), path)
     assert {file.path: file.rows for unit in log.load().units for file in unit.files} == {
-        "a": 10, "b": 11, "c": 2, "d": 13, "e": 4,
-    }  # fmt: skip
+        "a": 10,
+        "b": 11,
+        "c": 2,
+        "d": 13,
+        "e": 4,
+    }
 
 
 TEXTS = ['{"numRecords":10}', '{"numRecords":11}', None, '{"numRecords":13}', None]
@@ -156,9 +160,17 @@ def test_what_else_is_in_the_log_is_passed_over(log: HandLog) -> None:
     log.commit(1, add("x"))
     lies = json.dumps(add("lie"))
     for name in (
-        f"{0:020d}.{1:020d}.compacted.json", f"{1:020d}.crc", f".{1:020d}.json.crc", "2.json", f"{2:020d}.json.tmp",
-        f"{2:020d}.checkpoint.json", ".staged-nk-1.json", f"{2:021d}.json", "_commits", f"{3:020d}.00000.json",
-    ):  # fmt: skip
+        f"{0:020d}.{1:020d}.compacted.json",
+        f"{1:020d}.crc",
+        f".{1:020d}.json.crc",
+        "2.json",
+        f"{2:020d}.json.tmp",
+        f"{2:020d}.checkpoint.json",
+        ".staged-nk-1.json",
+        f"{2:021d}.json",
+        "_commits",
+        f"{3:020d}.00000.json",
+    ):
         (log.log / name).write_text(lies)
     (log.log / "_staged_commits").mkdir()
     (log.log / "_staged_commits" / f"{2:020d}.{'a' * 36}.json").write_text(lies)
@@ -395,9 +407,7 @@ KINDS: dict[str, Write] = {
     "parquet": lambda log, version, actions: log.unique(version, actions, suffix="parquet", sidecars=0),
     "parquet with sidecars": lambda log, version, actions: log.unique(version, actions, suffix="parquet", sidecars=2),
 }
-FULL = add(
-    "full%20path", None, tags={"nightkeep.clustering": "{}"}, deletionVector=vector("place"), baseRowId=3,
-)  # fmt: skip
+FULL = add("full%20path", None, tags={"nightkeep.clustering": "{}"}, deletionVector=vector("place"), baseRowId=3)
 
 
 @pytest.mark.parametrize("kind", KINDS)

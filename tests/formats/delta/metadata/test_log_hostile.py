@@ -134,12 +134,18 @@ def test_no_depth_is_more_than_evidence(tmp_path: Path, depth: int) -> None:
     field = '{"name":"c","nullable":true,"metadata":{},"type":' + kind + "}"
     schema = json.dumps('{"type":"struct","fields":[' + field + "]}")
     lists = "[" * depth + "]" * depth
-    for number, text in enumerate((
-        f'{{"metaData":{{"schemaString":{schema}}}}}', f'{{"add":{lists}}}', f'{{"add":{{"path":{lists}}}}}',
-        f'{{"add":{{"path":"x","size":1,"partitionValues":{{}},"future":{lists}}}}}', f'{{"future":{lists}}}',
-        f'{{"metaData":{{"schemaString":{json.dumps(lists)}}}}}',
-        line(stats=f'{{"numRecords":{lists}}}'), line(stats=f'{{"numRecords":1,"future":{lists}}}'),
-    )):  # fmt: skip
+    for number, text in enumerate(
+        (
+            f'{{"metaData":{{"schemaString":{schema}}}}}',
+            f'{{"add":{lists}}}',
+            f'{{"add":{{"path":{lists}}}}}',
+            f'{{"add":{{"path":"x","size":1,"partitionValues":{{}},"future":{lists}}}}}',
+            f'{{"future":{lists}}}',
+            f'{{"metaData":{{"schemaString":{json.dumps(lists)}}}}}',
+            line(stats=f'{{"numRecords":{lists}}}'),
+            line(stats=f'{{"numRecords":1,"future":{lists}}}'),
+        )
+    ):
         log = HandLog(tmp_path / str(number))
         log.commit(0, *log.head)
         log.lines(1, text)

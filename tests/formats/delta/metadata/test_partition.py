@@ -75,12 +75,22 @@ def test_a_text_is_a_value_of_its_columns_type(kind: pa.DataType, text: str, val
 
 
 NULL: list[tuple[pa.DataType, str]] = [
-    (pa.int8(), "128"), (pa.int64(), "9223372036854775808"), (pa.int64(), "1_000"), (pa.int64(), "9" * 4000),
-    (pa.bool_(), "2"), (pa.float64(), "1,5"), (pa.float64(), "\u0661"), (pa.decimal128(4, 2), "100"),
-    (pa.decimal128(4, 2), "NaN"), (pa.decimal128(4, 2), "1E999999999"), (pa.decimal128(4, 2), "x"),
-    (pa.date32(), "2026-13-01"), (pa.timestamp("us", "UTC"), "2026-11-01T25:00:00Z"),
-    (pa.timestamp("us", "UTC"), "now"), (pa.null(), "x"),
-]  # fmt: skip
+    (pa.int8(), "128"),
+    (pa.int64(), "9223372036854775808"),
+    (pa.int64(), "1_000"),
+    (pa.int64(), "9" * 4000),
+    (pa.bool_(), "2"),
+    (pa.float64(), "1,5"),
+    (pa.float64(), "\u0661"),
+    (pa.decimal128(4, 2), "100"),
+    (pa.decimal128(4, 2), "NaN"),
+    (pa.decimal128(4, 2), "1E999999999"),
+    (pa.decimal128(4, 2), "x"),
+    (pa.date32(), "2026-13-01"),
+    (pa.timestamp("us", "UTC"), "2026-11-01T25:00:00Z"),
+    (pa.timestamp("us", "UTC"), "now"),
+    (pa.null(), "x"),
+]
 
 
 @pytest.mark.parametrize(("kind", "text"), NULL)

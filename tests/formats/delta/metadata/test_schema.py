@@ -16,12 +16,23 @@ from nightkeep.formats.delta.metadata.types import widens
 from nightkeep.model.arrow_types import FIELD_ID
 
 ALL = {
-    "string": pa.string(), "long": pa.int64(), "integer": pa.int32(), "short": pa.int16(), "byte": pa.int8(),
-    "float": pa.float32(), "double": pa.float64(), "boolean": pa.bool_(), "binary": pa.binary(), "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"), "timestamp_ntz": pa.timestamp("us"), "void": pa.null(),
-    "decimal(10,2)": pa.decimal128(10, 2), "decimal( 38 , 38 )": pa.decimal128(38, 38),
+    "string": pa.string(),
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+    "decimal(10,2)": pa.decimal128(10, 2),
+    "decimal( 38 , 38 )": pa.decimal128(38, 38),
     "decimal(1,0)": pa.decimal128(1, 0),
-}  # fmt: skip
+}
 STRUCT = {"type": "struct", "fields": []}
 
 
@@ -186,8 +197,9 @@ def test_row_tracking_is_supported_enabled_or_suspended() -> None:
 def test_vectors_are_supported_or_enabled() -> None:
     found = [
         parse(column("c"), features=features, enableDeletionVectors=enabled)
-        for features in ((), ("deletionVectors",)) for enabled in ("false", "TRUE")
-    ]  # fmt: skip
+        for features in ((), ("deletionVectors",))
+        for enabled in ("false", "TRUE")
+    ]
     assert [(s.has_vectors, s.writes_vectors) for s in found] == [(False, False)] * 2 + [(True, False), (True, True)]
 
 
@@ -239,19 +251,31 @@ def test_a_variant_without_its_feature_is_refused_unless_it_is_only_shown() -> N
 
 def test_what_writers_alone_must_know_is_no_hindrance() -> None:
     told = {
-        "delta.generationExpression": "y + 1", "delta.identity.start": 1, "delta.identity.highWaterMark": 7,
-        "delta.invariants": '{"expression":{"expression":"c > 3"}}', "CURRENT_DEFAULT": "7", "comment": "...",
+        "delta.generationExpression": "y + 1",
+        "delta.identity.start": 1,
+        "delta.identity.highWaterMark": 7,
+        "delta.invariants": '{"expression":{"expression":"c > 3"}}',
+        "CURRENT_DEFAULT": "7",
+        "comment": "...",
         "__CHAR_VARCHAR_TYPE_STRING": "varchar(5)",
-    }  # fmt: skip
+    }
     assert parse(column("c", "string", **told), constraints_positive="c > 0").fields[0].type == pa.string()
 
 
 PRIMITIVES = ["byte", "short", "integer", "long", "float", "double", "date", "timestamp_ntz", "timestamp", "string"]
 WIDER = {
-    ("byte", "short"), ("byte", "integer"), ("byte", "long"), ("short", "integer"), ("short", "long"),
-    ("integer", "long"), ("float", "double"), ("byte", "double"), ("short", "double"), ("integer", "double"),
+    ("byte", "short"),
+    ("byte", "integer"),
+    ("byte", "long"),
+    ("short", "integer"),
+    ("short", "long"),
+    ("integer", "long"),
+    ("float", "double"),
+    ("byte", "double"),
+    ("short", "double"),
+    ("integer", "double"),
     ("date", "timestamp_ntz"),
-}  # fmt: skip
+}
 """PROTOCOL.md, "Type Widening"; the changes among types that are no decimals."""
 
 

@@ -181,10 +181,7 @@ def test_what_a_vacuum_took_of_a_version_that_waits_for_its_check_is_not_missed(
         ),
         (
             {"older_than_ms": 25 * DAY_MS},
-            {
-                **dict.fromkeys((0, 1, 2), "no file of it was removed more than 25 days ago"),
-                3: "the newest version",
-            },
+            {**dict.fromkeys((0, 1, 2), "no file of it was removed more than 25 days ago"), 3: "the newest version"},
         ),
     ],
 )

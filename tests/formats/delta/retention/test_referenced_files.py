@@ -77,9 +77,10 @@ def test_a_tombstone_is_as_late_as_whatever_tells_the_latest_time(log: HandLog, 
     made(log, 0, *log.head, add("a"), add("b"))
     late = NOW - DAY_MS
     path = log.commit(
-        1, {"commitInfo": {"timestamp": late if says == "its commit" else OLD}},
+        1,
+        {"commitInfo": {"timestamp": late if says == "its commit" else OLD}},
         gone("a", late if says == "its action" else OLD),
-    )  # fmt: skip
+    )
     shown = late if says == "its file" else NOW - 7 * DAY_MS - 1
     os.utime(path, ns=(shown * 1_000_000,) * 2)
     assert live(log) == {"b": True, "a": False}
@@ -178,10 +179,7 @@ def test_a_commit_that_was_replaced_is_another_root(log: HandLog) -> None:
     assert not {root.id for root in before} & {root.id for root in opened(log.folder).retention.roots(WEEK)}
 
 
-@pytest.mark.parametrize(
-    "feature",
-    ["catalogManaged", "coordinatedCommits-preview", "adaptiveMetadata-preview"],
-)
+@pytest.mark.parametrize("feature", ["catalogManaged", "coordinatedCommits-preview", "adaptiveMetadata-preview"])
 def test_a_table_that_others_must_keep_is_refused(log: HandLog, feature: str) -> None:
     log.features = (*log.features, feature)
     log.configuration = {"delta.coordinatedCommits.commitCoordinator-preview": "dynamodb"}
@@ -293,10 +291,17 @@ def test_tombstones_of_a_checkpoint_outlive_their_commits(log: HandLog) -> None:
 
 @pytest.mark.parametrize(
     ("text", "hours"),
-    [("interval 1 week", 168.0), ("7 days", 168.0), ("INTERVAL 168 HOURS", 168.0), ("interval 1 day 2 hours", 26.0),
-     ("interval 1 day -2 hours", 22.0), ("interval 90 minutes", 1.5), ("interval 0 hours", 0.0),
-     ("interval 1.5 seconds", 1.5 / 3600)],
-)  # fmt: skip
+    [
+        ("interval 1 week", 168.0),
+        ("7 days", 168.0),
+        ("INTERVAL 168 HOURS", 168.0),
+        ("interval 1 day 2 hours", 26.0),
+        ("interval 1 day -2 hours", 22.0),
+        ("interval 90 minutes", 1.5),
+        ("interval 0 hours", 0.0),
+        ("interval 1.5 seconds", 1.5 / 3600),
+    ],
+)
 def test_intervals_are_read_as_spark_reads_them(text: str, hours: float) -> None:
     told = tombstone_retention_ms({"configuration": {"delta.deletedFileRetentionDuration": text}})
     assert told == round(hours * 3_600_000)

@@ -22,10 +22,14 @@ from nightkeep.model import Clustering, Curve
 
 SCHEMA = pa.schema(
     [
-        ("a", pa.int64()), ("b", pa.float64()), ("s", pa.string()), ("ts", pa.timestamp("us", "UTC")),
-        ("deep", pa.struct([("x", pa.int32()), ("many", pa.list_(pa.int32()))])), ("flag", pa.bool_()),
+        ("a", pa.int64()),
+        ("b", pa.float64()),
+        ("s", pa.string()),
+        ("ts", pa.timestamp("us", "UTC")),
+        ("deep", pa.struct([("x", pa.int32()), ("many", pa.list_(pa.int32()))])),
+        ("flag", pa.bool_()),
     ]
-)  # fmt: skip
+)
 BY_TWO = Clustering(("a", "b"), Curve.Z)
 
 
@@ -106,8 +110,7 @@ def test_many_tiny_files_become_files_near_the_target(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "columns",
-    [("b",), ("s",), ("ts", "flag"), ("deep.x", "s"), ("DEEP.X",), ("a", "b", "s", "ts")],
+    "columns", [("b",), ("s",), ("ts", "flag"), ("deep.x", "s"), ("DEEP.X",), ("a", "b", "s", "ts")]
 )
 def test_columns_of_every_kind_in_memory_and_in_buckets(
     tmp_path: Path, columns: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
@@ -192,12 +195,7 @@ def test_a_bucket_that_turns_out_too_large_is_sorted_in_parts(tmp_path: Path, mo
 @settings(max_examples=examples(12), deadline=None)
 @given(st.integers(1 << 12, 1 << 21), st.integers(1, 3_000), st.integers(1, 6), st.sampled_from(Curve), st.booleans())
 def test_any_budget_gives_the_same_rows_and_the_same_order(
-    tmp_path_factory: pytest.TempPathFactory,
-    least: int,
-    rows: int,
-    files: int,
-    curve: Curve,
-    noise: bool,
+    tmp_path_factory: pytest.TempPathFactory, least: int, rows: int, files: int, curve: Curve, noise: bool
 ) -> None:
     """All rows are in the sample, so both paths cut the same ranges."""
     found = []

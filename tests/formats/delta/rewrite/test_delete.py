@@ -89,7 +89,7 @@ def _holds(add: dict[str, Any], ids: range) -> bool:
         ("note = 'note 045'", lambda day, id, price, note: note == "note 045", 1),
         ("price > 9.5", lambda day, id, price, note: price > 9.5, 3),
     ],
-)  # fmt: skip
+)
 def test_rows_go_that_the_condition_is_true_for(
     made: HandMade, text: str, matches: Callable[..., bool], files: int
 ) -> None:

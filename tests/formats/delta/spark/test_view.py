@@ -81,7 +81,7 @@ ODD_ROWS = (
         TIMESTAMP_NTZ'2026-11-01T00:00:00.000001', 'abcde', 'b ')""",
     """(3, true, 0Y, 0S, 0L, FLOAT('Infinity'), DOUBLE('-Infinity'), 1.10, 1.1, 'it''s', X'27', DATE'0001-01-01',
         TIMESTAMP'2026-11-01T12:30:00.123456Z', TIMESTAMP_NTZ'0001-01-01T00:00:00', '', 'c')""",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("mode", some_extended(["none", "name", "id"], keep=1))
@@ -141,13 +141,17 @@ def test_files_older_than_a_field_or_a_type_are_read_with_it(
         *(
             f"ALTER TABLE {named(table)} ALTER COLUMN {column} TYPE {kind}"
             for column, kind in (
-                ("id", "BIGINT"), ("n", "DOUBLE"), ("f", "DOUBLE"), ("d", "TIMESTAMP_NTZ"), ("p", "DECIMAL(12, 4)"),
+                ("id", "BIGINT"),
+                ("n", "DOUBLE"),
+                ("f", "DOUBLE"),
+                ("d", "TIMESTAMP_NTZ"),
+                ("p", "DECIMAL(12, 4)"),
             )
         ),
         f"ALTER TABLE {named(table)} CHANGE COLUMN s.x x INT",
         f"ALTER TABLE {named(table)} ADD COLUMNS (late STRING, s.y STRING)",
         f"""INSERT INTO {named(table)} (id, n, s) VALUES (3000000000, 0.5, named_struct('x', 100000, 'y', 'z'))""",
-    )  # fmt: skip
+    )
     columns = ("id", "n", "f", "d", "p", "late")
     found = spark_rows(spark, table)
     judged = delta_spark.read(table, columns=columns)

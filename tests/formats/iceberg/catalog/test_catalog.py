@@ -59,10 +59,15 @@ def rewrite(table: Table, document: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("text", "identifier"),
     [
-        ("db.t", ("db", "t")), ("a.b.t", ("a", "b", "t")), ("`a.b`.`c.d`", ("a.b", "c.d")), ("db.`t 1`", ("db", "t 1")),
-        ("db.t 1", ("db", "t 1")), ("`d``b`.t", ("d`b", "t")), ("a/b.t", ("a/b", "t")),
+        ("db.t", ("db", "t")),
+        ("a.b.t", ("a", "b", "t")),
+        ("`a.b`.`c.d`", ("a.b", "c.d")),
+        ("db.`t 1`", ("db", "t 1")),
+        ("db.t 1", ("db", "t 1")),
+        ("`d``b`.t", ("d`b", "t")),
+        ("a/b.t", ("a/b", "t")),
     ],
-)  # fmt: skip
+)
 def test_a_name_with_dots_is_in_backquotes(text: str, identifier: tuple[str, ...]) -> None:
     handle = parse_location(f"lake/{text}", MACHINE)
     assert handle.identifier == identifier
@@ -84,10 +89,23 @@ def test_tables_with_dots_in_their_names_are_cared_for(iceberg_java: IcebergJava
 @pytest.mark.parametrize(
     "location",
     [
-        "", "lake", "lake/", "lake/t", "/db.t", "lake/.t", "lake/db.", "lake/a..t", "lake/`a.t`", "lake/`a.t",
-        "lake/db.`t", "lake/``.t", "lake/a`b`.t", "lake/`a`b.t", "lake/db.t`",
+        "",
+        "lake",
+        "lake/",
+        "lake/t",
+        "/db.t",
+        "lake/.t",
+        "lake/db.",
+        "lake/a..t",
+        "lake/`a.t`",
+        "lake/`a.t",
+        "lake/db.`t",
+        "lake/``.t",
+        "lake/a`b`.t",
+        "lake/`a`b.t",
+        "lake/db.t`",
     ],
-)  # fmt: skip
+)
 def test_a_location_is_a_catalog_and_a_name_in_a_namespace(location: str) -> None:
     with pytest.raises(AddressError, match=r"expected iceberg:CATALOG/NAMESPACE.TABLE, found"):
         parse_location(location, MACHINE)
@@ -214,9 +232,14 @@ def test_what_metadata_says_beyond_the_commit_is_kept(iceberg_java: IcebergJava,
     differing = {key for key in after if after[key] != document.get(key)}
     rows = {"next-row-id"} if version == 3 else set()
     assert differing - rows == {
-        "current-snapshot-id", "refs", "last-sequence-number", "last-updated-ms", "snapshots", "snapshot-log",
+        "current-snapshot-id",
+        "refs",
+        "last-sequence-number",
+        "last-updated-ms",
+        "snapshots",
+        "snapshot-log",
         "metadata-log",
-    }  # fmt: skip
+    }
     assert after["refs"] == {
         "main": {"snapshot-id": 7, "type": "branch", "min-snapshots-to-keep": 3},
         "v1": document["refs"]["v1"],
@@ -350,9 +373,11 @@ def test_other_catalogs_take_tables_of_the_second_version(
     assert commits(handle, snapshot) and handle.visible(7)
     assert not commits(handle, {**snapshot, "snapshot-id": 8})
     assert not update_commit.commit(
-        open_catalog(lake.name), open_catalog(lake.name).load_table(handle.identifier), raw,
+        open_catalog(lake.name),
+        open_catalog(lake.name).load_table(handle.identifier),
+        raw,
         snapshot={**snapshot, "snapshot-id": 8},
-    )  # fmt: skip
+    )
     assert [list(row) for row in iceberg_java.read(table).rows] == ROWS
     with pytest.raises(RefusedTable, match="format version 3 in catalogs other than REST, SQL, Hive and Glue"):
         loaded(third)

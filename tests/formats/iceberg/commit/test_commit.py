@@ -303,7 +303,7 @@ def content_file(
 ) -> ContentFile:
     return ContentFile(
         content, path, path, "parquet", 0, (DAYS[0],), 10, 100, number, number, 1, referenced=referenced, raw=raw
-    )  # fmt: skip
+    )
 
 
 def new_file(sequence: int | None) -> NewFile:
@@ -322,16 +322,8 @@ RETIRED: dict[str, tuple[ContentFile, IcebergEdit, bool]] = {
     "of a file that stays": (content_file("d", 3, POSITIONAL, referenced="f1"), OTHER, False),
     "of a file that is not live": (content_file("d", 3, POSITIONAL, referenced="f7"), OTHER, True),
     "older than its file": (content_file("d", 1, POSITIONAL, referenced="f2"), OTHER, True),
-    "replaced": (
-        content_file("d", 3, POSITIONAL, referenced="f1"),
-        FOLDED,
-        True,
-    ),
-    "of several files, replaced for one": (
-        content_file("d", 3, POSITIONAL, **named("f1", "f2")),
-        FOLDED,
-        False,
-    ),
+    "replaced": (content_file("d", 3, POSITIONAL, referenced="f1"), FOLDED, True),
+    "of several files, replaced for one": (content_file("d", 3, POSITIONAL, **named("f1", "f2")), FOLDED, False),
     "of several files, its bounds rule out the rest": (
         content_file("d", 3, POSITIONAL, **named("f0", "f1")),
         FOLDED,
@@ -339,7 +331,7 @@ RETIRED: dict[str, tuple[ContentFile, IcebergEdit, bool]] = {
     ),
     "of several files, and nobody knows which": (content_file("d", 3, POSITIONAL), OTHER, False),
     "older than every file": (content_file("d", 0, POSITIONAL), OTHER, True),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", RETIRED)

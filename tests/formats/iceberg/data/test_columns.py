@@ -46,23 +46,54 @@ from nightkeep.storage import LocalStorage
 pytestmark = pytest.mark.in_turn("version")
 
 EVERY = [
-    ("b", "boolean"), ("i", "int"), ("l", "long"), ("f", "float"), ("d", "double"), ("dec9", "decimal(9, 2)"),
-    ("dec18", "decimal(18, 3)"), ("dec38", "decimal(38, 10)"), ("day", "date"), ("at", "time"),
-    ("ts", "timestamp"), ("tstz", "timestamptz"), ("s", "string"), ("u", "uuid"), ("x", "fixed[5]"), ("y", "binary"),
+    ("b", "boolean"),
+    ("i", "int"),
+    ("l", "long"),
+    ("f", "float"),
+    ("d", "double"),
+    ("dec9", "decimal(9, 2)"),
+    ("dec18", "decimal(18, 3)"),
+    ("dec38", "decimal(38, 10)"),
+    ("day", "date"),
+    ("at", "time"),
+    ("ts", "timestamp"),
+    ("tstz", "timestamptz"),
+    ("s", "string"),
+    ("u", "uuid"),
+    ("x", "fixed[5]"),
+    ("y", "binary"),
     ("st", struct(("p", "int"), ("q", struct(("r", "string"), ("s.t", "float"))))),
-    ("li", array("int")), ("ls", array(struct(("p", "int"), ("q", "string")))),
-    ("m", mapping("string", "int")), ("ms", mapping("int", struct(("p", "long"), ("q", array("float"))))),
-]  # fmt: skip
+    ("li", array("int")),
+    ("ls", array(struct(("p", "int"), ("q", "string")))),
+    ("m", mapping("string", "int")),
+    ("ms", mapping("int", struct(("p", "long"), ("q", array("float"))))),
+]
 NANOS = [("tn", "timestamp_ns"), ("tzn", "timestamptz_ns")]
 FULL: dict[str, Any] = {
-    "b": True, "i": -7, "l": 2**40, "f": 1.5, "d": "-0.0", "dec9": "-1.25", "dec18": "12345678901234.567",
-    "dec38": "1234567890123456789012345678.0123456789", "day": "1969-12-31", "at": "23:59:59.999999",
-    "ts": "1600-02-29T01:02:03.000004", "tstz": "2026-11-21T22:00:00.123456Z", "s": "z\u00e9\U0001f600",
-    "u": "f79c3e09-677c-4bbd-a479-3f349cb785e7", "x": "0102030405", "y": "00ff",
-    "st": {"p": 1, "q": {"r": "r", "s.t": 0.5}}, "li": [1, None, 3], "ls": [{"p": 1, "q": None}, None],
-    "m": [["k", 1], ["n", None]], "ms": [[1, {"p": 2**40, "q": [1.5, None]}], [2, None]],
-    "tn": "2026-11-21T22:00:00.123456789", "tzn": "2026-11-21T22:00:00.123456789Z",
-}  # fmt: skip
+    "b": True,
+    "i": -7,
+    "l": 2**40,
+    "f": 1.5,
+    "d": "-0.0",
+    "dec9": "-1.25",
+    "dec18": "12345678901234.567",
+    "dec38": "1234567890123456789012345678.0123456789",
+    "day": "1969-12-31",
+    "at": "23:59:59.999999",
+    "ts": "1600-02-29T01:02:03.000004",
+    "tstz": "2026-11-21T22:00:00.123456Z",
+    "s": "z\u00e9\U0001f600",
+    "u": "f79c3e09-677c-4bbd-a479-3f349cb785e7",
+    "x": "0102030405",
+    "y": "00ff",
+    "st": {"p": 1, "q": {"r": "r", "s.t": 0.5}},
+    "li": [1, None, 3],
+    "ls": [{"p": 1, "q": None}, None],
+    "m": [["k", 1], ["n", None]],
+    "ms": [[1, {"p": 2**40, "q": [1.5, None]}], [2, None]],
+    "tn": "2026-11-21T22:00:00.123456789",
+    "tzn": "2026-11-21T22:00:00.123456789Z",
+}
 
 
 @pytest.fixture
@@ -127,11 +158,20 @@ def test_a_struct_of_new_fields_alone_is_what_java_reads(iceberg_java: IcebergJa
 
 
 DEFAULTS: dict[str, Any] = {
-    "boolean": True, "int": -3, "long": 2**40, "float": 0.5, "double": 0.25, "date": "1969-12-31",
-    "timestamp": "1969-12-31T23:59:59.999999", "timestamptz": "2026-11-21T22:00:00.000001Z", "string": "a'b",
-    "decimal(9, 2)": "-1.25", "decimal(38, 10)": "1.0000000000", "uuid": "f79c3e09-677c-4bbd-a479-3f349cb785e7",
+    "boolean": True,
+    "int": -3,
+    "long": 2**40,
+    "float": 0.5,
+    "double": 0.25,
+    "date": "1969-12-31",
+    "timestamp": "1969-12-31T23:59:59.999999",
+    "timestamptz": "2026-11-21T22:00:00.000001Z",
+    "string": "a'b",
+    "decimal(9, 2)": "-1.25",
+    "decimal(38, 10)": "1.0000000000",
+    "uuid": "f79c3e09-677c-4bbd-a479-3f349cb785e7",
     "time": "01:02:03.000004",
-}  # fmt: skip
+}
 
 
 def test_missing_columns_have_their_initial_defaults(iceberg_java: IcebergJava, lake: Table) -> None:
@@ -178,10 +218,15 @@ def test_rows_have_no_ids_until_a_table_of_version_3_is_written_to(iceberg_java:
 
 
 KINDS: tuple[Callable[[Random], Any], ...] = (
-    lambda r: "int", lambda r: "float", lambda r: "string", lambda r: "decimal(9, 2)", lambda r: "date",
+    lambda r: "int",
+    lambda r: "float",
+    lambda r: "string",
+    lambda r: "decimal(9, 2)",
+    lambda r: "date",
     lambda r: struct(*((name, kind(r)) for name, kind in zip("abc", picked(r, 3), strict=True))),
-    lambda r: array(picked(r, 1)[0](r)), lambda r: mapping(r.choice(["int", "string"]), picked(r, 1)[0](r)),
-)  # fmt: skip
+    lambda r: array(picked(r, 1)[0](r)),
+    lambda r: mapping(r.choice(["int", "string"]), picked(r, 1)[0](r)),
+)
 WIDER = {"int": "long", "float": "double", "decimal(9, 2)": "decimal(12, 2)"}
 
 
@@ -273,19 +318,28 @@ def test_files_without_ids_are_read_by_the_name_mapping(
     iceberg_java: IcebergJava, iceberg_spark: IcebergSpark, lake: Table, plain: Callable[..., str]
 ) -> None:
     columns = [
-        ("id", "long"), ("st", struct(("a", "int"), ("b", "string"))), ("li", array(struct(("a", "int"),))),
-        ("m", mapping("string", "double")), ("at", "timestamptz"), ("small", "int"), ("lacks", "string"),
-    ]  # fmt: skip
+        ("id", "long"),
+        ("st", struct(("a", "int"), ("b", "string"))),
+        ("li", array(struct(("a", "int")))),
+        ("m", mapping("string", "double")),
+        ("at", "timestamptz"),
+        ("small", "int"),
+        ("lacks", "string"),
+    ]
     iceberg_java.create(lake, columns)
-    held = pa.table({
-        "other": ["x", "y"],
-        "at": pa.array([-1, 10**15], pa.timestamp("us", "UTC")),
-        "li": pa.array([[{"extra": 1, "a": 2}], None], pa.list_(pa.struct([("extra", pa.int32()), ("a", pa.int32())]))),
-        "st": [{"b": "v", "a": 1}, None],
-        "id": pa.array([1, 2], pa.int32()),
-        "m": pa.array([[("k", 0.5)], []], pa.map_(pa.string(), pa.float32())),
-        "small": pa.array([1, None], pa.int8()),
-    })  # fmt: skip
+    held = pa.table(
+        {
+            "other": ["x", "y"],
+            "at": pa.array([-1, 10**15], pa.timestamp("us", "UTC")),
+            "li": pa.array(
+                [[{"extra": 1, "a": 2}], None], pa.list_(pa.struct([("extra", pa.int32()), ("a", pa.int32())]))
+            ),
+            "st": [{"b": "v", "a": 1}, None],
+            "id": pa.array([1, 2], pa.int32()),
+            "m": pa.array([[("k", 0.5)], []], pa.map_(pa.string(), pa.float32())),
+            "small": pa.array([1, None], pa.int8()),
+        }
+    )
     path = plain(held, use_deprecated_int96_timestamps=True)
     iceberg_java.commit(lake, iceberg_java.adopt(lake, path), kind="append")
     iceberg_java.alter(
@@ -403,9 +457,13 @@ def test_keys_are_read_by_id_wherever_they_are(tmp_path: Path) -> None:
 
     assert found.schema.field("1").type == pa.int64()
     assert found.to_pydict() == {
-        "5": ["a", None, None], "1": [1, None, 3], "4": [2, None, 4], "9": [1, None, 3], "2": [None] * 3,
+        "5": ["a", None, None],
+        "1": [1, None, 3],
+        "4": [2, None, 4],
+        "9": [1, None, 3],
+        "2": [None] * 3,
         "7": ["new"] * 3,
-    }  # fmt: skip
+    }
 
 
 def test_an_equality_delete_file_holds_its_own_keys(tmp_path: Path) -> None:

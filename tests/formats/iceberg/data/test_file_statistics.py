@@ -44,16 +44,42 @@ RESERVED = 2_147_483_447
 """Field ids above are not of columns."""
 MAPS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 COLUMNS = [
-    ("b", "boolean"), ("i", "int"), ("l", "long"), ("f", "float"), ("d", "double"), ("dec9", "decimal(9, 2)"),
-    ("dec18", "decimal(18, 3)"), ("dec38", "decimal(38, 10)"), ("day", "date"), ("at", "time"), ("ts", "timestamp"),
-    ("tstz", "timestamptz"), ("tn", "timestamp_ns"), ("s", "string"), ("u", "uuid"), ("x", "fixed[20]"),
-    ("y", "binary"), ("st", structs(("p", "int"), ("q", structs(("r", "string"))))), ("li", array("double")),
+    ("b", "boolean"),
+    ("i", "int"),
+    ("l", "long"),
+    ("f", "float"),
+    ("d", "double"),
+    ("dec9", "decimal(9, 2)"),
+    ("dec18", "decimal(18, 3)"),
+    ("dec38", "decimal(38, 10)"),
+    ("day", "date"),
+    ("at", "time"),
+    ("ts", "timestamp"),
+    ("tstz", "timestamptz"),
+    ("tn", "timestamp_ns"),
+    ("s", "string"),
+    ("u", "uuid"),
+    ("x", "fixed[20]"),
+    ("y", "binary"),
+    ("st", structs(("p", "int"), ("q", structs(("r", "string"))))),
+    ("li", array("double")),
     ("m", mapping("string", structs(("p", "long")))),
-]  # fmt: skip
+]
 TEXTS = (
-    "", "a", "exactly sixteen!", "more than sixteen", "z" * 40, "\u00e9" * 20, "\U0001f600" * 17, "\U0010ffff" * 17,
-    "a" * 15 + "\U0010ffff" * 3, "\ud7ff" * 17, "a" * 15 + "\uffff\uffff", "\uff5e", "\U00010000",
-)  # fmt: skip
+    "",
+    "a",
+    "exactly sixteen!",
+    "more than sixteen",
+    "z" * 40,
+    "\u00e9" * 20,
+    "\U0001f600" * 17,
+    "\U0010ffff" * 17,
+    "a" * 15 + "\U0010ffff" * 3,
+    "\ud7ff" * 17,
+    "a" * 15 + "\uffff\uffff",
+    "\uff5e",
+    "\U00010000",
+)
 BYTES = ("", "00", "ff" * 16, "ff" * 17, "ab" * 20, "ab" + "ff" * 30, "00" * 17)
 
 
@@ -263,5 +289,8 @@ def test_leaves_are_columns_and_fields_of_structs() -> None:
     )
 
     assert [(leaf.path, leaf.ordered) for leaf in leaves(schema)] == [
-        (("a",), True), (("s", "b"), True), (("l",), False), (("m",), False),
-    ]  # fmt: skip
+        (("a",), True),
+        (("s", "b"), True),
+        (("l",), False),
+        (("m",), False),
+    ]

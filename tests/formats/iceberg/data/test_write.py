@@ -50,24 +50,52 @@ from nightkeep.model import Run
 STRUCT, MAP = pa.struct([("a", pa.int32())]), pa.map_(pa.string(), pa.int32())
 RUN = Run("run", "0123456789ab", 1, 0)
 COLUMNS = [
-    ("b", "boolean"), ("i", "int"), ("l", "long"), ("f", "float"), ("d", "double"), ("dec9", "decimal(9, 2)"),
-    ("dec18", "decimal(18, 3)"), ("dec38", "decimal(38, 10)"), ("day", "date"), ("at", "time"), ("ts", "timestamp"),
-    ("tstz", "timestamptz"), ("s", "string", True), ("u", "uuid"), ("x", "fixed[3]"), ("y", "binary"),
+    ("b", "boolean"),
+    ("i", "int"),
+    ("l", "long"),
+    ("f", "float"),
+    ("d", "double"),
+    ("dec9", "decimal(9, 2)"),
+    ("dec18", "decimal(18, 3)"),
+    ("dec38", "decimal(38, 10)"),
+    ("day", "date"),
+    ("at", "time"),
+    ("ts", "timestamp"),
+    ("tstz", "timestamptz"),
+    ("s", "string", True),
+    ("u", "uuid"),
+    ("x", "fixed[3]"),
+    ("y", "binary"),
     ("st", struct(("p", "int"), ("q", struct(("r", "string", True))))),
-    ("ls", array(struct(("p", "uuid"),), required=True)), ("m", mapping("string", array("double"))),
-]  # fmt: skip
+    ("ls", array(struct(("p", "uuid")), required=True)),
+    ("m", mapping("string", array("double"))),
+]
 UUID = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
 ROWS: list[dict[str, Any]] = [
     {
-        "b": True, "i": -7, "l": 2**40, "f": "NaN", "d": "-0.0", "dec9": "-1.25", "dec18": "12345678901234.567",
-        "dec38": "1234567890123456789012345678.0123456789", "day": "1969-12-31", "at": "23:59:59.999999",
-        "ts": "1600-02-29T01:02:03.000004", "tstz": "2026-11-21T22:00:00.123456Z", "s": "z\u00e9\U0001f600",
-        "u": UUID, "x": "010203", "y": "00ff", "st": {"p": 1, "q": {"r": "r"}}, "ls": [{"p": UUID}, {}],
+        "b": True,
+        "i": -7,
+        "l": 2**40,
+        "f": "NaN",
+        "d": "-0.0",
+        "dec9": "-1.25",
+        "dec18": "12345678901234.567",
+        "dec38": "1234567890123456789012345678.0123456789",
+        "day": "1969-12-31",
+        "at": "23:59:59.999999",
+        "ts": "1600-02-29T01:02:03.000004",
+        "tstz": "2026-11-21T22:00:00.123456Z",
+        "s": "z\u00e9\U0001f600",
+        "u": UUID,
+        "x": "010203",
+        "y": "00ff",
+        "st": {"p": 1, "q": {"r": "r"}},
+        "ls": [{"p": UUID}, {}],
         "m": [["k", [1.5, None]], ["n", None]],
     },
     {"s": ""},
     {"s": "x" * 40, "st": {"q": None}, "ls": [], "m": []},
-]  # fmt: skip
+]
 
 
 def committed(table: Table, files: Sequence[WrittenIcebergFile]) -> None:
@@ -248,8 +276,10 @@ def test_ids_of_rows_are_carried_on(tmp_path: Path) -> None:
     assert (writer.columns, new.columns) == (("n", ROW_ID, LAST_UPDATED), ("n",))
     told = ContentFile(FileContent.DATA, file.file.path, file.name, "parquet", 0, (), 2, 1, 9, 9, 1, first_row_id=100)
     assert IcebergFileReader(STORAGE, schema, told).read().to_pydict() == {
-        "n": [1, 2], ROW_ID: [70, 60], LAST_UPDATED: [3, 9],
-    }  # fmt: skip
+        "n": [1, 2],
+        ROW_ID: [70, 60],
+        LAST_UPDATED: [3, 9],
+    }
     told = replace(told, path=other.file.path, name=other.name)
     assert IcebergFileReader(STORAGE, schema, told).read([ROW_ID]).to_pydict() == {ROW_ID: [100, 101]}
 
@@ -272,8 +302,13 @@ def test_files_say_what_schema_they_have(tmp_path: Path) -> None:
     parquet = pq.ParquetFile(f"/{file.name}")
     assert [str(parquet.schema.column(at).logical_type) for at in range(4)] == ["None", "UUID", "String", "None"]
     text = str(parquet.schema)
-    for told in ("required int64 field_id=1 n", "field_id=3 element", "required fixed_len_byte_array(16) field_id=5 u",
-                 "required int32 field_id=8 value", "required binary field_id=7 key"):  # fmt: skip
+    for told in (
+        "required int64 field_id=1 n",
+        "field_id=3 element",
+        "required fixed_len_byte_array(16) field_id=5 u",
+        "required int32 field_id=8 value",
+        "required binary field_id=7 key",
+    ):
         assert told in text
     assert json.loads(parquet.metadata.metadata[b"iceberg.schema"])["fields"][0]["name"] == "n"
 
@@ -290,7 +325,7 @@ REQUIRED = StructType(NestedField(2, "a", IntegerType(), required=True))
         (MapType(2, StringType(), 3, IntegerType()), pa.array([[("k", None)]], MAP), "column c.value"),
         (LongType(), pa.array(["x"]), "string, which is not read as int64"),
     ],
-)  # fmt: skip
+)
 def test_rows_that_the_schema_does_not_allow_are_not_written(
     tmp_path: Path, kind: IcebergType, values: Any, found: str
 ) -> None:
@@ -325,7 +360,7 @@ def test_row_groups_have_no_bounds_of_what_may_be_nan(tmp_path: Path) -> None:
         ("write.parquet.compression-codec", "lz4", RefusedTable, "compression lz4 is not handled"),
         ("write.parquet.page-size-bytes", "1 MB", RefusedTable, "'1 MB', which is not a whole number"),
     ],
-)  # fmt: skip
+)
 def test_properties_that_we_cannot_follow_are_told(
     tmp_path: Path, key: str, text: str, error: type[Exception], found: str
 ) -> None:

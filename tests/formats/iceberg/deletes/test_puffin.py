@@ -70,15 +70,27 @@ def test_a_compressed_footer_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"", b"PFA1", b"PFA1PFA1", puffin(b""), puffin(b"{}"), puffin(b"[]"), puffin(b"{\"blobs\": 3}"),
-        puffin(b'{"blobs": [3]}'), puffin(b'{"blobs": [{}]}'), puffin(b'{"blobs": [], "properties": 3}'),
-        puffin(b'{"blobs": []}', b"\x02\0\0\0"), puffin(b'{"blobs": []}', b"\x01\0\0\0"),
-        puffin(b'{"blobs": []}')[4:], puffin(b'{"blobs": []}')[:-1],
+        b"",
+        b"PFA1",
+        b"PFA1PFA1",
+        puffin(b""),
+        puffin(b"{}"),
+        puffin(b"[]"),
+        puffin(b'{"blobs": 3}'),
+        puffin(b'{"blobs": [3]}'),
+        puffin(b'{"blobs": [{}]}'),
+        puffin(b'{"blobs": [], "properties": 3}'),
+        puffin(b'{"blobs": []}', b"\x02\0\0\0"),
+        puffin(b'{"blobs": []}', b"\x01\0\0\0"),
+        puffin(b'{"blobs": []}')[4:],
+        puffin(b'{"blobs": []}')[:-1],
         puffin(b'{"blobs": []}').replace(b"PFA1{", b"PFA2{"),
-        b"PFA1" + struct.pack("<i", -5) + FLAGS + b"PFA1", b"PFA1PFA1" + struct.pack("<i", 2**31 - 1) + FLAGS + b"PFA1",
-        puffin(b"[" * 100_000), puffin(b'{"blobs": []}' + b"\xff"),
+        b"PFA1" + struct.pack("<i", -5) + FLAGS + b"PFA1",
+        b"PFA1PFA1" + struct.pack("<i", 2**31 - 1) + FLAGS + b"PFA1",
+        puffin(b"[" * 100_000),
+        puffin(b'{"blobs": []}' + b"\xff"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_puffin_file(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(CorruptMetadata, match="/p:"):
         footer_at(tmp_path, data)

@@ -213,12 +213,22 @@ def test_no_flipped_bit_gives_another_vector(stored: tuple[Path, ContentFile, Bi
 @pytest.mark.parametrize(
     "change",
     [
-        {"content_offset": 4}, {"content_offset": 5}, {"content_offset": 0}, {"content_offset": 10**9},
-        {"content_bytes": 1}, {"content_bytes": 10**9}, {"rows": 20}, {"bytes": 5}, {"referenced": "/d/0.parquet"},
-        {"referenced": None}, {"content_offset": None}, {"content_bytes": None}, {"format": "parquet"},
+        {"content_offset": 4},
+        {"content_offset": 5},
+        {"content_offset": 0},
+        {"content_offset": 10**9},
+        {"content_bytes": 1},
+        {"content_bytes": 10**9},
+        {"rows": 20},
+        {"bytes": 5},
+        {"referenced": "/d/0.parquet"},
+        {"referenced": None},
+        {"content_offset": None},
+        {"content_bytes": None},
+        {"format": "parquet"},
         {"content": FileContent.DATA},
     ],
-)  # fmt: skip
+)
 def test_no_entry_that_says_otherwise_gives_a_vector(
     stored: tuple[Path, ContentFile, BitMap64], change: dict[str, Any]
 ) -> None:
@@ -246,15 +256,20 @@ def test_a_vector_without_a_puffin_wrapper_is_read_by_its_place_and_checksum(
     assert read_vector(STORAGE, file, 100) == held
 
 
-def test_no_vector_without_a_wrapper_is_another_than_its_entry_says(
-    bare: tuple[Path, ContentFile, BitMap64],
-) -> None:
+def test_no_vector_without_a_wrapper_is_another_than_its_entry_says(bare: tuple[Path, ContentFile, BitMap64]) -> None:
     path, file, _ = bare
     data, start = path.read_bytes(), file.content_offset or 0
     changes: list[dict[str, Any]] = [
-        {"content_offset": 0}, {"content_offset": start + 1}, {"content_offset": -1}, {"content_offset": 10**9},
-        {"content_bytes": 8}, {"content_bytes": 10**9}, {"content_bytes": -1}, {"rows": 20}, {"bytes": 5},
-    ]  # fmt: skip
+        {"content_offset": 0},
+        {"content_offset": start + 1},
+        {"content_offset": -1},
+        {"content_offset": 10**9},
+        {"content_bytes": 8},
+        {"content_bytes": 10**9},
+        {"content_bytes": -1},
+        {"rows": 20},
+        {"bytes": 5},
+    ]
     for change in changes:
         with pytest.raises(CorruptMetadata):
             read_vector(STORAGE, dataclasses.replace(file, **change), 100)
@@ -299,12 +314,20 @@ def test_positions_beyond_the_file_are_refused(stored: tuple[Path, ContentFile, 
 
 
 FOOTER_LIES: list[dict[str, Any]] = [
-    {"type": "apache-datasketches-theta-v1"}, {"length": 3}, {"compression-codec": "zstd"},
+    {"type": "apache-datasketches-theta-v1"},
+    {"length": 3},
+    {"compression-codec": "zstd"},
     {"properties": {"referenced-data-file": "/d/0.parquet", "cardinality": "21"}},
-    {"properties": {"referenced-data-file": "/d/1.parquet", "cardinality": "20"}}, {"properties": {}},
-    {"offset": "4"}, {"fields": None}, {"snapshot-id": "x"}, {"properties": {"a": 1}}, {"offset": 10**6},
-    {"offset": -1}, {"length": -1},
-]  # fmt: skip
+    {"properties": {"referenced-data-file": "/d/1.parquet", "cardinality": "20"}},
+    {"properties": {}},
+    {"offset": "4"},
+    {"fields": None},
+    {"snapshot-id": "x"},
+    {"properties": {"a": 1}},
+    {"offset": 10**6},
+    {"offset": -1},
+    {"length": -1},
+]
 
 
 @pytest.mark.parametrize("lie", FOOTER_LIES)

@@ -353,6 +353,10 @@ def test_positions_of_a_new_delete_file(converted: Staged) -> None:
     storage, place = storage_of(converted.lake.ours), f"{delete.path}.new.parquet"
     new = write_positions(storage, place, replace(target, rows=1000), BitMap64([3, 900]))
     beyond = replace(
-        delete, path=place, name=place.removeprefix("file://")[1:], rows=2, bytes=new.raw["file_size_in_bytes"]  # type: ignore[arg-type]
-    )  # fmt: skip
+        delete,
+        path=place,
+        name=place.removeprefix("file://")[1:],
+        rows=2,
+        bytes=new.raw["file_size_in_bytes"],  # type: ignore[arg-type]
+    )
     assert f"position 900, expected below {target.rows}" in faults_of_unit(converted, instead(beyond))

@@ -39,9 +39,13 @@ LOW, HIGH = (uuid.UUID(text).bytes for text in ("f79c3e09677c4bbda4793f349cb785e
 
 def in_place(path: str, value: object, sequence: int = 1, **more: Any) -> ContentFile:
     raw = {
-        "content": 0, "file_path": f"/{path}", "file_format": "PARQUET", "partition": (value,), "record_count": 1,
+        "content": 0,
+        "file_path": f"/{path}",
+        "file_format": "PARQUET",
+        "partition": (value,),
+        "record_count": 1,
         "file_size_in_bytes": 1,
-    }  # fmt: skip
+    }
     return file_of(path, sequence, partition=(value,), raw=raw, **more)
 
 
@@ -130,9 +134,15 @@ def bound_faults(folder: Path, schema: IcebergSchema, values: Sequence[object], 
     path = folder / f"{uuid.uuid4().hex}.avro"
     entries = [Entry(Status.EXISTING, file.snapshot_id, file) for file in files]
     manifest = write_manifest(
-        MACHINE, str(path), entries, schema=schema, spec_id=0, content=ManifestContent.DATA, snapshot_id=6,
+        MACHINE,
+        str(path),
+        entries,
+        schema=schema,
+        spec_id=0,
+        content=ManifestContent.DATA,
+        snapshot_id=6,
         sequence_number=6,
-    )  # fmt: skip
+    )
     (summary,) = manifest.partitions or ()
     lying: Mapping[str, object] = {**summary, **told}
     candidate = snapshot_of(schema, 6, files, [replace(manifest, partitions=(lying,))])

@@ -30,9 +30,15 @@ def candidate(request: pytest.FixtureRequest, tmp_path: Path) -> IcebergSnapshot
     """Version 6, with the list of no manifest."""
     location = str(tmp_path / "list.avro")
     write_manifest_list(
-        MACHINE, location, [], format_version=request.param, snapshot_id=6, parent_id=5, sequence_number=6,
+        MACHINE,
+        location,
+        [],
+        format_version=request.param,
+        snapshot_id=6,
+        parent_id=5,
+        sequence_number=6,
         next_row_id=40 if request.param > 2 else None,
-    )  # fmt: skip
+    )
     raw: dict[str, Any] = {"manifest-list": location, "first-row-id": 40}
     return replace(snapshot_of(SCHEMAS[request.param], 6, []), raw=raw)
 
@@ -41,16 +47,26 @@ def written(candidate: IcebergSnapshot) -> tuple[Manifest, bytes]:
     file = file_of("d", partition=(None,), raw=RAW)
     path = Path(str(candidate.raw["manifest-list"])).with_name("m.avro")
     manifest = write_manifest(
-        MACHINE, str(path), [Entry(Status.EXISTING, 1, file)], schema=candidate.schema, spec_id=0,
-        content=ManifestContent.DATA, snapshot_id=6, sequence_number=6,
-    )  # fmt: skip
+        MACHINE,
+        str(path),
+        [Entry(Status.EXISTING, 1, file)],
+        schema=candidate.schema,
+        spec_id=0,
+        content=ManifestContent.DATA,
+        snapshot_id=6,
+        sequence_number=6,
+    )
     return manifest, path.read_bytes()
 
 
 RAW: dict[str, object] = {
-    "content": 0, "file_path": "/d", "file_format": "PARQUET", "partition": (None,), "record_count": 1,
+    "content": 0,
+    "file_path": "/d",
+    "file_format": "PARQUET",
+    "partition": (None,),
+    "record_count": 1,
     "file_size_in_bytes": 1,
-}  # fmt: skip
+}
 
 
 def headed(data: bytes, candidate: IcebergSnapshot, **changes: Any) -> bytes:

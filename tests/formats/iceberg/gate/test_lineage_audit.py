@@ -24,10 +24,13 @@ class Made:
 
     def as_snapshot(self) -> IcebergSnapshot:
         found = SimpleNamespace(
-            units=[SimpleNamespace(files=self.files)], schema=SimpleNamespace(has_row_lineage=self.has_row_lineage),
-            raw=self.raw, sequence_number=self.sequence_number, metadata={"snapshots": self.snapshots},
+            units=[SimpleNamespace(files=self.files)],
+            schema=SimpleNamespace(has_row_lineage=self.has_row_lineage),
+            raw=self.raw,
+            sequence_number=self.sequence_number,
+            metadata={"snapshots": self.snapshots},
             metadata_location="v1.metadata.json",
-        )  # fmt: skip
+        )
         return cast(IcebergSnapshot, found)
 
 

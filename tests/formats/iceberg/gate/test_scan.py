@@ -50,10 +50,7 @@ def with_id(name: str, kind: pa.DataType, number: int) -> "pa.Field[Any]":
     return pa.field(name, kind, metadata={"PARQUET:field_id": str(number)})
 
 
-FIELDS = {
-    "new": {1: ("a", pa.int64()), 2: ("b", pa.string())},
-    "old": {1: ("a", pa.int32()), 4: ("gone", pa.string())},
-}
+FIELDS = {"new": {1: ("a", pa.int64()), 2: ("b", pa.string())}, "old": {1: ("a", pa.int32()), 4: ("gone", pa.string())}}
 Made = Callable[[str], Table]
 Gone = Callable[[Storage, IcebergUnit], list[set[int]]]
 Key = tuple[int | None, str | None, str | None]
@@ -238,9 +235,8 @@ def test_position_deletes_hold_for_their_own_sequence_number_too(tmp_path: Path)
     for number, file in enumerate(world.files):
         new = write_positions(world.storage, f"{tmp_path}/d{number}.parquet", file, BitMap64([number]))
         deletes = ContentFile(
-            FileContent.POSITION_DELETES, new.path, new.path[1:], "parquet", 0, (), 1, 1, 2, 2, 1,
-            referenced=file.path,
-        )  # fmt: skip
+            FileContent.POSITION_DELETES, new.path, new.path[1:], "parquet", 0, (), 1, 1, 2, 2, 1, referenced=file.path
+        )
         world.positional.append(deletes)
 
     every = set(range(5))
@@ -257,10 +253,21 @@ def vectors_in(path: Path, positions: Mapping[ContentFile, BitMap64]) -> list[Co
 
 def vector_entry(raw: Any) -> ContentFile:
     return ContentFile(
-        FileContent.POSITION_DELETES, raw["file_path"], raw["file_path"][1:], "puffin", 0, (), raw["record_count"],
-        raw["file_size_in_bytes"], 3, 3, 1, referenced=raw["referenced_data_file"],
-        content_offset=raw["content_offset"], content_bytes=raw["content_size_in_bytes"],
-    )  # fmt: skip
+        FileContent.POSITION_DELETES,
+        raw["file_path"],
+        raw["file_path"][1:],
+        "puffin",
+        0,
+        (),
+        raw["record_count"],
+        raw["file_size_in_bytes"],
+        3,
+        3,
+        1,
+        referenced=raw["referenced_data_file"],
+        content_offset=raw["content_offset"],
+        content_bytes=raw["content_size_in_bytes"],
+    )
 
 
 def gone_by_gate(storage: Storage, unit: IcebergUnit) -> list[set[int]]:
@@ -396,12 +403,23 @@ KINDS = (
 
 def key_value(kind: str, random: Random) -> Any:
     number = random.randrange(4)
-    return {
-        "int": number, "long": number << 40, "string": f"k{number}", "boolean": number % 2 == 0,
-        "date": f"2026-01-0{number + 1}", "timestamptz": f"1969-12-31T23:59:5{number}.000001Z",
-        "decimal(20, 3)": f"-{number}.125", "uuid": f"0000000{number}-677c-4bbd-a479-3f349cb785e7",
-        "fixed[3]": f"00000{number}", "binary": "00" * number, "time": f"0{number}:00:00.000001",
-    }[kind] if random.random() < 0.8 else None  # fmt: skip
+    return (
+        {
+            "int": number,
+            "long": number << 40,
+            "string": f"k{number}",
+            "boolean": number % 2 == 0,
+            "date": f"2026-01-0{number + 1}",
+            "timestamptz": f"1969-12-31T23:59:5{number}.000001Z",
+            "decimal(20, 3)": f"-{number}.125",
+            "uuid": f"0000000{number}-677c-4bbd-a479-3f349cb785e7",
+            "fixed[3]": f"00000{number}",
+            "binary": "00" * number,
+            "time": f"0{number}:00:00.000001",
+        }[kind]
+        if random.random() < 0.8
+        else None
+    )
 
 
 @pytest.mark.parametrize(("version", "seed"), [(2, 1), (2, 2), (3, 3), (3, 4)])

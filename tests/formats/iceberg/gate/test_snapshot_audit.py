@@ -24,17 +24,32 @@ OLD, NEW, KEYS = (
 DELETES = positions_of("deletes", 2, "old", rows=2, bytes=20, **PLACE)
 VECTOR = vector_of("vector", 3, "old", rows=2, bytes=70, **PLACE)
 REWRITTEN = {
-    "nightkeep.operation": "optimize", "nightkeep.run": "nightkeep-1", "added-data-files": "1", "added-records": "8",
-    "added-files-size": "80", "deleted-data-files": "1", "deleted-records": "9", "removed-files-size": "91",
-    "removed-delete-files": "1", "removed-equality-delete-files": "1", "removed-equality-deletes": "3",
+    "nightkeep.operation": "optimize",
+    "nightkeep.run": "nightkeep-1",
+    "added-data-files": "1",
+    "added-records": "8",
+    "added-files-size": "80",
+    "deleted-data-files": "1",
+    "deleted-records": "9",
+    "removed-files-size": "91",
+    "removed-delete-files": "1",
+    "removed-equality-delete-files": "1",
+    "removed-equality-deletes": "3",
     "changed-partition-count": "1",
-}  # fmt: skip
+}
 CONVERTED = {
-    "nightkeep.operation": "persist-deletes", "nightkeep.run": "nightkeep-1", "added-delete-files": "1",
-    "added-dvs": "1", "added-files-size": "10", "added-position-deletes": "2", "removed-delete-files": "1",
-    "removed-position-delete-files": "1", "removed-position-deletes": "2", "removed-files-size": "20",
+    "nightkeep.operation": "persist-deletes",
+    "nightkeep.run": "nightkeep-1",
+    "added-delete-files": "1",
+    "added-dvs": "1",
+    "added-files-size": "10",
+    "added-position-deletes": "2",
+    "removed-delete-files": "1",
+    "removed-position-delete-files": "1",
+    "removed-position-deletes": "2",
+    "removed-files-size": "20",
     "changed-partition-count": "1",
-}  # fmt: skip
+}
 
 
 def parent_of(*files: ContentFile) -> IcebergSnapshot:
@@ -77,9 +92,16 @@ def test_what_agrees_is_no_fault(rewritten: Sides, converted: Sides) -> None:
 def test_files_are_counted_as_java_counts_them() -> None:
     """Of a vector its own bytes, not those of the file that it shares."""
     assert counts([OLD, NEW, KEYS, DELETES, VECTOR]) == {
-        "files-size": 201, "data-files": 2, "records": 17, "delete-files": 3, "equality-delete-files": 1,
-        "equality-deletes": 3, "position-delete-files": 1, "position-deletes": 4, "dvs": 1,
-    }  # fmt: skip
+        "files-size": 201,
+        "data-files": 2,
+        "records": 17,
+        "delete-files": 3,
+        "equality-delete-files": 1,
+        "equality-deletes": 3,
+        "position-delete-files": 1,
+        "position-deletes": 4,
+        "dvs": 1,
+    }
 
 
 @pytest.mark.parametrize("key", sorted({*REWRITTEN, *CONVERTED}))

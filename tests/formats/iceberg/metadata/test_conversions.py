@@ -44,13 +44,23 @@ INTS, LONGS = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 DECIMALS = st.integers(-(10**38) + 1, 10**38 - 1).map(lambda n: Decimal(n).scaleb(-10, Context(prec=80)))
 VALUES: tuple[tuple[IcebergType, st.SearchStrategy[Any]], ...] = (
-    (BooleanType(), st.booleans()), (IntegerType(), INTS), (LongType(), LONGS), (FloatType(), st.floats(width=32)),
-    (DoubleType(), st.floats()), (DateType(), INTS), (TimeType(), LONGS), (TimestampType(), LONGS),
-    (TimestamptzType(), LONGS), (TimestampNanoType(), LONGS), (TimestamptzNanoType(), LONGS), (StringType(), TEXTS),
-    (BinaryType(), st.binary()), (FixedType(3), st.binary(max_size=3)),
+    (BooleanType(), st.booleans()),
+    (IntegerType(), INTS),
+    (LongType(), LONGS),
+    (FloatType(), st.floats(width=32)),
+    (DoubleType(), st.floats()),
+    (DateType(), INTS),
+    (TimeType(), LONGS),
+    (TimestampType(), LONGS),
+    (TimestamptzType(), LONGS),
+    (TimestampNanoType(), LONGS),
+    (TimestamptzNanoType(), LONGS),
+    (StringType(), TEXTS),
+    (BinaryType(), st.binary()),
+    (FixedType(3), st.binary(max_size=3)),
     (UUIDType(), st.binary(min_size=16, max_size=16)),
     (DecimalType(38, 10), DECIMALS),
-)  # fmt: skip
+)
 
 
 @given(st.one_of([st.tuples(st.just(kind), values) for kind, values in VALUES]))
@@ -71,14 +81,22 @@ def test_bytes_are_those_of_pyiceberg(case: tuple[Any, Any]) -> None:
 
 
 GOLDEN: tuple[tuple[IcebergType, Any, str], ...] = (
-    (BooleanType(), True, "01"), (BooleanType(), False, "00"), (IntegerType(), -2, "feffffff"),
-    (LongType(), 2**40, "0000000000010000"), (FloatType(), -1.5, "0000c0bf"), (DoubleType(), -0.0, "0000000000000080"),
-    (DateType(), 19723, "0b4d0000"), (StringType(), "na\u00efve", "6e61c3af7665"), (BinaryType(), b"\0\xff", "00ff"),
+    (BooleanType(), True, "01"),
+    (BooleanType(), False, "00"),
+    (IntegerType(), -2, "feffffff"),
+    (LongType(), 2**40, "0000000000010000"),
+    (FloatType(), -1.5, "0000c0bf"),
+    (DoubleType(), -0.0, "0000000000000080"),
+    (DateType(), 19723, "0b4d0000"),
+    (StringType(), "na\u00efve", "6e61c3af7665"),
+    (BinaryType(), b"\0\xff", "00ff"),
     (UUIDType(), uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7").bytes, "f79c3e09677c4bbda4793f349cb785e7"),
-    (DecimalType(9, 2), Decimal("14.20"), "058c"), (DecimalType(9, 2), Decimal("-0.01"), "ff"),
-    (DecimalType(9, 2), Decimal("1.28"), "0080"), (DecimalType(9, 2), Decimal("-1.28"), "80"),
+    (DecimalType(9, 2), Decimal("14.20"), "058c"),
+    (DecimalType(9, 2), Decimal("-0.01"), "ff"),
+    (DecimalType(9, 2), Decimal("1.28"), "0080"),
+    (DecimalType(9, 2), Decimal("-1.28"), "80"),
     (DecimalType(9, 2), Decimal(0), "00"),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(("kind", "value", "text"), GOLDEN)
@@ -97,13 +115,27 @@ def test_bounds_of_a_column_that_grew(number: int, real: float) -> None:
 
 
 BROKEN: tuple[tuple[IcebergType, bytes], ...] = (
-    (BooleanType(), b""), (BooleanType(), b"\0\0"), (IntegerType(), b""), (IntegerType(), bytes(8)),
+    (BooleanType(), b""),
+    (BooleanType(), b"\0\0"),
+    (IntegerType(), b""),
+    (IntegerType(), bytes(8)),
     (LongType(), bytes(5)),
-    (LongType(), bytes(9)), (FloatType(), bytes(8)), (DoubleType(), bytes(3)), (DateType(), bytes(8)),
-    (TimestampType(), bytes(4)), (StringType(), b"\xff"), (StringType(), b"\xed\xa0\x80"), (UUIDType(), bytes(15)),
-    (UUIDType(), bytes(17)), (FixedType(3), bytes(4)), (DecimalType(9, 2), b""), (DecimalType(9, 2), bytes(18)),
-    (UnknownType(), b"x"), (StructType(), b""), (ListType(1, IntegerType()), b""),
-)  # fmt: skip
+    (LongType(), bytes(9)),
+    (FloatType(), bytes(8)),
+    (DoubleType(), bytes(3)),
+    (DateType(), bytes(8)),
+    (TimestampType(), bytes(4)),
+    (StringType(), b"\xff"),
+    (StringType(), b"\xed\xa0\x80"),
+    (UUIDType(), bytes(15)),
+    (UUIDType(), bytes(17)),
+    (FixedType(3), bytes(4)),
+    (DecimalType(9, 2), b""),
+    (DecimalType(9, 2), bytes(18)),
+    (UnknownType(), b"x"),
+    (StructType(), b""),
+    (ListType(1, IntegerType()), b""),
+)
 
 
 @pytest.mark.parametrize(("kind", "data"), BROKEN)
@@ -115,12 +147,22 @@ def test_bytes_that_are_no_value(kind: IcebergType, data: bytes) -> None:
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        (IntegerType(), 2**31), (IntegerType(), "1"), (IntegerType(), None), (LongType(), 1.5), (StringType(), b"a"),
-        (StringType(), "\ud800"), (BinaryType(), "a"), (UUIDType(), bytes(3)), (DecimalType(9, 2), 1),
-        (DecimalType(9, 2), Decimal("0.001")), (DecimalType(9, 2), Decimal("NaN")), (StructType(), 1),
-        (FixedType(2), bytes(3)), (UnknownType(), 1),
+        (IntegerType(), 2**31),
+        (IntegerType(), "1"),
+        (IntegerType(), None),
+        (LongType(), 1.5),
+        (StringType(), b"a"),
+        (StringType(), "\ud800"),
+        (BinaryType(), "a"),
+        (UUIDType(), bytes(3)),
+        (DecimalType(9, 2), 1),
+        (DecimalType(9, 2), Decimal("0.001")),
+        (DecimalType(9, 2), Decimal("NaN")),
+        (StructType(), 1),
+        (FixedType(2), bytes(3)),
+        (UnknownType(), 1),
     ],
-)  # fmt: skip
+)
 def test_values_that_are_none_of_the_type(kind: IcebergType, value: Any) -> None:
     with pytest.raises(ValueError, match="expected"):
         to_bytes(kind, value)

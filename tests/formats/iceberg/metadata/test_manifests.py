@@ -53,15 +53,39 @@ from nightkeep.storage import LocalStorage, ObjectStorage
 pytestmark = pytest.mark.in_turn("version")
 
 READ = (
-    "plain_v2", "plain_v3", "types_v2", "transforms_v2", "transforms_v3", "odd_paths_v2", "specs_deleted_v2",
-    "specs_deleted_v3", "lineage", "history_v2", "history_v3", "upserts_of_two_keys_v2", "upserts_of_two_keys_v3",
-    "changelog_v2", "positions", "vectors", "vectors_named_parquet", "upgraded", "upgraded_upserts",
-    "merge_on_read_v2", "merge_on_read_v3",
-)  # fmt: skip
+    "plain_v2",
+    "plain_v3",
+    "types_v2",
+    "transforms_v2",
+    "transforms_v3",
+    "odd_paths_v2",
+    "specs_deleted_v2",
+    "specs_deleted_v3",
+    "lineage",
+    "history_v2",
+    "history_v3",
+    "upserts_of_two_keys_v2",
+    "upserts_of_two_keys_v3",
+    "changelog_v2",
+    "positions",
+    "vectors",
+    "vectors_named_parquet",
+    "upgraded",
+    "upgraded_upserts",
+    "merge_on_read_v2",
+    "merge_on_read_v3",
+)
 WRITTEN = (
-    "transforms_v2", "transforms_v3", "specs_deleted_v2", "specs_deleted_v3", "lineage", "upserts_of_two_keys_v2",
-    "positions", "vectors", "upgraded",
-)  # fmt: skip
+    "transforms_v2",
+    "transforms_v3",
+    "specs_deleted_v2",
+    "specs_deleted_v3",
+    "lineage",
+    "upserts_of_two_keys_v2",
+    "positions",
+    "vectors",
+    "upgraded",
+)
 
 
 def entries_of(manifests: tuple[Manifest, ...], schema: IcebergSchema) -> list[dict[str, Any]]:
@@ -256,9 +280,14 @@ def storage_name_of(manifest: dict[str, Any]) -> str:
 
 
 NAMES = {
-    "plain": "plain", "a b": "a_x20b", "a.b-c": "a_x2Eb_x2Dc", "1x": "_1x", "_1": "_1", "x#\u00e9": "x_x23_xE9",
+    "plain": "plain",
+    "a b": "a_x20b",
+    "a.b-c": "a_x2Eb_x2Dc",
+    "1x": "_1x",
+    "_1": "_1",
+    "x#\u00e9": "x_x23_xE9",
     "\U0001f600": "_xD83D_xDE00",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("name", "avro_name"), NAMES.items())
@@ -276,8 +305,9 @@ def test_partition_names_of_any_kind_are_read_and_written(iceberg: Warehouse, ic
     copy = after.registered(iceberg_java, after.manifests(after.live()))
     read_as_java(iceberg_java, copy)
     assert {tuple(e["partition"]) for e in iceberg_java.entries(copy)} == {
-        tuple(range(len(NAMES))), (None,) * len(NAMES)
-    }  # fmt: skip
+        tuple(range(len(NAMES))),
+        (None,) * len(NAMES),
+    }
 
 
 @pytest.mark.parametrize("codec", ["uncompressed", "gzip", "snappy", "zstd"])
@@ -606,7 +636,7 @@ SELF = {"type": "record", "name": "me", "fields": [{"name": "me", "type": "me"}]
     ],
     # Sync markers are random, and names of tests must be the same in every process.
     ids=lambda content: f"{len(content)}-bytes",
-)  # fmt: skip
+)
 def test_containers_that_lie(content: bytes) -> None:
     with pytest.raises(CorruptMetadata, match="subject"):
         list(read_records(content, entry_names(table_schema("/t"), 3), subject="subject"))
@@ -625,11 +655,18 @@ def test_a_block_does_not_grow_without_bound(monkeypatch: pytest.MonkeyPatch, tm
 
 
 GOOD = {
-    "status": 1, "snapshot_id": 5, "sequence_number": None, "file_sequence_number": None,
+    "status": 1,
+    "snapshot_id": 5,
+    "sequence_number": None,
+    "file_sequence_number": None,
     "data_file": {
-        "content": 0, "file_path": "/d/f", "file_format": "PARQUET", "record_count": 1, "file_size_in_bytes": 1,
+        "content": 0,
+        "file_path": "/d/f",
+        "file_format": "PARQUET",
+        "record_count": 1,
+        "file_size_in_bytes": 1,
     },
-}  # fmt: skip
+}
 BROKEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"status": 7}, {}),
     ({"status": -1}, {}),
@@ -720,14 +757,27 @@ def test_files_of_one_table_are_in_one_store(tmp_path: Path) -> None:
 
 def test_new_files_go_where_java_puts_them(iceberg: Warehouse, iceberg_java: IcebergJava, tmp_path: Path) -> None:
     columns = (("n", "string"), ("d", "date"), ("t", "timestamptz"), ("p", "decimal(9,2)"), ("u", "uuid"))
-    fields = (("n", "identity"), ("d", "identity"), ("t", "hour"), ("p", "identity"), ("n", "truncate[2]", "n cut"),
-              ("u", "identity"), ("d", "void", "gone"))  # fmt: skip
-    rows = [["a b/~*%\u00e9", "2026-11-01", "2026-11-01T05:00:00Z", "1.50", "f79c3e09-677c-4bbd-a479-3f349cb785e7"],
-            [None] * 5]  # fmt: skip
+    fields = (
+        ("n", "identity"),
+        ("d", "identity"),
+        ("t", "hour"),
+        ("p", "identity"),
+        ("n", "truncate[2]", "n cut"),
+        ("u", "identity"),
+        ("d", "void", "gone"),
+    )
+    rows = [
+        ["a b/~*%\u00e9", "2026-11-01", "2026-11-01T05:00:00Z", "1.50", "f79c3e09-677c-4bbd-a479-3f349cb785e7"],
+        [None] * 5,
+    ]
     for number, properties in enumerate(
-        ({}, {"write.data.path": f"file:{tmp_path}/else/"}, {"write.object-storage.enabled": "true"},
-         {"write.object-storage.enabled": "true", "write.object-storage.partitioned-paths": "false"})
-    ):  # fmt: skip
+        (
+            {},
+            {"write.data.path": f"file:{tmp_path}/else/"},
+            {"write.object-storage.enabled": "true"},
+            {"write.object-storage.enabled": "true", "write.object-storage.partitioned-paths": "false"},
+        )
+    ):
         table = iceberg.table(f"db.t{number}")
         iceberg_java.create(table, columns, Layout(fields, properties=properties))
         iceberg_java.append(table, rows)

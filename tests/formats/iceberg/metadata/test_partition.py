@@ -31,8 +31,13 @@ VALUES: list[tuple[str, str, object, object, str]] = [
     ("date", "identity", -1, date(1969, 12, 31), "1969-12-31"),
     ("time", "identity", 3_600_000_001, time(1, 0, 0, 1), "01:00:00.000001"),
     ("timestamp", "identity", 1, datetime(1970, 1, 1, 0, 0, 0, 1), "1970-01-01T00:00:00.000001"),
-    ("timestamptz", "identity", -1_000_000, datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC),
-     "1969-12-31T23:59:59+00:00"),
+    (
+        "timestamptz",
+        "identity",
+        -1_000_000,
+        datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC),
+        "1969-12-31T23:59:59+00:00",
+    ),
     ("timestamp_ns", "identity", 1, "1970-01-01T00:00:00.000000001", "1970-01-01T00:00:00.000000001"),
     ("timestamptz_ns", "identity", -1, "1969-12-31T23:59:59.999999999", "1969-12-31T23:59:59.999999999"),
     ("string", "identity", "null", "null", "%6Eull"),
@@ -51,7 +56,7 @@ VALUES: list[tuple[str, str, object, object, str]] = [
     ("timestamp", "day", 20758, date(2026, 11, 1), "2026-11-01"),
     ("date", "day", -719162, date(1, 1, 1), "0001-01-01"),
     ("timestamp_ns", "hour", -1, "1969-12-31-23", "1969-12-31-23"),
-]  # fmt: skip
+]
 
 
 def of_one(kind: str, transform: str) -> IcebergSchema:
@@ -68,11 +73,19 @@ def test_a_value_is_of_its_transforms_type(kind: str, transform: str, stored: ob
 
 
 NONE: list[tuple[str, str, object]] = [
-    ("boolean", "identity", 1), ("int", "identity", True), ("int", "identity", "1"), ("double", "identity", 1),
-    ("string", "identity", b"a"), ("decimal(9, 2)", "identity", 1.5), ("time", "identity", -1),
-    ("time", "identity", 86_400_000_000), ("uuid", "identity", b"short"), ("binary", "identity", "a"),
-    ("date", "day", "2026-11-01"), ("string", "bucket[4]", 1.0),
-]  # fmt: skip
+    ("boolean", "identity", 1),
+    ("int", "identity", True),
+    ("int", "identity", "1"),
+    ("double", "identity", 1),
+    ("string", "identity", b"a"),
+    ("decimal(9, 2)", "identity", 1.5),
+    ("time", "identity", -1),
+    ("time", "identity", 86_400_000_000),
+    ("uuid", "identity", b"short"),
+    ("binary", "identity", "a"),
+    ("date", "day", "2026-11-01"),
+    ("string", "bucket[4]", 1.0),
+]
 
 
 @pytest.mark.parametrize(("kind", "transform", "stored"), NONE)
@@ -186,17 +199,27 @@ def test_values_are_those_that_java_wrote(
     moments = [(name, "timestamptz") for name in ("at", "at2", "at3")]
     columns = (("id", "long"), *moments, ("day", "date"), ("name", "string"), ("price", "decimal(9,2)"))
     partition = (
-        ("at", "hour"), ("at2", "month", "m"), ("at3", "year", "y"), ("day", "day", "d"), ("name", "identity"),
-        ("price", "identity"), ("id", "bucket[7]"),
-    )  # fmt: skip
+        ("at", "hour"),
+        ("at2", "month", "m"),
+        ("at3", "year", "y"),
+        ("day", "day", "d"),
+        ("name", "identity"),
+        ("price", "identity"),
+        ("id", "bucket[7]"),
+    )
     iceberg_java.create(table, columns, Layout(partition=partition))
     at = "2026-11-01T05:06:07.000008Z"
     iceberg_java.append(table, [[1, at, at, at, "1969-12-31", "a/b c%", "1.50"], [2, *[None] * 6]])
     empty, full = sorted(loaded(table).units, key=lambda unit: unit.partition["name"] is not None)
     assert full.partition == {
-        "at_hour": "2026-11-01-05", "m": "2026-11", "y": "2026", "d": date(1969, 12, 31), "name": "a/b c%",
-        "price": Decimal("1.50"), "id_bucket": full.partition["id_bucket"],
-    }  # fmt: skip
+        "at_hour": "2026-11-01-05",
+        "m": "2026-11",
+        "y": "2026",
+        "d": date(1969, 12, 31),
+        "name": "a/b c%",
+        "price": Decimal("1.50"),
+        "id_bucket": full.partition["id_bucket"],
+    }
     assert set(empty.partition.values()) == {None, empty.partition["id_bucket"]}
     assert loaded(table).partition_columns == tuple(full.partition)
     folders = {file.path.partition("/data/")[2].rpartition("/")[0] for file in full.files}

@@ -226,8 +226,20 @@ def test_a_staged_snapshot_reads_as_it_will_once_it_is_published(
     assert staged.version == 7 and before.version != 7 and staged.parent_version == before.version
     assert handle.commit(snapshot, before.version)
     published = loaded(table)
-    for field in ("version", "parent_version", "sequence_number", "timestamp_ms", "schema", "units", "operation",
-                  "summary", "manifests", "raw", "next_row_id", "stray"):  # fmt: skip
+    for field in (
+        "version",
+        "parent_version",
+        "sequence_number",
+        "timestamp_ms",
+        "schema",
+        "units",
+        "operation",
+        "summary",
+        "manifests",
+        "raw",
+        "next_row_id",
+        "stray",
+    ):
         assert getattr(staged, field) == getattr(published, field), field
     assert staged.next_row_id == (8 if version == 3 else None)
     assert not staged.changes_rows or published.operation != "replace"

@@ -38,10 +38,16 @@ def history(length: int = 2, version: int = 3, **more: Any) -> dict[str, Any]:
     ]
     log = [{"timestamp-ms": each["timestamp-ms"], "snapshot-id": each["snapshot-id"]} for each in snapshots]
     return metadata_of(COLUMNS, version=version) | {
-        "current-snapshot-id": 99 + length, "refs": {"main": {"snapshot-id": 99 + length, "type": "branch"}},
-        "snapshots": snapshots, "snapshot-log": log, "metadata-log": [], "last-sequence-number": length,
-        "last-updated-ms": 1_000 * length, "next-row-id": 10, **more,
-    }  # fmt: skip
+        "current-snapshot-id": 99 + length,
+        "refs": {"main": {"snapshot-id": 99 + length, "type": "branch"}},
+        "snapshots": snapshots,
+        "snapshot-log": log,
+        "metadata-log": [],
+        "last-sequence-number": length,
+        "last-updated-ms": 1_000 * length,
+        "next-row-id": 10,
+        **more,
+    }
 
 
 def added(raw: Mapping[str, Any], snapshot: Mapping[str, Any]) -> Any:
@@ -63,12 +69,24 @@ def test_bytes_are_a_json_object_or_corrupt(data: bytes) -> None:
 
 
 DAMAGE: list[tuple[str, Any]] = [
-    ("format-version", "2"), ("format-version", True), ("table-uuid", None), ("last-updated-ms", None),
-    ("last-sequence-number", 1.0), ("next-row-id", None), ("snapshots", {}), ("snapshots", [5]), ("snapshots", [{}]),
-    ("snapshots", []), ("current-snapshot-id", 100), ("current-snapshot-id", "x"), ("current-snapshot-id", None),
-    ("refs", []), ("refs", {"main": 5}), ("refs", {"main": {"snapshot-id": 101, "type": "tag"}}),
+    ("format-version", "2"),
+    ("format-version", True),
+    ("table-uuid", None),
+    ("last-updated-ms", None),
+    ("last-sequence-number", 1.0),
+    ("next-row-id", None),
+    ("snapshots", {}),
+    ("snapshots", [5]),
+    ("snapshots", [{}]),
+    ("snapshots", []),
+    ("current-snapshot-id", 100),
+    ("current-snapshot-id", "x"),
+    ("current-snapshot-id", None),
+    ("refs", []),
+    ("refs", {"main": 5}),
+    ("refs", {"main": {"snapshot-id": 101, "type": "tag"}}),
     ("refs", {"main": {"type": "branch"}}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "value"), DAMAGE)
@@ -133,9 +151,14 @@ def test_a_snapshot_makes_the_next_version(version: int) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"parent-snapshot-id": 100}, {"parent-snapshot-id": None}, {"sequence-number": 2}, {"first-row-id": 9},
-     {"first-row-id": 11}],
-)  # fmt: skip
+    [
+        {"parent-snapshot-id": 100},
+        {"parent-snapshot-id": None},
+        {"sequence-number": 2},
+        {"first-row-id": 9},
+        {"first-row-id": 11},
+    ],
+)
 def test_a_snapshot_that_does_not_follow_lost_a_race(change: Mapping[str, Any]) -> None:
     raw = history()
     assert added(raw, {**next_snapshot(raw), **change}) is None
@@ -143,9 +166,18 @@ def test_a_snapshot_that_does_not_follow_lost_a_race(change: Mapping[str, Any]) 
 
 @pytest.mark.parametrize(
     "change",
-    [{"snapshot-id": 100}, {"snapshot-id": None}, {"manifest-list": None}, {"added-rows": None}, {"added-rows": -1},
-     {"first-row-id": None}, {"sequence-number": "3"}, {"timestamp-ms": None}, {"timestamp-ms": 2_000 - 60_001}],
-)  # fmt: skip
+    [
+        {"snapshot-id": 100},
+        {"snapshot-id": None},
+        {"manifest-list": None},
+        {"added-rows": None},
+        {"added-rows": -1},
+        {"first-row-id": None},
+        {"sequence-number": "3"},
+        {"timestamp-ms": None},
+        {"timestamp-ms": 2_000 - 60_001},
+    ],
+)
 def test_a_snapshot_that_is_none_is_corrupt(change: Mapping[str, Any]) -> None:
     raw = history()
     with pytest.raises(CorruptMetadata, match=r"db\.t"):
@@ -158,8 +190,10 @@ def test_time_does_not_run_backwards_and_clocks_may_differ() -> None:
     assert after["last-updated-ms"] == 9_000 and after["snapshot-log"][-1]["timestamp-ms"] == 1_500
 
 
-@pytest.mark.parametrize(("told", "kept"), [({}, 100), ({"write.metadata.previous-versions-max": "3"}, 3),
-                                            ({"write.metadata.previous-versions-max": "0"}, 1)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [({}, 100), ({"write.metadata.previous-versions-max": "3"}, 3), ({"write.metadata.previous-versions-max": "0"}, 1)],
+)
 def test_past_versions_are_named_as_many_as_the_table_says(told: Mapping[str, str], kept: int) -> None:
     log = [{"timestamp-ms": number, "metadata-file": f"{number}"} for number in range(150)]
     raw = history(properties=dict(told), **{"metadata-log": log})
@@ -195,14 +229,29 @@ def test_a_schema_pickles_and_knows_columns_that_are_gone() -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        {"current-schema-id": 3}, {"current-schema-id": None}, {"location": None}, {"default-spec-id": 7},
-        {"partition-specs": [{"fields": []}]}, {"partition-specs": [{"spec-id": 0, "fields": [{"name": "x"}]}]},
-        {"schemas": [{"schema-id": 0, "fields": [{"id": 1}]}]}, {"properties": {"a": 1}}, {"schemas": 5},
-        {"schemas": [{"schema-id": 0, "type": "struct", "fields": [
-            {"id": 1, "name": "a", "required": False, "type": "int"},
-            {"id": 2, "name": "a", "required": False, "type": "int"}]}]},
+        {"current-schema-id": 3},
+        {"current-schema-id": None},
+        {"location": None},
+        {"default-spec-id": 7},
+        {"partition-specs": [{"fields": []}]},
+        {"partition-specs": [{"spec-id": 0, "fields": [{"name": "x"}]}]},
+        {"schemas": [{"schema-id": 0, "fields": [{"id": 1}]}]},
+        {"properties": {"a": 1}},
+        {"schemas": 5},
+        {
+            "schemas": [
+                {
+                    "schema-id": 0,
+                    "type": "struct",
+                    "fields": [
+                        {"id": 1, "name": "a", "required": False, "type": "int"},
+                        {"id": 2, "name": "a", "required": False, "type": "int"},
+                    ],
+                }
+            ]
+        },
     ],
-)  # fmt: skip
+)
 def test_a_schema_that_is_none_is_corrupt(damage: Mapping[str, Any]) -> None:
     with pytest.raises(CorruptMetadata):
         parse({**metadata_of(COLUMNS), **damage}, table="db.t")
@@ -218,12 +267,23 @@ def test_a_default_that_is_not_understood_is_refused() -> None:
 # Types
 
 TYPES: list[tuple[Any, pa.DataType]] = [
-    ("boolean", pa.bool_()), ("int", pa.int32()), ("long", pa.int64()), ("float", pa.float32()),
-    ("double", pa.float64()), ("decimal(38, 9)", pa.decimal128(38, 9)), ("date", pa.date32()),
-    ("time", pa.time64("us")), ("timestamp", pa.timestamp("us")), ("timestamptz", pa.timestamp("us", "UTC")),
-    ("timestamp_ns", pa.timestamp("ns")), ("timestamptz_ns", pa.timestamp("ns", "UTC")), ("string", pa.string()),
-    ("uuid", pa.binary(16)), ("fixed[3]", pa.binary(3)), ("binary", pa.binary()),
-]  # fmt: skip
+    ("boolean", pa.bool_()),
+    ("int", pa.int32()),
+    ("long", pa.int64()),
+    ("float", pa.float32()),
+    ("double", pa.float64()),
+    ("decimal(38, 9)", pa.decimal128(38, 9)),
+    ("date", pa.date32()),
+    ("time", pa.time64("us")),
+    ("timestamp", pa.timestamp("us")),
+    ("timestamptz", pa.timestamp("us", "UTC")),
+    ("timestamp_ns", pa.timestamp("ns")),
+    ("timestamptz_ns", pa.timestamp("ns", "UTC")),
+    ("string", pa.string()),
+    ("uuid", pa.binary(16)),
+    ("fixed[3]", pa.binary(3)),
+    ("binary", pa.binary()),
+]
 
 
 @pytest.mark.parametrize(("told", "kind"), TYPES)
@@ -249,13 +309,23 @@ def test_files_have_field_ids_at_every_level() -> None:
     schema = [parquet_field(field) for field in parse(raw, table="t").current.fields]
     ids = {name: field.metadata for name, field in _every(schema)}
     assert {name: int(told[b"PARQUET:field_id"]) for name, told in ids.items()} == {
-        "id": 1, "tags": 2, "tags.key": 5, "tags.value": 6, "tags.value.x": 8, "list": 3, "list.element": 7
-    }  # fmt: skip
+        "id": 1,
+        "tags": 2,
+        "tags.key": 5,
+        "tags.value": 6,
+        "tags.value.x": 8,
+        "list": 3,
+        "list.element": 7,
+    }
     assert [name for name, field in _every(schema) if not field.nullable] == [
-        "id", "tags.key", "tags.value.x", "list.element",
-    ]  # fmt: skip
-    assert all(field.nullable for name, field in _every(arrow_schema(parse(raw, table="t").current))
-               if name != "tags.key")  # fmt: skip
+        "id",
+        "tags.key",
+        "tags.value.x",
+        "list.element",
+    ]
+    assert all(
+        field.nullable for name, field in _every(arrow_schema(parse(raw, table="t").current)) if name != "tags.key"
+    )
 
 
 def _every(fields: Any, path: str = "") -> list[tuple[str, Any]]:

@@ -8,9 +8,7 @@ from tests.retention.copies import copied
 
 
 @pytest.mark.parametrize(
-    ("names", "some"),
-    [(NAMES[:2], True), pytest.param(NAMES, False, marks=pytest.mark.extended)],
-    ids=["some", "all"],
+    ("names", "some"), [(NAMES[:2], True), pytest.param(NAMES, False, marks=pytest.mark.extended)], ids=["some", "all"]
 )
 def test_no_copy_of_metadata_makes_a_live_file_an_orphan(tmp_path: Path, names: tuple[str, ...], *, some: bool) -> None:
     for world in iceberg_worlds(tmp_path, names):

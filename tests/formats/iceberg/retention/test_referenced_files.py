@@ -96,8 +96,11 @@ def test_sources_are_equal_wherever_they_are_named(table: Table) -> None:
     """So that a manifest that many snapshots share is read once."""
     ours = opened(table)
     sources = [source for root in ours.retention.roots(EVERY_FILE) for source in ours.retention.reach(root).sources]
-    paths = {manifest["manifest_path"] for snapshot in table.document()["snapshots"] for manifest in
-             records(snapshot["manifest-list"])}  # fmt: skip
+    paths = {
+        manifest["manifest_path"]
+        for snapshot in table.document()["snapshots"]
+        for manifest in records(snapshot["manifest-list"])
+    }
     assert len(sources) > len(set(sources)) == len(paths)
     assert pickle.loads(pickle.dumps(sources)) == sources
 

@@ -177,9 +177,13 @@ def test_what_is_outside_of_the_table_may_be_shared() -> None:
     }
     found = {place.folder: place.shared for place in of(outside).places}
     assert found == {
-        "lake/db/t": False, "fast/db/t/files": True, "everybody": True, "lake/db/t/deeper": False,
-        "lake/db/t/metadata": False, "fast/db/t/versions": True,
-    }  # fmt: skip
+        "lake/db/t": False,
+        "fast/db/t/files": True,
+        "everybody": True,
+        "lake/db/t/deeper": False,
+        "lake/db/t/metadata": False,
+        "fast/db/t/versions": True,
+    }
 
 
 def test_folders_of_other_tables_are_told_by_their_metadata() -> None:

@@ -134,9 +134,22 @@ def test_one_column_is_a_sort_by_any_curve(lake: OptimizedLake) -> None:
 
 def test_columns_of_every_type(lake: OptimizedLake) -> None:
     kinds = (
-        "boolean", "int", "long", "float", "double", "decimal(9,2)", "date", "time", "timestamp", "timestamptz",
-        "timestamp_ns", "string", "uuid", "fixed[3]", "binary",
-    )  # fmt: skip
+        "boolean",
+        "int",
+        "long",
+        "float",
+        "double",
+        "decimal(9,2)",
+        "date",
+        "time",
+        "timestamp",
+        "timestamptz",
+        "timestamp_ns",
+        "string",
+        "uuid",
+        "fixed[3]",
+        "binary",
+    )
     names = [kind.partition("(")[0].partition("[")[0] for kind in kinds]
     nested: Column = ("deep", struct(("x", "int"), ("y", "string")))
     lake.create([*zip(names, kinds, strict=True), nested], format_version=3)
@@ -154,11 +167,23 @@ def typed(n: int) -> list[Any]:
     day = (date(2026, 1, 1) + timedelta(days=mixed)).isoformat()
     time = f"{mixed % 24:02d}:{n % 60:02d}:00"
     return [
-        n % 2 == 0, mixed, mixed << 33, mixed / 4, mixed / 8, f"{mixed}.25", day, f"{time}.000000",
-        f"{day}T{time}.000001", f"{day}T{time}.000001Z", f"{day}T{time}.000000001", f"some text {mixed}",
-        f"00000000-0000-0000-0000-{mixed:012d}", f"{mixed % 256:02x}0102", f"{mixed:04x}",
+        n % 2 == 0,
+        mixed,
+        mixed << 33,
+        mixed / 4,
+        mixed / 8,
+        f"{mixed}.25",
+        day,
+        f"{time}.000000",
+        f"{day}T{time}.000001",
+        f"{day}T{time}.000001Z",
+        f"{day}T{time}.000000001",
+        f"some text {mixed}",
+        f"00000000-0000-0000-0000-{mixed:012d}",
+        f"{mixed % 256:02x}0102",
+        f"{mixed:04x}",
         {"x": mixed, "y": f"y{mixed}"},
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
@@ -252,11 +277,7 @@ def test_the_command_advises(lake: OptimizedLake, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize("partitioned", ["true", "false"])
 def test_layouts_for_object_stores_keep_marks(lake: OptimizedLake, partitioned: str) -> None:
     target = filled(
-        lake,
-        properties={
-            "write.object-storage.enabled": "true",
-            "write.object-storage.partitioned-paths": partitioned,
-        },
+        lake, properties={"write.object-storage.enabled": "true", "write.object-storage.partitioned-paths": partitioned}
     )
     clustering = by("small", "name")
     lake.night(clustering=clustering, target_size=target)

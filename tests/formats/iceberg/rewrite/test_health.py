@@ -27,8 +27,9 @@ def test_counts_are_those_of_the_summary(tmp_path: Path, monkeypatch: pytest.Mon
         assert found.deleted_rows == told["total-position-deletes"]
         assert (found.equality_files or 0) + (found.delete_files or 0) == told["total-delete-files"]
         assert (found.manifests, found.versions) == (
-            len(snapshot.manifests), len(list(snapshot.metadata["snapshots"]))  # type: ignore[call-overload]
-        )  # fmt: skip
+            len(snapshot.manifests),
+            len(list(snapshot.metadata["snapshots"])),  # type: ignore[call-overload]
+        )
         assert found.small_files == found.files
         few = table.health(snapshot, Request(Operation.OPTIMIZE, 0, min_bytes=1))
         assert few.small_files == 0

@@ -34,8 +34,11 @@ def test_a_layout_bounds_every_row_and_samples_are_of_live_ones(name: str, golde
         assert counted([sampled], names) <= live and sampled.num_rows
         for column in set(names) & laid.bounds.keys():
             bounds = laid.bounds[column]
-            ends = [(low, high) for low, high, of in zip(bounds.lows.to_pylist(), bounds.highs.to_pylist(), laid.unit,
-                                                         strict=True) if of == place and low is not None]  # fmt: skip
+            ends = [
+                (low, high)
+                for low, high, of in zip(bounds.lows.to_pylist(), bounds.highs.to_pylist(), laid.unit, strict=True)
+                if of == place and low is not None
+            ]
             values: list[Any] = [each for each in sampled.column(column).to_pylist() if each is not None]
             if ends and not any(isinstance(each, str | bytes) for each in values):
                 assert all(min(low for low, _ in ends) <= each <= max(high for _, high in ends) for each in values)

@@ -13,8 +13,16 @@ from nightkeep.formats.iceberg.rewrite.live_rows import IcebergLiveRows
 from nightkeep.formats.iceberg.rewrite.placed_files import placed_files
 from nightkeep.storage import LocalStorage
 
-WITH_DELETES = ("merge_on_read_v2", "merge_on_read_v3", "upserts_v3", "upserts_of_two_keys_v2", "mixed_keys_v2",
-                "positions", "vectors", "null_keys_v3")  # fmt: skip
+WITH_DELETES = (
+    "merge_on_read_v2",
+    "merge_on_read_v3",
+    "upserts_v3",
+    "upserts_of_two_keys_v2",
+    "mixed_keys_v2",
+    "positions",
+    "vectors",
+    "null_keys_v3",
+)
 Golden = Callable[[str], Table]
 
 

@@ -192,11 +192,22 @@ TYPES: Sequence[Column] = tuple(
     (f"c{at}", kind)
     for at, kind in enumerate(
         (
-            "boolean", "int", "long", "decimal(9,2)", "decimal(38,1)", "date", "time", "timestamp", "timestamptz",
-            "string", "uuid", "fixed[3]", "binary",
+            "boolean",
+            "int",
+            "long",
+            "decimal(9,2)",
+            "decimal(38,1)",
+            "date",
+            "time",
+            "timestamp",
+            "timestamptz",
+            "string",
+            "uuid",
+            "fixed[3]",
+            "binary",
         )
     )
-)  # fmt: skip
+)
 
 
 def test_keys_of_every_type(lake: Lake) -> None:

@@ -13,9 +13,19 @@ from nightkeep.model import Operation, Outcome
 POSITION = "the column _pos has the name of a metadata column"
 LINEAGE = "has the name of a column that rewrites add"
 NAMES = (
-    "_pos", "_row_id", "_last_updated_sequence_number", "_POS", "_file", "_deleted", "_partition", "_spec_id",
-    "file_path", "pos", "row", "content_offset",
-)  # fmt: skip
+    "_pos",
+    "_row_id",
+    "_last_updated_sequence_number",
+    "_POS",
+    "_file",
+    "_deleted",
+    "_partition",
+    "_spec_id",
+    "file_path",
+    "pos",
+    "row",
+    "content_offset",
+)
 
 
 def made(java: IcebergJava, table: Table, name: str, version: int) -> None:

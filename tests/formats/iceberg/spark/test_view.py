@@ -31,11 +31,7 @@ from nightkeep.reports.document import CheckStatus
 from nightkeep.spark.view import Side, TableView, column
 
 Made = Callable[[str], Table]
-REFUSED = {
-    "avro_data_v2": "Avro files",
-    "orc_data_v3": "ORC files",
-    "nanoseconds": "type unknown",
-}
+REFUSED = {"avro_data_v2": "Avro files", "orc_data_v3": "ORC files", "nanoseconds": "type unknown"}
 
 
 def _chosen() -> list[str]:
@@ -163,11 +159,22 @@ def test_times_and_nanoseconds_are_compared_as_numbers(
 
 
 DEFAULTS: dict[str, Any] = {
-    "boolean": True, "int": -3, "long": 2**40, "float": 0.5, "double": 0.25, "decimal(9, 2)": "-1.25",
-    "decimal(38, 10)": "1.0000000000", "date": "1969-12-30", "time": "01:02:03.000004",
-    "timestamp": "1969-12-31T23:59:59.999999", "timestamptz": "2026-11-21T22:00:00.000001Z", "string": "a'b",
-    "uuid": "f79c3e09-677c-4bbd-a479-3f349cb785e7", "fixed[3]": "0102ff", "binary": "00ff",
-}  # fmt: skip
+    "boolean": True,
+    "int": -3,
+    "long": 2**40,
+    "float": 0.5,
+    "double": 0.25,
+    "decimal(9, 2)": "-1.25",
+    "decimal(38, 10)": "1.0000000000",
+    "date": "1969-12-30",
+    "time": "01:02:03.000004",
+    "timestamp": "1969-12-31T23:59:59.999999",
+    "timestamptz": "2026-11-21T22:00:00.000001Z",
+    "string": "a'b",
+    "uuid": "f79c3e09-677c-4bbd-a479-3f349cb785e7",
+    "fixed[3]": "0102ff",
+    "binary": "00ff",
+}
 
 
 def test_columns_that_files_lack_have_the_defaults_that_java_reads(
@@ -199,11 +206,22 @@ def test_columns_that_files_lack_have_the_defaults_that_java_reads(
 
 
 NESTED_DEFAULTS = {
-    "n0": True, "n1": -3, "n2": 2**40, "n3": "0.5", "n4": "0.25", "n5": "-1.25", "n6": "1.0000000000",
-    "n7": "1969-12-30", "n8": str(((1 * 60 + 2) * 60 + 3) * 1_000_000 + 4), "n9": "1969-12-31 23:59:59.999999",
-    "n10": "2026-11-21 22:00:00.000001", "n11": "a'b", "n12": "F79C3E09677C4BBDA4793F349CB785E7", "n13": "0102FF",
+    "n0": True,
+    "n1": -3,
+    "n2": 2**40,
+    "n3": "0.5",
+    "n4": "0.25",
+    "n5": "-1.25",
+    "n6": "1.0000000000",
+    "n7": "1969-12-30",
+    "n8": str(((1 * 60 + 2) * 60 + 3) * 1_000_000 + 4),
+    "n9": "1969-12-31 23:59:59.999999",
+    "n10": "2026-11-21 22:00:00.000001",
+    "n11": "a'b",
+    "n12": "F79C3E09677C4BBDA4793F349CB785E7",
+    "n13": "0102FF",
     "n14": "00FF",
-}  # fmt: skip
+}
 """As the check's text has them."""
 
 
@@ -222,15 +240,22 @@ def test_nested_values_are_text_that_loses_nothing(
 ) -> None:
     """Also where their fields were renamed, added with a default, dropped and widened since."""
     deep = struct(("r", "double"), ("raw", "binary"), ("n", "int"))
-    columns = (("id", "int"), ("s", struct(("x", "int"), ("deep", deep))), ("a", array("string")),
-               ("m", mapping("string", struct(("at", "timestamptz")))))  # fmt: skip
+    columns = (
+        ("id", "int"),
+        ("s", struct(("x", "int"), ("deep", deep))),
+        ("a", array("string")),
+        ("m", mapping("string", struct(("at", "timestamptz")))),
+    )
     iceberg_java.create(table, columns, Layout(format_version=3))
     at = "2026-11-01T00:00:00.000001Z"
-    iceberg_java.append(table, [
-        [1, {"x": None, "deep": {"r": "-0.0", "raw": "00ff", "n": 7}}, [], []],
-        [2, None, None, None],
-        [3, {"x": 1, "deep": None}, ["", None, "a,b"], [["k", {"at": at}]]],
-    ])  # fmt: skip
+    iceberg_java.append(
+        table,
+        [
+            [1, {"x": None, "deep": {"r": "-0.0", "raw": "00ff", "n": 7}}, [], []],
+            [2, None, None, None],
+            [3, {"x": 1, "deep": None}, ["", None, "a,b"], [["k", {"at": at}]]],
+        ],
+    )
     iceberg_java.alter(
         table,
         {"change": "rename_column", "name": "s.deep", "to": "deeper"},

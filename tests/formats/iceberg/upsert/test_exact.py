@@ -89,7 +89,10 @@ HELD: dict[str, tuple[Any, pa.DataType, pa.DataType, Any]] = {
     "an infinite text": ("-Infinity", pa.string(), pa.float32(), -math.inf),
     "a whole double": (5.0, pa.float64(), pa.int64(), 5),
     "an instant elsewhere": (
-        NOON.replace(tzinfo=UTC), pa.timestamp("ms", "Europe/Berlin"), INSTANT, NOON.replace(tzinfo=UTC),
+        NOON.replace(tzinfo=UTC),
+        pa.timestamp("ms", "Europe/Berlin"),
+        INSTANT,
+        NOON.replace(tzinfo=UTC),
     ),
     "a time": (time(1, 2, 3), pa.time32("s"), pa.time64("us"), time(1, 2, 3)),
     "a spelled time": ("01:02:03", pa.string(), pa.time64("us"), time(1, 2, 3)),
@@ -99,7 +102,7 @@ HELD: dict[str, tuple[Any, pa.DataType, pa.DataType, Any]] = {
     "elements": ([1.5, None], pa.list_(pa.float64()), pa.list_(pa.float32()), [1.5, None]),
     "entries": ([("k", 1.5)], pa.map_(pa.string(), pa.float64()), TO_FLOATS, [("k", 1.5)]),
     "nothing of another kind": (None, pa.float64(), pa.date32(), None),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("held", HELD)

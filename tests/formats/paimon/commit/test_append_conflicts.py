@@ -27,9 +27,12 @@ def bucket(files: int, vectors: Mapping[str, Mapping[str, int]]) -> Bucket:
 def entry(name: str, held: Mapping[str, int]) -> Record:
     items = [{"f0": file, "f1": 1, "f2": 10, "_CARDINALITY": count} for file, count in held.items()]
     return {
-        "_FILE_NAME": name, "_PARTITION": b"", "_BUCKET": 0, "_INDEX_TYPE": "DELETION_VECTORS",
+        "_FILE_NAME": name,
+        "_PARTITION": b"",
+        "_BUCKET": 0,
+        "_INDEX_TYPE": "DELETION_VECTORS",
         "_DELETIONS_VECTORS_RANGES": items,
-    }  # fmt: skip
+    }
 
 
 def edit(*removed: str, index_removed: tuple[str, ...] = (), index_added: tuple[Record, ...] = ()) -> BucketEdit:
@@ -99,7 +102,7 @@ MARKS = edit(index_added=(entry("index-9", {THIRD: 1}),))
         (MARKS, bucket(3, {"index-2": PLANNED["index-1"]}), "vectors moved to index-2"),
         (PURGES, replace(bucket(2, PLANNED), total_buckets=9), "rescaled from 1 to 9 buckets"),
     ],
-)  # fmt: skip
+)
 def test_a_fixed_bucket_has_one_vector_file(ours: BucketEdit, now: Bucket, reason: str | None) -> None:
     found = append_conflict(_fixed(bucket(3, PLANNED)), _fixed(now), ours)
     assert found is None if reason is None else found is not None and reason in found, found

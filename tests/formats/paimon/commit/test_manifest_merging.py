@@ -32,9 +32,11 @@ class Manifests:
         self._held.append(list(entries))
         added = sum(entry["_KIND"] == ADD for entry in entries)
         return {
-            "_FILE_NAME": len(self._held) - 1, "_FILE_SIZE": ENTRY_BYTES * len(entries),
-            "_NUM_ADDED_FILES": added, "_NUM_DELETED_FILES": len(entries) - added,
-        }  # fmt: skip
+            "_FILE_NAME": len(self._held) - 1,
+            "_FILE_SIZE": ENTRY_BYTES * len(entries),
+            "_NUM_ADDED_FILES": added,
+            "_NUM_DELETED_FILES": len(entries) - added,
+        }
 
     def live(self, metas: Sequence[Record]) -> set[str]:
         applied = merge_entries(entry for meta in metas for entry in self.read(meta))

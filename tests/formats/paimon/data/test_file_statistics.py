@@ -18,10 +18,7 @@ NONE, COUNTS = StatsMode(Detail.NONE), StatsMode(Detail.COUNTS)
         ({"metadata.stats-keep-first-n-columns": "2"}, (DEFAULT_MODE, DEFAULT_MODE, NONE)),
         ({"metadata.stats-keep-first-n-columns": "1", "fields.b.stats-mode": "counts"}, (DEFAULT_MODE, NONE, COUNTS)),
         ({"data-file.thin-mode": "true", "metadata.stats-mode": "none"}, (KEY_MODE, NONE, NONE)),
-        (
-            {"data-file.thin-mode": "true", "metadata.stats-keep-first-n-columns": "1"},
-            (KEY_MODE, DEFAULT_MODE, NONE),
-        ),
+        ({"data-file.thin-mode": "true", "metadata.stats-keep-first-n-columns": "1"}, (KEY_MODE, DEFAULT_MODE, NONE)),
         ({"data-file.thin-mode": "true", "fields.k.stats-mode": "counts"}, (COUNTS, DEFAULT_MODE, DEFAULT_MODE)),
         ({"data-file.thin-mode": "true", "file.format": "avro", "metadata.stats-mode": "none"}, (NONE, NONE, NONE)),
     ],

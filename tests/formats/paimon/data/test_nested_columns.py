@@ -17,32 +17,43 @@ def row(*fields: tuple[int, str, Any]) -> dict[str, Any]:
     return {"type": "ROW", "fields": [{"id": number, "name": name, "type": kind} for number, name, kind in fields]}
 
 
-OLD = parse_type({
-    "type": "ARRAY",
-    "element": row(
-        (1, "a", "INT"), (2, "gone", "STRING"), (3, "c", "CHAR(3)"),
-        (4, "m", {"type": "MAP", "key": "STRING", "value": row((5, "v", "FLOAT"))}),
-    ),
-})  # fmt: skip
-NEW = parse_type({
-    "type": "ARRAY",
-    "element": row(
-        (4, "map", {"type": "MAP", "key": "STRING", "value": row((5, "w", "DOUBLE"), (6, "more", "INT"))}),
-        (7, "gone", "STRING"), (1, "b", "BIGINT"), (3, "c", "CHAR(3)"),
-    ),
-})  # fmt: skip
+OLD = parse_type(
+    {
+        "type": "ARRAY",
+        "element": row(
+            (1, "a", "INT"),
+            (2, "gone", "STRING"),
+            (3, "c", "CHAR(3)"),
+            (4, "m", {"type": "MAP", "key": "STRING", "value": row((5, "v", "FLOAT"))}),
+        ),
+    }
+)
+NEW = parse_type(
+    {
+        "type": "ARRAY",
+        "element": row(
+            (4, "map", {"type": "MAP", "key": "STRING", "value": row((5, "w", "DOUBLE"), (6, "more", "INT"))}),
+            (7, "gone", "STRING"),
+            (1, "b", "BIGINT"),
+            (3, "c", "CHAR(3)"),
+        ),
+    }
+)
 VALUES = st.none() | st.lists(
     st.none()
-    | st.fixed_dictionaries({
-        "a": st.none() | st.integers(-5, 5),
-        "gone": st.sampled_from([None, "x"]),
-        "c": st.sampled_from([None, "c  ", " c", ""]),
-        "m": st.none() | st.dictionaries(
-            st.sampled_from("pqr"), st.none() | st.fixed_dictionaries({"v": st.sampled_from([None, 1.5, -0.0])})
-        ).map(lambda entries: [*entries.items()]),
-    }),
+    | st.fixed_dictionaries(
+        {
+            "a": st.none() | st.integers(-5, 5),
+            "gone": st.sampled_from([None, "x"]),
+            "c": st.sampled_from([None, "c  ", " c", ""]),
+            "m": st.none()
+            | st.dictionaries(
+                st.sampled_from("pqr"), st.none() | st.fixed_dictionaries({"v": st.sampled_from([None, 1.5, -0.0])})
+            ).map(lambda entries: [*entries.items()]),
+        }
+    ),
     max_size=3,
-)  # fmt: skip
+)
 
 
 def twin(value: Any, old: PaimonType, new: PaimonType) -> Any:
@@ -53,9 +64,10 @@ def twin(value: Any, old: PaimonType, new: PaimonType) -> Any:
             names = {field.id: (field.name, field.type) for field in old.children}
             return {
                 field.name: twin(value[names[field.id][0]], names[field.id][1], field.type)
-                if field.id in names else None
+                if field.id in names
+                else None
                 for field in new.children
-            }  # fmt: skip
+            }
         case TypeRoot.ARRAY:
             return [twin(each, old.children[0].type, new.children[0].type) for each in value]
         case TypeRoot.MAP:
@@ -107,10 +119,8 @@ def test_parts_of_orc_columns_have_the_ids_of_paimon() -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        pa.list_(pa.timestamp("ms")), pa.map_(pa.string(), pa.timestamp("ms")), pa.struct([("at", pa.timestamp("ms"))]),
-    ],
-)  # fmt: skip
+    [pa.list_(pa.timestamp("ms")), pa.map_(pa.string(), pa.timestamp("ms")), pa.struct([("at", pa.timestamp("ms"))])],
+)
 def test_fractions_before_1970_are_found_within_nested_values(kind: pa.DataType) -> None:
     def column(at: int) -> Any:
         value: Any = {"at": at} if pa.types.is_struct(kind) else [("a", at)] if pa.types.is_map(kind) else [at]

@@ -43,12 +43,14 @@ def written(folder: Path, made: Bucket, values: Mapping[str, list[object]]) -> P
 def new_file(folder: Path, made: Bucket, values: Mapping[str, list[object]]) -> WrittenPaimonFile:
     fields = {field.name: field.type.arrow for field in made.schemas.current.fields}
     rows = len(values["id"])
-    chunk = pa.table({
-        "_KEY_id": pa.array(values["id"], fields["id"]),
-        SEQUENCE: pa.array(range(rows), pa.int64()),
-        KIND: pa.array([0] * rows, pa.int8()),
-        **{name: pa.array(column, fields[name]) for name, column in values.items()},
-    })  # fmt: skip
+    chunk = pa.table(
+        {
+            "_KEY_id": pa.array(values["id"], fields["id"]),
+            SEQUENCE: pa.array(range(rows), pa.int64()),
+            KIND: pa.array([0] * rows, pa.int8()),
+            **{name: pa.array(column, fields[name]) for name, column in values.items()},
+        }
+    )
     naming = PaimonNaming(RUN, UnitKey(f"made {next(NUMBERS)}", 0))
     writer = PaimonFileWriter(LocalStorage(str(folder)), made, naming, level=5, now_ms=0)
     (file,) = writer.write([chunk], target_bytes=1 << 30)
@@ -56,23 +58,38 @@ def new_file(folder: Path, made: Bucket, values: Mapping[str, list[object]]) -> 
 
 
 def test_types_and_field_ids_are_those_of_paimon(tmp_path: Path) -> None:
-    made = bucket({
-        "id": "INT NOT NULL", "char": "CHAR(4)", "time": "TIME(3)", "bytes": "BINARY(2)", "amount": "DECIMAL(30, 4)",
-        "at": "TIMESTAMP(9)", "zoned": ZONED,
-    })  # fmt: skip
-    reader = written(tmp_path, made, {
-        "id": [1], "char": ["ab"], "time": [5], "bytes": [b"xy"], "amount": [None], "at": [7], "zoned": [9],
-    })  # fmt: skip
+    made = bucket(
+        {
+            "id": "INT NOT NULL",
+            "char": "CHAR(4)",
+            "time": "TIME(3)",
+            "bytes": "BINARY(2)",
+            "amount": "DECIMAL(30, 4)",
+            "at": "TIMESTAMP(9)",
+            "zoned": ZONED,
+        }
+    )
+    reader = written(
+        tmp_path,
+        made,
+        {"id": [1], "char": ["ab"], "time": [5], "bytes": [b"xy"], "amount": [None], "at": [7], "zoned": [9]},
+    )
 
     schema = orc.ORCFile(str(tmp_path / reader.subject)).schema
     ids = {field.name: (field.metadata or {}).get(b"paimon.id") for field in schema}
     assert ids["_KEY_id"] == b"1073741823" and ids[SEQUENCE] == b"2147483646" and ids[KIND] == b"2147483645"
     assert [ids[name] for name in ("id", "char", "zoned")] == [b"0", b"1", b"6"]
     assert schema.field("time").type == pa.int32()
-    assert reader.read(["time", "at", "zoned"]).to_pydict() == pa.table({
-        "time": pa.array([5], pa.time32("ms")), "at": pa.array([7], pa.timestamp("ns")),
-        "zoned": pa.array([9], pa.timestamp("us", "UTC")),
-    }).to_pydict()  # fmt: skip
+    assert (
+        reader.read(["time", "at", "zoned"]).to_pydict()
+        == pa.table(
+            {
+                "time": pa.array([5], pa.time32("ms")),
+                "at": pa.array([7], pa.timestamp("ns")),
+                "zoned": pa.array([9], pa.timestamp("us", "UTC")),
+            }
+        ).to_pydict()
+    )
 
 
 def test_blanks_at_the_end_of_char_values_are_left_out_as_java_does(tmp_path: Path) -> None:

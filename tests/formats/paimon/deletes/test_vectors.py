@@ -13,13 +13,7 @@ from tests.formats.paimon import golden
 
 from nightkeep.encodings.roaring import MAX_POSITION
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.paimon.deletes.vectors import (
-    MAX_POSITION_32,
-    BitmapKind,
-    Vector,
-    decode_vector,
-    encode_vectors,
-)
+from nightkeep.formats.paimon.deletes.vectors import MAX_POSITION_32, BitmapKind, Vector, decode_vector, encode_vectors
 from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange
 
 FILES = {document["file"]: document for document in golden.read_json("vectors.json")}
@@ -92,10 +86,7 @@ def test_arguments_are_left_alone() -> None:
     assert vector.serialize() == before
 
 
-POSITIONS = {
-    BitmapKind.BITMAP32: st.integers(0, MAX_POSITION_32),
-    BitmapKind.BITMAP64: st.integers(0, MAX_POSITION),
-}
+POSITIONS = {BitmapKind.BITMAP32: st.integers(0, MAX_POSITION_32), BitmapKind.BITMAP64: st.integers(0, MAX_POSITION)}
 
 
 @st.composite

@@ -142,10 +142,19 @@ CAUGHT: dict[Act, str] = {
     sabotage.cut_a_manifest: "expected an Avro object container file",
 }
 SEEN_BY_READERS = (
-    sabotage.drop_a_row, sabotage.repeat_a_row, change_a_value, swap_null_and_empty, write_deleted_rows_too,
-    sabotage.lose_a_vector, sabotage.shift_a_vector, raise_a_minimum, miscount_nulls, sabotage.miscount_the_version,
-    sabotage.lose_a_file_of_another_bucket, sabotage.lose_the_vectors_of_another_bucket,
-)  # fmt: skip
+    sabotage.drop_a_row,
+    sabotage.repeat_a_row,
+    change_a_value,
+    swap_null_and_empty,
+    write_deleted_rows_too,
+    sabotage.lose_a_vector,
+    sabotage.shift_a_vector,
+    raise_a_minimum,
+    miscount_nulls,
+    sabotage.miscount_the_version,
+    sabotage.lose_a_file_of_another_bucket,
+    sabotage.lose_the_vectors_of_another_bucket,
+)
 
 
 @pytest.mark.parametrize("level", ["full", "touched"])

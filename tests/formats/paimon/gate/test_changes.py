@@ -118,33 +118,41 @@ CAUGHT: dict[str, tuple[Change, str]] = {
     "an insert is doubled": (lambda rows: _twice(rows, _place(rows, INSERT)), "changes for streaming readers"),
     "a delete is doubled": (lambda rows: _twice(rows, _place(rows, GONE)), "keys of changes do not ascend"),
     "a row before is another": (
-        lambda rows: _set(rows, "customer_id", _place(rows, BEFORE), "C-99999"), "changes for streaming readers",
+        lambda rows: _set(rows, "customer_id", _place(rows, BEFORE), "C-99999"),
+        "changes for streaming readers",
     ),
     "a row after is another": (
-        lambda rows: _set(rows, "note", _place(rows, AFTER), "never written"), "changes for streaming readers",
+        lambda rows: _set(rows, "note", _place(rows, AFTER), "never written"),
+        "changes for streaming readers",
     ),
     "a deleted row is another": (
-        lambda rows: _set(rows, "amount", _place(rows, GONE), None), "changes for streaming readers",
+        lambda rows: _set(rows, "amount", _place(rows, GONE), None),
+        "changes for streaming readers",
     ),
     "an insert is called an update": (
-        lambda rows: _set(rows, KIND, _place(rows, INSERT), AFTER), "changes for streaming readers",
+        lambda rows: _set(rows, KIND, _place(rows, INSERT), AFTER),
+        "changes for streaming readers",
     ),
     "a row after is called an insert": (
-        lambda rows: _set(rows, KIND, _place(rows, AFTER), INSERT), "a row of kind -U is not followed by its .U",
+        lambda rows: _set(rows, KIND, _place(rows, AFTER), INSERT),
+        "a row of kind -U is not followed by its .U",
     ),
     "a row before is called a delete": (
-        lambda rows: _set(rows, KIND, _place(rows, BEFORE), GONE), "changes for streaming readers",
+        lambda rows: _set(rows, KIND, _place(rows, BEFORE), GONE),
+        "changes for streaming readers",
     ),
     "a delete is called an insert": (
-        lambda rows: _set(rows, KIND, _place(rows, GONE), INSERT), "changes for streaming readers",
+        lambda rows: _set(rows, KIND, _place(rows, GONE), INSERT),
+        "changes for streaming readers",
     ),
     "a row after comes before": (_swapped, "not followed by its .U"),
     "keys are out of order": (_reversed, "keys of changes do not ascend"),
     "a sequence number is another": (
-        lambda rows: _set(rows, "_SEQUENCE_NUMBER", 0, 1), "changes for streaming readers",
+        lambda rows: _set(rows, "_SEQUENCE_NUMBER", 0, 1),
+        "changes for streaming readers",
     ),
     "a stored key is another": (lambda rows: _set(rows, "_KEY_order_id", 0, -1), "_KEY_order_id differs from"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CAUGHT)
@@ -191,19 +199,23 @@ STOPPED: dict[str, tuple[Callable[[Staged], None], str]] = {
     "the list of changes is lost": (lose_the_list, "changes for streaming readers"),
     "changes are miscounted": (miscount_changes, "changelogRecordCount [0-9]+, changelog files hold"),
     "deletes among changes are miscounted": (
-        change_an_entry(lambda entry: entry["_FILE"].update(_DELETE_ROW_COUNT=0)), "deleteRowCount 0, expected",
+        change_an_entry(lambda entry: entry["_FILE"].update(_DELETE_ROW_COUNT=0)),
+        "deleteRowCount 0, expected",
     ),
     "changes are of another bucket": (
-        change_an_entry(lambda entry: entry.update(_BUCKET=99)), "changes of a bucket that was not worked on",
+        change_an_entry(lambda entry: entry.update(_BUCKET=99)),
+        "changes of a bucket that was not worked on",
     ),
     "a file of changes has another size": (
-        change_an_entry(lambda entry: entry["_FILE"].update(_FILE_SIZE=1)), "1 bytes",
+        change_an_entry(lambda entry: entry["_FILE"].update(_FILE_SIZE=1)),
+        "1 bytes",
     ),
     "changes have other sequence numbers": (
-        change_an_entry(lambda entry: entry["_FILE"].update(_MAX_SEQUENCE_NUMBER=1)), "sequence numbers",
+        change_an_entry(lambda entry: entry["_FILE"].update(_MAX_SEQUENCE_NUMBER=1)),
+        "sequence numbers",
     ),
     "an entry of changes removes a file": (remove_by_an_entry, "a changelog's entry that removes a file"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", STOPPED)

@@ -22,10 +22,14 @@ def named(files: dict[str, tuple[int, int]]) -> dict[str, Any]:
 
 
 def details(
-    removed: dict[str, tuple[int, int]], added: dict[str, tuple[int, int]], *,
-    before: dict[str, set[int]], after: dict[str, set[int]] | None = None, live: set[str] = frozenset(),  # type: ignore[assignment]
+    removed: dict[str, tuple[int, int]],
+    added: dict[str, tuple[int, int]],
+    *,
+    before: dict[str, set[int]],
+    after: dict[str, set[int]] | None = None,
+    live: set[str] = frozenset(),  # type: ignore[assignment]
     counted: bool = True,
-) -> list[tuple[str, str | None]]:  # fmt: skip
+) -> list[tuple[str, str | None]]:
     made = MadeBucket()
     made.add(5, [Row(1)])
     old = vectors(made, "index-1", before, counted=counted)

@@ -19,9 +19,12 @@ def roles(rows: Sequence[tuple[int, int, int | None]], *, removes: bool = False,
     """`rows`: key, kind and sequence."""
     keys, kinds, sequence = zip(*rows, strict=True)
     told = MergeRules(
-        MergeEngine.PARTIAL_UPDATE, {"g": FieldRule(Function.SEQUENCE, group=0)}, ignores, False,
+        MergeEngine.PARTIAL_UPDATE,
+        {"g": FieldRule(Function.SEQUENCE, group=0)},
+        ignores,
+        False,
         groups=(SequenceGroup(("g",), removes),),
-    )  # fmt: skip
+    )
     table = pa.table({"g": pa.array(sequence, pa.int32())})
     return row_roles(table, np.array(keys, np.int64), np.array(kinds, np.int8), told)
 

@@ -20,9 +20,13 @@ Files = Sequence[tuple[int, Sequence[Row]]]
 
 
 def faults(
-    replaced: Files, new: Files, *, kept: Files = (), lifted: Mapping[int, int] | None = None,
+    replaced: Files,
+    new: Files,
+    *,
+    kept: Files = (),
+    lifted: Mapping[int, int] | None = None,
     options: Mapping[str, str] = PLAIN,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """`replaced` files became `new` ones beside `kept`; the kept files of the numbers in `lifted` got other levels."""
     made = MadeBucket(dict(options))
     for level, rows in (*replaced, *kept, *new):

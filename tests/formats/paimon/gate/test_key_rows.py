@@ -24,9 +24,11 @@ def test_rows_of_a_key_are_told_by_their_neighbours(rows: list[tuple[int, str, i
     ordered = sorted(rows, key=lambda row: row[:2])
     counts, keys = Counter(row[:2] for row in ordered), sorted({row[:2] for row in ordered})
     found = framed(ordered).select(
-        is_newest(KEYS).alias("newest"), is_single(KEYS).alias("single"), is_alone(KEYS).alias("alone"),
+        is_newest(KEYS).alias("newest"),
+        is_single(KEYS).alias("single"),
+        is_alone(KEYS).alias("alone"),
         key_numbers(KEYS),
-    )  # fmt: skip
+    )
     assert found["newest"].to_list() == [a[:2] != b[:2] for a, b in pairwise(ordered)] + [True] * bool(ordered)
     assert found["single"].to_list() == [counts[row[:2]] == 1 for row in ordered]
     assert found["alone"].to_list() == [counts[row[:2]] == 1 and row[2] not in (1, 3) for row in ordered]

@@ -67,13 +67,14 @@ def test_the_gate_catches_a_merged_entry_of_another_number_of_buckets(merging: P
         (["a", "c"], "b", "c", 0, "says b to c"),
         (["a", "c"], "a", "b", 0, "says a to b"),
     ],
-)  # fmt: skip
+)
 def test_bounds_of_partitions_must_cover_every_entry(
     rows: Sequence[str | None], low: Value, high: Value, nulls: int | None, fault: str | None
 ) -> None:
     stats = {
-        "_MIN_VALUES": encode_row([low], DAY), "_MAX_VALUES": encode_row([high], DAY),
+        "_MIN_VALUES": encode_row([low], DAY),
+        "_MAX_VALUES": encode_row([high], DAY),
         "_NULL_COUNTS": None if nulls is None else [nulls],
-    }  # fmt: skip
+    }
     found = list(partition_faults(stats, [(row,) for row in rows], DAY))
     assert [fault in each for each in found] == [True] if fault else not found

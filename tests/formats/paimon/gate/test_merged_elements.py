@@ -18,13 +18,15 @@ from nightkeep.kernels.fingerprint import fingerprint
 
 def parts(rows: list[tuple[int, str]], values: list[Any]) -> pl.DataFrame:
     """`rows`: key and the marks of a row: b(ase), n(ewer), o(lder), r(etract)."""
-    return pl.DataFrame({
-        "key": [key for key, _ in rows],
-        "at": list(range(len(rows))),
-        **{name: [name[0] in marks for _, marks in rows] for name in ("base", "newer", "older")},
-        "there": [value is not None for value in values],
-        "back": ["r" in marks for _, marks in rows],
-    })  # fmt: skip
+    return pl.DataFrame(
+        {
+            "key": [key for key, _ in rows],
+            "at": list(range(len(rows))),
+            **{name: [name[0] in marks for _, marks in rows] for name in ("base", "newer", "older")},
+            "there": [value is not None for value in values],
+            "back": ["r" in marks for _, marks in rows],
+        }
+    )
 
 
 def test_elements_are_joined_and_taken_back_from_a_base() -> None:

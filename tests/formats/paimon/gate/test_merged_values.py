@@ -14,13 +14,15 @@ from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function
 
 def parts(rows: list[tuple[int, str]], values: list[Any]) -> pl.DataFrame:
     """`rows`: key and the marks of a row: b(ase), n(ewer), o(lder), r(etract)."""
-    return pl.DataFrame({
-        "key": [key for key, _ in rows],
-        "at": list(range(len(rows))),
-        **{name: [name[0] in marks for _, marks in rows] for name in ("base", "newer", "older")},
-        "there": [value is not None for value in values],
-        "back": ["r" in marks for _, marks in rows],
-    })  # fmt: skip
+    return pl.DataFrame(
+        {
+            "key": [key for key, _ in rows],
+            "at": list(range(len(rows))),
+            **{name: [name[0] in marks for _, marks in rows] for name in ("base", "newer", "older")},
+            "there": [value is not None for value in values],
+            "back": ["r" in marks for _, marks in rows],
+        }
+    )
 
 
 def test_sums_add_a_base_and_take_back_retracts() -> None:
@@ -43,8 +45,9 @@ def test_products_round_decimals_half_up_and_whole_quotients_to_zero() -> None:
     rows = [(1, "n"), (1, "n"), (2, "n"), (2, "n"), (2, "n")]
     # Beyond its digits a product is null, until the next number.
     assert products(parts(rows, values), column, FieldRule(Function.PRODUCT)).to_pylist() == [
-        Decimal("-0.01"), Decimal("2.00"),
-    ]  # fmt: skip
+        Decimal("-0.01"),
+        Decimal("2.00"),
+    ]
     numbers = [None, 2, -7, 2, 3]
     column = pa.chunked_array([pa.array(numbers, pa.int32())])
     rows = [(1, "nr"), (1, "nr"), (1, "n"), (1, "nr"), (2, "n")]

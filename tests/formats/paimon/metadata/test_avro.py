@@ -24,11 +24,7 @@ from nightkeep.formats.paimon.metadata.manifest_types import RecordKind
 from nightkeep.formats.paimon.metadata.record_values import values_of
 from nightkeep.formats.paimon.metadata.types import parse_type
 
-FILES = {
-    "manifest-list.avro": MANIFEST_LIST,
-    "manifest.avro": MANIFEST_ENTRY,
-    "index-manifest.avro": INDEX_MANIFEST,
-}
+FILES = {"manifest-list.avro": MANIFEST_LIST, "manifest.avro": MANIFEST_ENTRY, "index-manifest.avro": INDEX_MANIFEST}
 SEEN_BY_JAVA = golden.read_json("manifests.json")
 
 
@@ -171,14 +167,7 @@ def _with_unknown_fields(container: Container) -> tuple[Schema, list[Record]]:
     schema["fields"] += extra
     file = next(field for field in schema["fields"] if field["name"] == "_FILE")
     file["type"]["fields"].append({"name": "_COLOUR", "type": ["null", "string"], "default": None})
-    values = {
-        "_FUTURE": {"a": 1},
-        "_SEEN_AT": -1,
-        "_SHARE": 0.1,
-        "_PRICE": b"\x01\xff",
-        "_DAY": -719_163,
-        "_MODE": "B",
-    }
+    values = {"_FUTURE": {"a": 1}, "_SEEN_AT": -1, "_SHARE": 0.1, "_PRICE": b"\x01\xff", "_DAY": -719_163, "_MODE": "B"}
     records = [{**record, **values, "_FILE": {**record["_FILE"], "_COLOUR": "blue"}} for record in container.records]
     return schema, records
 
@@ -305,12 +294,19 @@ LONGS = st.integers(-(2**63), 2**63 - 1)
 RANGES = st.lists(st.fixed_dictionaries({"f0": st.text(), "f1": INTS, "f2": INTS, "_CARDINALITY": st.none() | LONGS}))
 INDEX_RECORDS = st.fixed_dictionaries(
     {
-        "_VERSION": INTS, "_KIND": INTS, "_PARTITION": st.binary(), "_BUCKET": INTS, "_INDEX_TYPE": st.text(),
-        "_FILE_NAME": st.text(), "_FILE_SIZE": LONGS, "_ROW_COUNT": LONGS,
-        "_DELETIONS_VECTORS_RANGES": st.none() | RANGES, "_EXTERNAL_PATH": st.none() | st.text(),
+        "_VERSION": INTS,
+        "_KIND": INTS,
+        "_PARTITION": st.binary(),
+        "_BUCKET": INTS,
+        "_INDEX_TYPE": st.text(),
+        "_FILE_NAME": st.text(),
+        "_FILE_SIZE": LONGS,
+        "_ROW_COUNT": LONGS,
+        "_DELETIONS_VECTORS_RANGES": st.none() | RANGES,
+        "_EXTERNAL_PATH": st.none() | st.text(),
         "_GLOBAL_INDEX": st.none(),
     }
-)  # fmt: skip
+)
 
 
 @given(st.lists(INDEX_RECORDS, max_size=6), st.sampled_from(["zstandard", "deflate", "null"]))

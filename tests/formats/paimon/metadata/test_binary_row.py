@@ -114,14 +114,30 @@ def test_slots_that_cannot_be(kind: str, slot: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        ("INT", 2**31), ("INT", "1"), ("INT", 1.5), ("INT", True), ("BOOLEAN", 1), ("TINYINT", 128),
-        ("DECIMAL(3, 1)", Decimal("100.0")), ("DECIMAL(3, 1)", Decimal("0.05")), ("DECIMAL(3, 1)", 1),
-        ("DECIMAL(3, 1)", Decimal("NaN")), ("DECIMAL(3, 1)", Decimal("Infinity")),
-        ("TIMESTAMP(3)", 1), ("TIMESTAMP(9)", 2**63 * 10**6), ("TIMESTAMP(9)", 1.0),
-        ("STRING", b"a"), ("BYTES", "a"), ("STRING", "\ud800"), ("BYTES", 3), ("FLOAT", 1e300),
-        ("BLOB", b"a"), ("VARIANT", None), ("TIME(3)", pa.scalar(1, pa.time64("us"))),
+        ("INT", 2**31),
+        ("INT", "1"),
+        ("INT", 1.5),
+        ("INT", True),
+        ("BOOLEAN", 1),
+        ("TINYINT", 128),
+        ("DECIMAL(3, 1)", Decimal("100.0")),
+        ("DECIMAL(3, 1)", Decimal("0.05")),
+        ("DECIMAL(3, 1)", 1),
+        ("DECIMAL(3, 1)", Decimal("NaN")),
+        ("DECIMAL(3, 1)", Decimal("Infinity")),
+        ("TIMESTAMP(3)", 1),
+        ("TIMESTAMP(9)", 2**63 * 10**6),
+        ("TIMESTAMP(9)", 1.0),
+        ("STRING", b"a"),
+        ("BYTES", "a"),
+        ("STRING", "\ud800"),
+        ("BYTES", 3),
+        ("FLOAT", 1e300),
+        ("BLOB", b"a"),
+        ("VARIANT", None),
+        ("TIME(3)", pa.scalar(1, pa.time64("us"))),
     ],
-)  # fmt: skip
+)
 def test_values_a_type_cannot_hold(kind: str, value: object) -> None:
     with pytest.raises(ValueError, match=r"BinaryRow field 0: expected a value of .*, found"):
         encode_row([value], [parse_type(kind)])  # type: ignore[list-item]
@@ -140,8 +156,11 @@ def test_as_many_values_as_types() -> None:
         (pa.scalar(-1, pa.timestamp("ns")), "TIMESTAMP(9)", -1),
         (pa.scalar(-1, pa.timestamp("us", "UTC")), "TIMESTAMP(6) WITH LOCAL TIME ZONE", -1_000),
         (pa.scalar(5, pa.timestamp("s")), "TIMESTAMP(0)", 5 * 10**9),
-        (pa.scalar(datetime(9999, 12, 31, tzinfo=UTC), pa.timestamp("ms", "UTC")), "TIMESTAMP(3)",
-         253_402_214_400 * 10**9),
+        (
+            pa.scalar(datetime(9999, 12, 31, tzinfo=UTC), pa.timestamp("ms", "UTC")),
+            "TIMESTAMP(3)",
+            253_402_214_400 * 10**9,
+        ),
         (pa.scalar(19_724, pa.date32()), "DATE", 19_724),
         (pa.scalar(time(0, 0, 1), pa.time32("s")), "TIME(0)", 1_000),
         (pa.scalar(2_000_000, pa.time64("ns")), "TIME(3)", 2),
@@ -151,7 +170,7 @@ def test_as_many_values_as_types() -> None:
         (pa.scalar(1.5, pa.float32()), "FLOAT", 1.5),
         (pa.scalar(True), "BOOLEAN", True),
     ],
-)  # fmt: skip
+)
 def test_arrow_scalars_stand_for_their_values(scalar: Any, kind: str, value: Value) -> None:
     types = [parse_type(kind)]
     assert canonical(scalar, types[0]) == value

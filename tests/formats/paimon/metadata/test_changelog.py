@@ -48,8 +48,9 @@ def test_which_rows_readers_know() -> None:
         assert rules is not None and rules.told_from == level
     refuse_schema("shop.orders", MadeBucket(full).schema)
     for options, kind in (
-        ({"deletion-vectors.enabled": "true"}, "deletion vectors"), ({"merge-engine": "first-row"}, "first-row"),
-    ):  # fmt: skip
+        ({"deletion-vectors.enabled": "true"}, "deletion vectors"),
+        ({"merge-engine": "first-row"}, "first-row"),
+    ):
         with pytest.raises(RefusedTable, match=f"changelog-producer = full-compaction with .*{kind}"):
             refuse_schema("shop.orders", MadeBucket({**full, **options}).schema)
 

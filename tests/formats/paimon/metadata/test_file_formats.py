@@ -60,10 +60,14 @@ def test_what_is_handled_is_no_feature(options: dict[str, str]) -> None:
 
 
 def test_codecs_are_of_a_level_and_its_format() -> None:
-    table = schema(**{
-        "file.format.per.level": "5:orc", "orc.compress": "SNAPPY", "file.compression.per.level": "0:none",
-        "file.compression.zstd-level": "3",
-    })  # fmt: skip
+    table = schema(
+        **{
+            "file.format.per.level": "5:orc",
+            "orc.compress": "SNAPPY",
+            "file.compression.per.level": "0:none",
+            "file.compression.zstd-level": "3",
+        }
+    )
     assert [compression(table, level) for level in (0, 1, 5)] == [("none", None), ("zstd", 3), ("snappy", None)]
 
 

@@ -58,12 +58,19 @@ def test_a_partial_update_keeps_what_is_not_null(option: str) -> None:
 
 def test_columns_of_a_sequence_group_are_as_new_as_its_sequence() -> None:
     told = merge_rules(
-        schema({
-            "merge-engine": "partial-update", "fields.s,n.sequence-group": "d,t", "fields.b.sequence-group": "m",
-            "fields.t.aggregate-function": "listagg", "fields.t.list-agg-delimiter": ";", "fields.t.distinct": "true",
-            "fields.t.ignore-retract": "true", "partial-update.remove-record-on-sequence-group": "b",
-        })
-    )  # fmt: skip
+        schema(
+            {
+                "merge-engine": "partial-update",
+                "fields.s,n.sequence-group": "d,t",
+                "fields.b.sequence-group": "m",
+                "fields.t.aggregate-function": "listagg",
+                "fields.t.list-agg-delimiter": ";",
+                "fields.t.distinct": "true",
+                "fields.t.ignore-retract": "true",
+                "partial-update.remove-record-on-sequence-group": "b",
+            }
+        )
+    )
     assert told is not None
     assert dict(told.fields) == {
         "k": FieldRule(Function.KEY),
@@ -86,12 +93,18 @@ def test_a_default_function_is_not_that_of_a_sequence_field() -> None:
 
 def test_an_aggregation_has_a_function_for_every_column() -> None:
     told = merge_rules(
-        schema({
-            "merge-engine": "aggregation", "sequence.field": "s", "aggregation.remove-record-on-delete": "true",
-            "fields.n.aggregate-function": "sum", "fields.default-aggregate-function": "max",
-            "fields.t.ignore-retract": "true", "fields.b.aggregate-function": "bool_or",
-        })
-    )  # fmt: skip
+        schema(
+            {
+                "merge-engine": "aggregation",
+                "sequence.field": "s",
+                "aggregation.remove-record-on-delete": "true",
+                "fields.n.aggregate-function": "sum",
+                "fields.default-aggregate-function": "max",
+                "fields.t.ignore-retract": "true",
+                "fields.b.aggregate-function": "bool_or",
+            }
+        )
+    )
     assert told is not None
     assert dict(told.fields) == {
         "k": FieldRule(Function.KEY),
@@ -203,9 +216,12 @@ def test_what_is_handled_has_no_feature_to_refuse() -> None:
 
 ROWS = {"type": "ARRAY", "element": {"type": "ROW", "fields": [{"id": 9, "name": "x", "type": "INT"}]}}
 ELEMENTS: Mapping[str, JsonValue] = {
-    "k": "INT NOT NULL", "a": {"type": "ARRAY", "element": "INT"},
-    "m": {"type": "MAP", "key": "STRING", "value": "INT"}, "r": ROWS, "s": ROWS,
-}  # fmt: skip
+    "k": "INT NOT NULL",
+    "a": {"type": "ARRAY", "element": "INT"},
+    "m": {"type": "MAP", "key": "STRING", "value": "INT"},
+    "r": ROWS,
+    "s": ROWS,
+}
 
 
 def of_elements(options: Mapping[str, str]) -> PaimonSchema:
@@ -215,12 +231,18 @@ def of_elements(options: Mapping[str, str]) -> PaimonSchema:
 
 def test_columns_of_elements_have_rules_of_their_own() -> None:
     options = {
-        "fields.a.aggregate-function": "collect", "fields.a.distinct": "true", "fields.a.count-limit": "of no account",
-        "fields.m.aggregate-function": "merge_map", "fields.m.ignore-retract": "true",
-        "fields.r.aggregate-function": "nested_update", "fields.r.nested-key": " x ",
-        "fields.r.nested-sequence-field": "x", "fields.r.nested-key-null-strategy": "IGNORE",
-        "fields.s.aggregate-function": "nested_update", "fields.s.count-limit": "3",
-    }  # fmt: skip
+        "fields.a.aggregate-function": "collect",
+        "fields.a.distinct": "true",
+        "fields.a.count-limit": "of no account",
+        "fields.m.aggregate-function": "merge_map",
+        "fields.m.ignore-retract": "true",
+        "fields.r.aggregate-function": "nested_update",
+        "fields.r.nested-key": " x ",
+        "fields.r.nested-sequence-field": "x",
+        "fields.r.nested-key-null-strategy": "IGNORE",
+        "fields.s.aggregate-function": "nested_update",
+        "fields.s.count-limit": "3",
+    }
     table = of_elements(options)
     assert list(merge_features(table)) == []
     told = merge_rules(table)
@@ -237,5 +259,7 @@ def test_a_default_function_is_of_columns_that_can_have_it() -> None:
     options = {"fields.default-aggregate-function": "collect", "fields.m.aggregate-function": "last_value"}
     assert list(merge_features(of_elements(options))) == []
     (told,) = merge_features(of_elements({"fields.default-aggregate-function": "collect"}))
-    assert told == (f"aggregate function collect of column m ({parse_type(ELEMENTS['m'])}) is not handled",
-                    "it is of ARRAY columns")  # fmt: skip
+    assert told == (
+        f"aggregate function collect of column m ({parse_type(ELEMENTS['m'])}) is not handled",
+        "it is of ARRAY columns",
+    )

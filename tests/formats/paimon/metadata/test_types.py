@@ -24,14 +24,8 @@ READ = {
     "TIMESTAMP(0)": (PaimonType(TypeRoot.TIMESTAMP, precision=0), pa.timestamp("ms")),
     "TIMESTAMP(3)": (PaimonType(TypeRoot.TIMESTAMP, precision=3), pa.timestamp("ms")),
     "TIMESTAMP(6)": (PaimonType(TypeRoot.TIMESTAMP, precision=6), pa.timestamp("us")),
-    "TIMESTAMP(9) NOT NULL": (
-        PaimonType(TypeRoot.TIMESTAMP, nullable=False, precision=9),
-        pa.timestamp("ns"),
-    ),
-    "TIMESTAMP(3) WITH LOCAL TIME ZONE": (
-        PaimonType(TypeRoot.TIMESTAMP_LTZ, precision=3),
-        pa.timestamp("ms", "UTC"),
-    ),
+    "TIMESTAMP(9) NOT NULL": (PaimonType(TypeRoot.TIMESTAMP, nullable=False, precision=9), pa.timestamp("ns")),
+    "TIMESTAMP(3) WITH LOCAL TIME ZONE": (PaimonType(TypeRoot.TIMESTAMP_LTZ, precision=3), pa.timestamp("ms", "UTC")),
     "VARCHAR(20)": (PaimonType(TypeRoot.VARCHAR, length=20), pa.string()),
     "STRING": (PaimonType(TypeRoot.VARCHAR, length=MAX_LENGTH), pa.string()),
     "CHAR(3)": (PaimonType(TypeRoot.CHAR, length=3), pa.string()),
@@ -130,10 +124,13 @@ def test_nested_types_have_parts(source: Any, root: TypeRoot, arrow: pa.DataType
 @pytest.mark.parametrize(
     "source",
     [
-        {"type": "ARRAY"}, {"type": "ROW"}, {"type": "ROW", "fields": [1]}, {"type": "MAP", "key": "INT"},
+        {"type": "ARRAY"},
+        {"type": "ROW"},
+        {"type": "ROW", "fields": [1]},
+        {"type": "MAP", "key": "INT"},
         {"type": "ROW", "fields": [{"id": "3", "name": "a", "type": "INT"}]},
     ],
-)  # fmt: skip
+)
 def test_nested_types_without_their_parts_are_errors(source: Any) -> None:
     with pytest.raises(ValueError, match="expected"):
         parse_type(source)
@@ -141,9 +138,18 @@ def test_nested_types_without_their_parts_are_errors(source: Any) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["DECIMAL(39, 0)", "DECIMAL(0)", "DECIMAL(5, 6)", "DECIMAL(1, 2, 3)", "TIMESTAMP(10)", "CHAR(0)",
-     "VARCHAR()", "TIME(1, 2)", "VARCHAR(2147483648)"],
-)  # fmt: skip
+    [
+        "DECIMAL(39, 0)",
+        "DECIMAL(0)",
+        "DECIMAL(5, 6)",
+        "DECIMAL(1, 2, 3)",
+        "TIMESTAMP(10)",
+        "CHAR(0)",
+        "VARCHAR()",
+        "TIME(1, 2)",
+        "VARCHAR(2147483648)",
+    ],
+)
 def test_impossible_parameters_are_named(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected .*, found"):
         parse_type(text)
@@ -184,14 +190,30 @@ def test_timestamps_widen_without_moving(zone: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("BIGINT", "INT"), ("INT", "STRING"), ("STRING", "INT"), ("DOUBLE", "FLOAT"), ("INT", "DOUBLE"),
-        ("INT", "DECIMAL(9, 0)"), ("INT", "DECIMAL(10, 1)"), ("DECIMAL(9, 4)", "DECIMAL(9, 2)"),
-        ("DECIMAL(9, 2)", "DECIMAL(9, 4)"), ("DECIMAL(9, 0)", "BIGINT"), ("VARCHAR(4)", "VARCHAR(3)"),
-        ("CHAR(3)", "CHAR(4)"), ("VARCHAR(3)", "CHAR(3)"), ("BINARY(3)", "BINARY(4)"), ("BYTES", "STRING"),
-        ("TIMESTAMP(6)", "TIMESTAMP(3)"), ("TIMESTAMP(3)", "TIMESTAMP(3) WITH LOCAL TIME ZONE"),
-        ("DATE", "TIMESTAMP(3)"), ("TIME(3)", "TIME(0)"), ("BOOLEAN", "INT"), ("INT", "INT NOT NULL"),
-        ("VARIANT", "VARIANT"), ("INT", "BLOB"),
+        ("BIGINT", "INT"),
+        ("INT", "STRING"),
+        ("STRING", "INT"),
+        ("DOUBLE", "FLOAT"),
+        ("INT", "DOUBLE"),
+        ("INT", "DECIMAL(9, 0)"),
+        ("INT", "DECIMAL(10, 1)"),
+        ("DECIMAL(9, 4)", "DECIMAL(9, 2)"),
+        ("DECIMAL(9, 2)", "DECIMAL(9, 4)"),
+        ("DECIMAL(9, 0)", "BIGINT"),
+        ("VARCHAR(4)", "VARCHAR(3)"),
+        ("CHAR(3)", "CHAR(4)"),
+        ("VARCHAR(3)", "CHAR(3)"),
+        ("BINARY(3)", "BINARY(4)"),
+        ("BYTES", "STRING"),
+        ("TIMESTAMP(6)", "TIMESTAMP(3)"),
+        ("TIMESTAMP(3)", "TIMESTAMP(3) WITH LOCAL TIME ZONE"),
+        ("DATE", "TIMESTAMP(3)"),
+        ("TIME(3)", "TIME(0)"),
+        ("BOOLEAN", "INT"),
+        ("INT", "INT NOT NULL"),
+        ("VARIANT", "VARIANT"),
+        ("INT", "BLOB"),
     ],
-)  # fmt: skip
+)
 def test_everything_else_is_not_vouched_for(old: str, new: str) -> None:
     assert evolves(parse_type(old), parse_type(new)) is None

@@ -46,8 +46,10 @@ def test_bounds_are_those_of_the_entry() -> None:
 def test_columns_are_found_by_id_and_added_ones_are_null() -> None:
     now = schema((0, "key", "BIGINT"), (1, "text", "STRING"), (7, "v", "INT"))
     assert shown(bucket_of(now), "key", "text", "v") == {
-        "key": (3, 9, 0, 2), "text": ("b", "b", 1, 2), "v": (None, None, 2, 2),
-    }  # fmt: skip
+        "key": (3, 9, 0, 2),
+        "text": ("b", "b", 1, 2),
+        "v": (None, None, 2, 2),
+    }
 
 
 def test_bounds_of_a_type_that_is_written_otherwise_are_unknown() -> None:
@@ -107,10 +109,12 @@ def test_hostile_counts_say_nothing() -> None:
 @pytest.mark.parametrize(
     ("kind", "value", "expected"),
     [
-        ("STRING", "a/b", "a/b"), ("INT", None, None), ("DECIMAL(9, 2)", Decimal("1.50"), Decimal("1.50")),
+        ("STRING", "a/b", "a/b"),
+        ("INT", None, None),
+        ("DECIMAL(9, 2)", Decimal("1.50"), Decimal("1.50")),
         ("BOOLEAN", True, True),
     ],
-)  # fmt: skip
+)
 def test_a_partition_value_is_both_bounds(kind: str, value: Any, expected: Any) -> None:
     field = PaimonField(5, "day", parse_type(kind))
     bucket = bucket_of()

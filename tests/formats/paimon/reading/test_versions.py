@@ -28,12 +28,19 @@ def with_options(table: Path, options: Mapping[str, str]) -> Path:
 
 
 WRITERS = {
-    "changelog-producer": "full-compaction", "commit.callbacks": "some.Class", "record-level.expire-time": "1 d",
-    "compaction.force-rewrite-all-files": "true", "lookup.remote-file.enabled": "true",
+    "changelog-producer": "full-compaction",
+    "commit.callbacks": "some.Class",
+    "record-level.expire-time": "1 d",
+    "compaction.force-rewrite-all-files": "true",
+    "lookup.remote-file.enabled": "true",
     "metadata.iceberg.storage": "table-location",
-    "pk-vector.index.columns": "text", "pk-btree.index.columns": "text", "pk-bitmap.index.columns": "text",
-    "pk-full-text.index.columns": "text", "row-tracking.enabled": "true", "visibility-callback.enabled": "true",
-}  # fmt: skip
+    "pk-vector.index.columns": "text",
+    "pk-btree.index.columns": "text",
+    "pk-bitmap.index.columns": "text",
+    "pk-full-text.index.columns": "text",
+    "row-tracking.enabled": "true",
+    "visibility-callback.enabled": "true",
+}
 
 
 @pytest.mark.parametrize("option", WRITERS)
@@ -47,10 +54,14 @@ def test_every_option_of_writers_is_tried() -> None:
 
 
 READERS = {
-    "branch": "other", "query-auth.enabled": "true", "data-evolution.enabled": "true",
-    "data-file.external-paths": "file:/elsewhere", "bucket": "-2", "type": "object-table",
+    "branch": "other",
+    "query-auth.enabled": "true",
+    "data-evolution.enabled": "true",
+    "data-file.external-paths": "file:/elsewhere",
+    "bucket": "-2",
+    "type": "object-table",
     "pk-clustering-override": "true",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("option", READERS)

@@ -27,9 +27,17 @@ VECTORS = {"deletion-vectors.enabled": "true"}
 PLAIN = {"deletion-vectors.enabled": "false"}
 TABLE = Address("paimon", "memory", "made")
 CONDITIONS = (
-    "k = 3", "k > 4 AND v IS NOT NULL", "v = 'b'", "v <> 'a' OR k < 2", "v IS NULL", "k IN (1, 7)", "NOT k < 5",
-    "v LIKE 'c%'", "v IS NULL AND k = 0", "k > 100",
-)  # fmt: skip
+    "k = 3",
+    "k > 4 AND v IS NOT NULL",
+    "v = 'b'",
+    "v <> 'a' OR k < 2",
+    "v IS NULL",
+    "k IN (1, 7)",
+    "NOT k < 5",
+    "v LIKE 'c%'",
+    "v IS NULL AND k = 0",
+    "k > 100",
+)
 
 
 def snapshot_of(*units: Bucket) -> PaimonSnapshot:
@@ -38,17 +46,28 @@ def snapshot_of(*units: Bucket) -> PaimonSnapshot:
 
 
 def rows(
-    made: MadeBucket, view: ReadView, where: str | None = None, columns: tuple[str, ...] | None = None, *,
+    made: MadeBucket,
+    view: ReadView,
+    where: str | None = None,
+    columns: tuple[str, ...] | None = None,
+    *,
     footers: bool = False,
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[dict[str, Any]]:
     request = ReadRequest(columns, where)
     reading = cast(OpenReading, reading_of(TABLE, made.storage))
     snapshot = snapshot_of(made.bucket())
     shown = shown_rows(request, reading.columns(snapshot))
     plan = planned(
-        "made", "paimon", reading, snapshot, view, request=request, shown=shown, footers=footers,
+        "made",
+        "paimon",
+        reading,
+        snapshot,
+        view,
+        request=request,
+        shown=shown,
+        footers=footers,
         sections=reading.sections(snapshot, view),
-    )  # fmt: skip
+    )
     again = pickle.loads(pickle.dumps((plan.splits, plan.shown)))
     found = [
         row for split in again[0] for batch in read_split(plan.files, split, again[1]) for row in batch.to_pylist()
@@ -119,8 +138,10 @@ def test_overlapping_files_are_merged_and_others_are_not() -> None:
     found = sections(snapshot_of(made.bucket()), ReadView.MERGE_ON_READ)
     shape = [(section.merges, [file.name for file in section.files]) for section in found]
     assert shape == [
-        (True, ["data-2.parquet", "data-0.parquet"]), (True, ["data-3.parquet"]), (False, ["data-1.parquet"]),
-    ]  # fmt: skip
+        (True, ["data-2.parquet", "data-0.parquet"]),
+        (True, ["data-3.parquet"]),
+        (False, ["data-1.parquet"]),
+    ]
     assert [section.decisive for section in found] == [{"k"}, {"k"}, set()]
     assert [file.name for file in found[0].unit.files] == ["data-2.parquet", "data-0.parquet"]
 

@@ -269,8 +269,10 @@ def test_to_forget_again_is_safe(paimon_java: PaimonJava, tmp_path: Path) -> Non
     assert planned.forget(run("weekly", Operation.EXPIRE))
 
     assert {name for name in names(table) if name.startswith("snapshot/")} == {
-        "snapshot/EARLIEST", "snapshot/LATEST", "snapshot/snapshot-3",
-    }  # fmt: skip
+        "snapshot/EARLIEST",
+        "snapshot/LATEST",
+        "snapshot/snapshot-3",
+    }
     assert (table / "snapshot/EARLIEST").read_text() == "3"
 
 

@@ -31,11 +31,18 @@ def _records(number: int) -> list[dict[str, Any]]:
     ranges = [{"f0": f"data-{at:036}-0.parquet", "f1": at, "f2": 22, "_CARDINALITY": 1} for at in range(60)]
     return [
         {
-            "_VERSION": 1, "_KIND": 0, "_PARTITION": b"\0" * 4, "_BUCKET": bucket, "_INDEX_TYPE": "DELETION_VECTORS",
-            "_FILE_NAME": f"index-{bucket}", "_FILE_SIZE": 9, "_ROW_COUNT": 60, "_DELETIONS_VECTORS_RANGES": ranges,
+            "_VERSION": 1,
+            "_KIND": 0,
+            "_PARTITION": b"\0" * 4,
+            "_BUCKET": bucket,
+            "_INDEX_TYPE": "DELETION_VECTORS",
+            "_FILE_NAME": f"index-{bucket}",
+            "_FILE_SIZE": 9,
+            "_ROW_COUNT": 60,
+            "_DELETIONS_VECTORS_RANGES": ranges,
         }
         for bucket in range(number)
-    ]  # fmt: skip
+    ]
 
 
 def _read(folder: Path, data: bytes) -> Read:

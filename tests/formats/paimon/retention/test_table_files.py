@@ -54,16 +54,41 @@ KINDS = {
     f"branch/branch-dev/snapshot/staged-{OURS}": "staged",
 }
 UNTOUCHED = (
-    "schema/schema-0", f"schema/.schema-1.{UUID}.tmp", "tag/tag-t", f"tag/.tag-t.{UUID}.tmp", "consumer/consumer-a",
-    "service/primary-key-lookup", "snapshot/snapshot-1", "snapshot/snapshot-1.tmp", "snapshot/EARLIEST",
-    "snapshot/LATEST", "changelog/changelog-1", "changelog/LATEST", "branch/branch-dev/schema/schema-0",
-    "branch/branch-dev/tag/tag-t", "branch/branch-dev/snapshot/snapshot-1", f"{DAY}/data-{UUID}-0.managed.blob",
-    f"{DAY}/report.parquet", f"{DAY}/_SUCCESS", f"{DAY}/sub/data-{UUID}-0.parquet", f"bucket-0/data-{UUID}-0.parquet",
-    f"dt=1/hour=2/bucket-0/data-{UUID}-0.parquet", f"other=1/bucket-0/data-{UUID}-0.parquet",
-    f"dt=1/bucket-x/data-{UUID}-0.parquet", f"dt=1/data-{UUID}-0.parquet", "manifest/notes.txt", "index/notes.txt",
-    f"manifest/sub/manifest-{UUID}-0", "README.md", f"data-{UUID}-0.parquet", "_nightkeep/quarantine/x/0.file",
-    "metadata/v1.metadata.json", "statistics/other", f"{DAY}/data-.parquet", "snapshot/other",
-)  # fmt: skip
+    "schema/schema-0",
+    f"schema/.schema-1.{UUID}.tmp",
+    "tag/tag-t",
+    f"tag/.tag-t.{UUID}.tmp",
+    "consumer/consumer-a",
+    "service/primary-key-lookup",
+    "snapshot/snapshot-1",
+    "snapshot/snapshot-1.tmp",
+    "snapshot/EARLIEST",
+    "snapshot/LATEST",
+    "changelog/changelog-1",
+    "changelog/LATEST",
+    "branch/branch-dev/schema/schema-0",
+    "branch/branch-dev/tag/tag-t",
+    "branch/branch-dev/snapshot/snapshot-1",
+    f"{DAY}/data-{UUID}-0.managed.blob",
+    f"{DAY}/report.parquet",
+    f"{DAY}/_SUCCESS",
+    f"{DAY}/sub/data-{UUID}-0.parquet",
+    f"bucket-0/data-{UUID}-0.parquet",
+    f"dt=1/hour=2/bucket-0/data-{UUID}-0.parquet",
+    f"other=1/bucket-0/data-{UUID}-0.parquet",
+    f"dt=1/bucket-x/data-{UUID}-0.parquet",
+    f"dt=1/data-{UUID}-0.parquet",
+    "manifest/notes.txt",
+    "index/notes.txt",
+    f"manifest/sub/manifest-{UUID}-0",
+    "README.md",
+    f"data-{UUID}-0.parquet",
+    "_nightkeep/quarantine/x/0.file",
+    "metadata/v1.metadata.json",
+    "statistics/other",
+    f"{DAY}/data-.parquet",
+    "snapshot/other",
+)
 
 
 @pytest.fixture
@@ -192,12 +217,20 @@ def test_a_table_that_was_created_and_no_more_was_never_written(created: Path) -
 @pytest.mark.parametrize(
     "left",
     [
-        "snapshot/LATEST", "snapshot/snapshot-1", "tag/tag-t", "changelog/changelog-1", "branch/branch-dev/tag/tag-t",
-        f"manifest/manifest-{UUID}-0", f"manifest/manifest-list-{UUID}-0", f"index/index-{UUID}-0",
-        f"statistics/stat-{UUID}-0", f"{DAY}/data-{UUID}-0.parquet", f"{DAY}/part_{UUID}-0.orc",
+        "snapshot/LATEST",
+        "snapshot/snapshot-1",
+        "tag/tag-t",
+        "changelog/changelog-1",
+        "branch/branch-dev/tag/tag-t",
+        f"manifest/manifest-{UUID}-0",
+        f"manifest/manifest-list-{UUID}-0",
+        f"index/index-{UUID}-0",
+        f"statistics/stat-{UUID}-0",
+        f"{DAY}/data-{UUID}-0.parquet",
+        f"{DAY}/part_{UUID}-0.orc",
         f"{DAY}/.data-{UUID}-0.parquet.{UUID}.tmp",
     ],
-)  # fmt: skip
+)
 def test_a_table_that_lost_its_versions_was_written(left: str, created: Path) -> None:
     (created / left).parent.mkdir(parents=True, exist_ok=True)
     (created / left).write_text("{}")

@@ -114,8 +114,11 @@ def test_a_file_that_only_changes_its_level_tells_too() -> None:
     task = UpgradeTask(bucket, (Step(StepKind.UPGRADE, (bucket.files[0],)),), 4, 1 << 20, values_needed=True)
     done = require_told(made, task)
     assert written(made, task, done) == [
-        (BEFORE, 2, "old", 2), (AFTER, 2, "new", 9), (INSERT, 3, "new", 10), (INSERT, 4, "new", 11),
-    ]  # fmt: skip
+        (BEFORE, 2, "old", 2),
+        (AFTER, 2, "new", 9),
+        (INSERT, 3, "new", 10),
+        (INSERT, 4, "new", 11),
+    ]
     assert done.rows_written == 0
 
 

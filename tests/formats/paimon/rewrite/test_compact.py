@@ -13,11 +13,7 @@ from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.schema import PaimonField
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot, Schemas
 from nightkeep.formats.paimon.metadata.types import parse_type
-from nightkeep.formats.paimon.rewrite.compact import (
-    compact_levels,
-    refuse_other_compactions,
-    refuse_vectors,
-)
+from nightkeep.formats.paimon.rewrite.compact import compact_levels, refuse_other_compactions, refuse_vectors
 from nightkeep.model import Clustering, Curve, Operation, Request
 
 OPTIMIZE = Request(Operation.OPTIMIZE, 1_767_268_800_000)
@@ -45,9 +41,13 @@ def of_type(bucket: Bucket, text: str) -> Bucket:
 
 
 def planned(
-    snapshot: PaimonSnapshot, options: Mapping[str, str], files: Sequence[tuple[int, Sequence[Row]]], *,
-    value: str = "STRING", full: bool = False,
-) -> tuple[str, int, bool] | None:  # fmt: skip
+    snapshot: PaimonSnapshot,
+    options: Mapping[str, str],
+    files: Sequence[tuple[int, Sequence[Row]]],
+    *,
+    value: str = "STRING",
+    full: bool = False,
+) -> tuple[str, int, bool] | None:
     """The reason, the output level, and whether deletes end."""
     made = MadeBucket({**PLAIN, **options})
     for level, rows in files:
@@ -105,7 +105,7 @@ def test_a_full_compaction_takes_all(ledger: PaimonSnapshot) -> None:
         ({**SUMS, "fields.v.aggregate-function": "listagg"}, NEWEST, "STRING", "function listagg of column v"),
         (UPDATES, (0, [Row(70, "d", 3000, 3), Row(80, "e", 3001)]), "STRING", None),
     ],
-)  # fmt: skip
+)
 def test_a_merge_that_needs_the_rows_below_takes_them_along(
     ledger: PaimonSnapshot, options: Mapping[str, str], newest: tuple[int, list[Row]], value: str, why: str | None
 ) -> None:

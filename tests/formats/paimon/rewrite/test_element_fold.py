@@ -16,26 +16,28 @@ from tests.formats.paimon.merge_twin import DELETE, INSERT, UPDATE_BEFORE, Row, 
 from nightkeep.formats.paimon.data.columns import KIND, SEQUENCE
 from nightkeep.formats.paimon.gate.merged import merged_rows
 from nightkeep.formats.paimon.metadata.element_rules import ElementRule, NullKeys
-from nightkeep.formats.paimon.metadata.merge_engine import (
-    FieldRule,
-    Function,
-    MergeEngine,
-    MergeRules,
-    SequenceGroup,
-)
+from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function, MergeEngine, MergeRules, SequenceGroup
 from nightkeep.formats.paimon.rewrite.element_codes import dense
 from nightkeep.formats.paimon.rewrite.element_lists import Elements, spread, turn_within
 from nightkeep.formats.paimon.rewrite.fold import fold
 
 NESTED = pa.struct([("a", pa.int32()), ("b", pa.string()), ("s", pa.float64())])
 TYPES: Mapping[str, pa.DataType] = {
-    "k": pa.int32(), "g": pa.int32(), "c": pa.list_(pa.float64()), "e": pa.list_(NESTED),
-    "m": pa.map_(pa.string(), pa.int32()), "r": pa.list_(NESTED), "p": pa.list_(NESTED),
-}  # fmt: skip
-ROWS = st.fixed_dictionaries({
-    "a": st.none() | st.integers(0, 1), "b": st.none() | st.sampled_from(["", "x"]),
-    "s": st.none() | st.sampled_from([0.0, -0.0, 1.5]),
-}).map(lambda held: {name: held[name] for name in "abs"})  # fmt: skip
+    "k": pa.int32(),
+    "g": pa.int32(),
+    "c": pa.list_(pa.float64()),
+    "e": pa.list_(NESTED),
+    "m": pa.map_(pa.string(), pa.int32()),
+    "r": pa.list_(NESTED),
+    "p": pa.list_(NESTED),
+}
+ROWS = st.fixed_dictionaries(
+    {
+        "a": st.none() | st.integers(0, 1),
+        "b": st.none() | st.sampled_from(["", "x"]),
+        "s": st.none() | st.sampled_from([0.0, -0.0, 1.5]),
+    }
+).map(lambda held: {name: held[name] for name in "abs"})
 NESTED_ROWS = st.lists(ROWS, max_size=3)
 VALUES: Mapping[str, st.SearchStrategy[Any]] = {
     "k": st.just(7),
@@ -43,12 +45,13 @@ VALUES: Mapping[str, st.SearchStrategy[Any]] = {
     "c": st.none() | st.lists(st.none() | st.sampled_from([0.0, -0.0, 2.5]), max_size=3),
     # Java cannot compare a null row with another.
     "e": st.none() | NESTED_ROWS,
-    "m": st.none() | st.dictionaries(st.sampled_from("abc"), st.none() | st.integers(0, 3), max_size=2).map(
+    "m": st.none()
+    | st.dictionaries(st.sampled_from("abc"), st.none() | st.integers(0, 3), max_size=2).map(
         lambda held: list(held.items())
     ),
     "r": st.none() | st.lists(st.none() | ROWS, max_size=3),
     "p": st.none() | st.lists(st.none() | ROWS, max_size=3),
-}  # fmt: skip
+}
 Keys = list[list[Row]]
 
 
@@ -94,9 +97,12 @@ def rules(draw: st.DrawFn) -> MergeRules:
     grouped |= {"k": FieldRule(Function.LAST_NON_NULL_VALUE), "g": FieldRule(Function.SEQUENCE, group=0)}
     removes, ignores = draw(st.sampled_from([(False, False), (False, True), (True, False)]))
     return MergeRules(
-        MergeEngine.PARTIAL_UPDATE, {name: grouped[name] for name in TYPES}, ignores, False,
+        MergeEngine.PARTIAL_UPDATE,
+        {name: grouped[name] for name in TYPES},
+        ignores,
+        False,
         (SequenceGroup(("g",), removes),),
-    )  # fmt: skip
+    )
 
 
 def row() -> st.SearchStrategy[Row]:
@@ -161,8 +167,10 @@ def test_of_rows_with_one_nested_key_the_last_is_left(gone: int) -> None:
     values: dict[str, Any] = {**dict.fromkeys(TYPES), "k": 7, "r": held}
     rules = MergeRules(
         MergeEngine.AGGREGATION,
-        _last_values(r=FieldRule(Function.NESTED_UPDATE, elements=ElementRule(True, ("a",)))), False, False,
-    )  # fmt: skip
+        _last_values(r=FieldRule(Function.NESTED_UPDATE, elements=ElementRule(True, ("a",)))),
+        False,
+        False,
+    )
     keys: Keys = [[(INSERT, values), (UPDATE_BEFORE, values | {"r": [{"a": gone, "b": None, "s": None}]})]]
     rows, starts = table(keys)
     assert [shown(one, rules) for one in fold(rows, starts, rules).to_pylist()] == expected(keys, rules)

@@ -13,9 +13,15 @@ from nightkeep.formats.paimon.rewrite.equal_rows import are_equal
 
 PLACE = pa.struct([("x", pa.int32()), ("name", pa.string()), ("inner", pa.struct([("ratio", pa.float32())]))])
 NESTED = (
-    pa.list_(pa.int32()), pa.list_(pa.float64()), pa.map_(pa.string(), pa.decimal128(10, 2)), PLACE, pa.list_(PLACE),
-    pa.map_(pa.int32(), PLACE), pa.list_(pa.list_(pa.string())), pa.map_(pa.string(), pa.map_(pa.int64(), pa.string())),
-)  # fmt: skip
+    pa.list_(pa.int32()),
+    pa.list_(pa.float64()),
+    pa.map_(pa.string(), pa.decimal128(10, 2)),
+    PLACE,
+    pa.list_(PLACE),
+    pa.map_(pa.int32(), PLACE),
+    pa.list_(pa.list_(pa.string())),
+    pa.map_(pa.string(), pa.map_(pa.int64(), pa.string())),
+)
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])

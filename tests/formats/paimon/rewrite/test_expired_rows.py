@@ -19,10 +19,14 @@ from nightkeep.formats.paimon.metadata.types import parse_type
 from nightkeep.formats.paimon.rewrite.expired_rows import are_expired, expired_positions, may_expire, without_expired
 
 KINDS = {
-    "INT": pa.int32(), "BIGINT": pa.int64(), "TIMESTAMP(0)": pa.timestamp("ms"), "TIMESTAMP(3)": pa.timestamp("ms"),
-    "TIMESTAMP(6)": pa.timestamp("us"), "TIMESTAMP(9)": pa.timestamp("ns"),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "TIMESTAMP(0)": pa.timestamp("ms"),
+    "TIMESTAMP(3)": pa.timestamp("ms"),
+    "TIMESTAMP(6)": pa.timestamp("us"),
+    "TIMESTAMP(9)": pa.timestamp("ns"),
     "TIMESTAMP(3) WITH LOCAL TIME ZONE": pa.timestamp("ms", "UTC"),
-}  # fmt: skip
+}
 PER_SECOND = {"ms": 1000, "us": 10**6, "ns": 10**9}
 SECONDS = st.integers(-3, 3) | st.integers(10**9 - 3, 10**9 + 3)
 

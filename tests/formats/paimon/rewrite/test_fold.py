@@ -16,20 +16,20 @@ from tests.formats.paimon.merge_twin import DELETE, INSERT, UPDATE_BEFORE, Canno
 
 from nightkeep.formats.paimon.data.columns import KIND, SEQUENCE
 from nightkeep.formats.paimon.gate.merged import merged_rows
-from nightkeep.formats.paimon.metadata.merge_engine import (
-    FieldRule,
-    Function,
-    MergeEngine,
-    MergeRules,
-    SequenceGroup,
-)
+from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function, MergeEngine, MergeRules, SequenceGroup
 from nightkeep.formats.paimon.rewrite.fold import fold
 from nightkeep.kernels.fingerprint import fingerprint
 
 TYPES: Mapping[str, pa.DataType] = {
-    "i": pa.int8(), "t": pa.string(), "x": pa.float64(), "d": pa.decimal128(5, 2), "b": pa.bool_(), "k": pa.int32(),
-    "g": pa.int32(), "h": pa.string(),
-}  # fmt: skip
+    "i": pa.int8(),
+    "t": pa.string(),
+    "x": pa.float64(),
+    "d": pa.decimal128(5, 2),
+    "b": pa.bool_(),
+    "k": pa.int32(),
+    "g": pa.int32(),
+    "h": pa.string(),
+}
 VALUES: Mapping[str, st.SearchStrategy[Any]] = {
     "i": st.integers(-3, 3),
     "t": st.sampled_from(["", " \t", "a", "b,a", "a,,c", "\u00e9"]),
@@ -41,9 +41,13 @@ VALUES: Mapping[str, st.SearchStrategy[Any]] = {
     "h": st.sampled_from(["", "a", "b"]),
 }
 ANY = [
-    Function.LAST_VALUE, Function.LAST_NON_NULL_VALUE, Function.FIRST_VALUE, Function.FIRST_NON_NULL_VALUE,
-    Function.MAX, Function.MIN,
-]  # fmt: skip
+    Function.LAST_VALUE,
+    Function.LAST_NON_NULL_VALUE,
+    Function.FIRST_VALUE,
+    Function.FIRST_NON_NULL_VALUE,
+    Function.MAX,
+    Function.MIN,
+]
 FUNCTIONS: Mapping[str, Sequence[Function]] = {
     "i": [Function.SUM, Function.PRODUCT, *ANY],
     "t": [Function.LISTAGG, *ANY],

@@ -46,9 +46,12 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "fields.v.ignore-retract": "true",
     },
     "told aggregation": {
-        **TELLS, "merge-engine": "aggregation", "fields.v.aggregate-function": "max", "fields.v.ignore-retract": "true",
+        **TELLS,
+        "merge-engine": "aggregation",
+        "fields.v.aggregate-function": "max",
+        "fields.v.ignore-retract": "true",
     },
-}  # fmt: skip
+}
 
 
 @settings(max_examples=examples(40))
@@ -64,9 +67,7 @@ def test_ranges_hold_every_live_row_once_and_whole_keys_in_order(made: MadeBucke
         for row in each.to_pylist()
     ]
     levels = {file.name: file.level for file in files}
-    expected = [
-        (name, at, row.key, row.sequence, levels[name]) for name in made.rows for at, row in made.live(name)
-    ]  # fmt: skip
+    expected = [(name, at, row.key, row.sequence, levels[name]) for name in made.rows for at, row in made.live(name)]
     assert sorted(found) == sorted(expected)
     keys = [each.column("_KEY_k").to_pylist() for each in ranges if each.num_rows]
     assert all(max(before) < min(after) for before, after in itertools.pairwise(keys))
@@ -116,9 +117,14 @@ def test_without_vectors_as_well(made: MadeBucket, rows: int, drops: int) -> Non
     made.hidden = {}
     files = made.bucket().files
     task = UpgradeTask(
-        made.bucket(), (Step(StepKind.MERGE, files),), 5, 1 << 20, values_needed=False, looks_up=False,
+        made.bucket(),
+        (Step(StepKind.MERGE, files),),
+        5,
+        1 << 20,
+        values_needed=False,
+        looks_up=False,
         drops_retracts=drops == 1,
-    )  # fmt: skip
+    )
     require_as_in_one(made, task, rows)
 
 
@@ -167,10 +173,17 @@ def composite(made: MadeBucket, levels: Sequence[int], codes: Sequence[Sequence[
         naming = PaimonNaming(replace(RUN, attempt=f"{number:08}"), bucket.key)
         ordered = sorted(own, key=str.encode)
         size, region = len(ordered), pa.array([7] * len(ordered), pa.int32())
-        rows = pa.table({
-            "_KEY_region": region, "_KEY_code": pa.array(ordered), "_SEQUENCE_NUMBER": np.arange(size) + 1000 * number,
-            "_VALUE_KIND": np.zeros(size, np.int8), "region": region, "code": pa.array(ordered), "v": np.arange(size),
-        })  # fmt: skip
+        rows = pa.table(
+            {
+                "_KEY_region": region,
+                "_KEY_code": pa.array(ordered),
+                "_SEQUENCE_NUMBER": np.arange(size) + 1000 * number,
+                "_VALUE_KIND": np.zeros(size, np.int8),
+                "region": region,
+                "code": pa.array(ordered),
+                "v": np.arange(size),
+            }
+        )
         writer = PaimonFileWriter(made.storage, bucket, naming, level=level, now_ms=0)
         files += [data_file(file.record, [f.type for f in fields[:2]]) for file in writer.write([rows], target_bytes=1)]
     return replace(bucket, files=tuple(files))

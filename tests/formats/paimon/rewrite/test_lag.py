@@ -42,8 +42,7 @@ def test_a_plan_has_the_lag_of_each_bucket_and_says_that_of_the_table() -> None:
 def test_metrics_compare_levels_and_lag_of_two_versions() -> None:
     stock = opened(SAMPLES / "stock").snapshot()
     lifted = replace(
-        stock,
-        units=tuple(replace(b, files=tuple(replace(f, level=5) for f in b.files)) for b in stock.units),
+        stock, units=tuple(replace(b, files=tuple(replace(f, level=5) for f in b.files)) for b in stock.units)
     )
     touched = [bucket.key for bucket in stock.units]
     found = layout_metrics(stock, lifted, touched)

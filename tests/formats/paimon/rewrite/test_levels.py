@@ -65,10 +65,20 @@ class Case:
             self.vectors.append(VectorRange(name, 1, 1, 1))
         self.files.append(
             PaimonDataFile(
-                name, int(size), 10, int(level.removeprefix("L")), (low,), (high,), sequence, sequence, 0,
-                None if deletes == "unknown" else int(deletes), NOON_MS - int(words.get("age", "0")), {},
+                name,
+                int(size),
+                10,
+                int(level.removeprefix("L")),
+                (low,),
+                (high,),
+                sequence,
+                sequence,
+                0,
+                None if deletes == "unknown" else int(deletes),
+                NOON_MS - int(words.get("age", "0")),
+                {},
             )
-        )  # fmt: skip
+        )
 
     def answer(self) -> Iterator[str]:
         found, todo, drops = self.ours()
@@ -99,12 +109,18 @@ class Case:
         marked = {vector.data_file for vector in self.vectors}
         return [
             {
-                "name": file.name, "level": file.level, "low": file.min_key[0], "high": file.max_key[0],
-                "bytes": file.bytes, "sequence": file.max_sequence, "deletes": file.delete_rows,
-                "age": NOON_MS - file.created_ms, "vector": file.name in marked,
+                "name": file.name,
+                "level": file.level,
+                "low": file.min_key[0],
+                "high": file.max_key[0],
+                "bytes": file.bytes,
+                "sequence": file.max_sequence,
+                "deletes": file.delete_rows,
+                "age": NOON_MS - file.created_ms,
+                "vector": file.name in marked,
             }
             for file in self.files
-        ]  # fmt: skip
+        ]
 
 
 def _cases(path: Path) -> list[str]:

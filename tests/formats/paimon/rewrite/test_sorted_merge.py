@@ -32,9 +32,9 @@ def rules(draw: st.DrawFn) -> MergeRules:
 
 
 def row() -> st.SearchStrategy[Row]:
-    values = st.fixed_dictionaries({
-        "i": st.none() | st.integers(-3, 3), "t": st.none() | st.sampled_from(["", "a", "b"])
-    })  # fmt: skip
+    values = st.fixed_dictionaries(
+        {"i": st.none() | st.integers(-3, 3), "t": st.none() | st.sampled_from(["", "a", "b"])}
+    )
     return st.tuples(st.sampled_from([INSERT, INSERT, UPDATE_AFTER, UPDATE_BEFORE, DELETE]), values)
 
 

@@ -107,10 +107,14 @@ def test_every_level0_file_is_worked_on_once(
         ([file("a", (1, 2)), file("b", (2, 3))], TOP, {}, ["MERGE a b"]),
         ([file("a", (1, 2)), file("b", (3, 4), size=1)], TOP, {}, ["UPGRADE a", "UPGRADE b"]),
         ([file("a", (1, 2), size=1), file("b", (3, 4), size=1)], TOP, {}, ["MERGE a b"]),
-        ([file("a", (1, 2), size=1), file("b", (3, 4)), file("c", (5, 6), size=1)], TOP, {},
-         ["UPGRADE a", "UPGRADE b", "UPGRADE c"]),
+        (
+            [file("a", (1, 2), size=1), file("b", (3, 4)), file("c", (5, 6), size=1)],
+            TOP,
+            {},
+            ["UPGRADE a", "UPGRADE b", "UPGRADE c"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_file_is_rewritten_where_it_must_be(
     files: list[PaimonDataFile], output: int, options: dict[str, str], expected: list[str]
 ) -> None:

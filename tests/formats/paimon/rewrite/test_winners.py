@@ -24,11 +24,14 @@ def bucket() -> Bucket:
 @pytest.mark.parametrize("drops", [False, True])
 def test_the_newest_row_of_each_key(bucket: Bucket, drops: bool) -> None:
     first, second = key_columns(bucket)
-    rows = pa.table({
-        first: pa.array([key for key, _, _ in ROWS], pa.int32()), second: ["EUR"] * len(ROWS),
-        SEQUENCE: pa.array([number for _, number, _ in ROWS], pa.int64()),
-        KIND: pa.array([kind for _, _, kind in ROWS], pa.int8()),
-    })  # fmt: skip
+    rows = pa.table(
+        {
+            first: pa.array([key for key, _, _ in ROWS], pa.int32()),
+            second: ["EUR"] * len(ROWS),
+            SEQUENCE: pa.array([number for _, number, _ in ROWS], pa.int64()),
+            KIND: pa.array([kind for _, _, kind in ROWS], pa.int8()),
+        }
+    )
     newest: dict[int, tuple[int, int]] = {}
     for place, (key, number, _) in enumerate(ROWS):
         newest[key] = max(newest.get(key, (-1, -1)), (number, place))
@@ -39,8 +42,9 @@ def test_the_newest_row_of_each_key(bucket: Bucket, drops: bool) -> None:
 def test_files_in_order(bucket: Bucket) -> None:
     merged = bucket.files[1:2]
     assert [file.name for file in numbered(bucket, merged)] == [
-        merged[0].name, *(file.name for file in bucket.files if file.name != merged[0].name)
-    ]  # fmt: skip
+        merged[0].name,
+        *(file.name for file in bucket.files if file.name != merged[0].name),
+    ]
     taken = oldest_first(bucket.files)
     assert {file.name for file in taken} == {file.name for file in bucket.files}
     assert taken[0].level == max(file.level for file in bucket.files), "the lowest run has the oldest rows"

@@ -25,9 +25,10 @@ from nightkeep.spark.view import TableView
 
 LOOKUP = {"changelog-producer": "lookup"}
 SILENT = {
-    **LOOKUP, "changelog-producer.row-deduplicate": "true",
+    **LOOKUP,
+    "changelog-producer.row-deduplicate": "true",
     "changelog-producer.row-deduplicate-ignore-fields": "updated_at,note",
-}  # fmt: skip
+}
 TOLD = "streaming readers are told every change"
 
 

@@ -62,9 +62,14 @@ def made(java: PaimonJava, folder: Path, kind: str, options: Mapping[str, str], 
     ("kind", "days"), [*((kind, ("a",)) for kind in KEYS), ("INT", ("a", "b")), ("STRING", ("a", "b"))]
 )
 def test_lone_rows_are_those_that_no_other_row_meets(
-    spark: SparkSession, paimon_java: PaimonJava, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    kind: str, days: tuple[str, ...], options: str,
-) -> None:  # fmt: skip
+    spark: SparkSession,
+    paimon_java: PaimonJava,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    days: tuple[str, ...],
+    options: str,
+) -> None:
     table = made(paimon_java, tmp_path, kind, OPTIONS[options], days=days)
     monkeypatch.setattr(largest_run, "FEW_ROWS", EVERYTHING)
     windowed = spark_rows(spark, table, View.MERGED)

@@ -18,13 +18,7 @@ from tests.formats.paimon.rewrite.test_element_fold import TYPES
 from tests.support.extended import some_extended
 
 from nightkeep.formats.paimon.metadata.element_rules import ElementRule, NullKeys
-from nightkeep.formats.paimon.metadata.merge_engine import (
-    FieldRule,
-    Function,
-    MergeEngine,
-    MergeRules,
-    SequenceGroup,
-)
+from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function, MergeEngine, MergeRules, SequenceGroup
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
 from nightkeep.formats.paimon.metadata.types import parse_type
 from nightkeep.formats.paimon.spark import merging
@@ -35,15 +29,21 @@ from nightkeep.spark.view import column
 ROW: Mapping[str, Any] = {
     "type": "ROW",
     "fields": [
-        {"id": 7, "name": "a", "type": "INT"}, {"id": 8, "name": "b", "type": "STRING"},
+        {"id": 7, "name": "a", "type": "INT"},
+        {"id": 8, "name": "b", "type": "STRING"},
         {"id": 9, "name": "s", "type": "DOUBLE"},
     ],
-}  # fmt: skip
+}
 ROWS = {"type": "ARRAY", "element": ROW}
 PAIMON: Mapping[str, Any] = {
-    "k": "INT", "g": "INT", "c": {"type": "ARRAY", "element": "DOUBLE"}, "e": ROWS,
-    "m": {"type": "MAP", "key": "STRING", "value": "INT"}, "r": ROWS, "p": ROWS,
-}  # fmt: skip
+    "k": "INT",
+    "g": "INT",
+    "c": {"type": "ARRAY", "element": "DOUBLE"},
+    "e": ROWS,
+    "m": {"type": "MAP", "key": "STRING", "value": "INT"},
+    "r": ROWS,
+    "p": ROWS,
+}
 SCHEMA = PaimonSchema(
     0, tuple(PaimonField(n, name, parse_type(kind)) for n, (name, kind) in enumerate(PAIMON.items())), (), ("k",), {}
 )
@@ -80,19 +80,24 @@ def a_row(random: Random) -> Row:
 
     def nested() -> dict[str, Any]:
         return {
-            "a": random.choice([None, 0, 1]), "b": random.choice([None, "", 'x"\n']),
+            "a": random.choice([None, 0, 1]),
+            "b": random.choice([None, "", 'x"\n']),
             "s": random.choice([None, 0.0, -0.0, 1.5]),
-        }  # fmt: skip
+        }
 
     def maybe() -> dict[str, Any] | None:
         return None if random.random() < 0.1 else nested()
 
     entries = {random.choice("ab'"): random.choice([None, 1, 2]) for _ in range(random.randrange(3))}
     values = {
-        "k": 7, "g": random.choice([None, 0, 1, 2]), "c": some(lambda: random.choice([None, 0.0, -0.0, 2.5])),
-        "e": some(nested), "m": random.choice([None, list(entries.items()), list(entries.items())]),
-        "r": some(maybe), "p": some(maybe),
-    }  # fmt: skip
+        "k": 7,
+        "g": random.choice([None, 0, 1, 2]),
+        "c": some(lambda: random.choice([None, 0.0, -0.0, 2.5])),
+        "e": some(nested),
+        "m": random.choice([None, list(entries.items()), list(entries.items())]),
+        "r": some(maybe),
+        "p": some(maybe),
+    }
     return random.choice([INSERT, UPDATE_AFTER, INSERT, UPDATE_BEFORE, DELETE]), values
 
 
@@ -113,9 +118,13 @@ def test_spark_folds_elements_as_java_does(seed: int, spark: SparkSession) -> No
     rows = with_elements(frame(spark, stored), SCHEMA, told, parsed)
     kinds = {field.name: field.dataType for field in rows.schema}
     found = merging.merged(
-        rows, by=["key"], place=F.col("place"),
-        fields=[(column(i), name, kinds[column(i)]) for i, name in enumerate(TYPES)], rules=told, merges_single=True,
-    )  # fmt: skip
+        rows,
+        by=["key"],
+        place=F.col("place"),
+        fields=[(column(i), name, kinds[column(i)]) for i, name in enumerate(TYPES)],
+        rules=told,
+        merges_single=True,
+    )
     answer = texts(with_elements(found, SCHEMA, told, lambda value, _, rule: as_text(value, rule)))
     assert answer == expected, told
     assert len(answer) > 20

@@ -19,23 +19,22 @@ from tests.formats.paimon.upgrade import upgrade
 from tests.support.extended import some_extended
 
 from nightkeep.checking.check import check
-from nightkeep.formats.paimon.metadata.merge_engine import (
-    FieldRule,
-    Function,
-    MergeEngine,
-    MergeRules,
-    SequenceGroup,
-)
+from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function, MergeEngine, MergeRules, SequenceGroup
 from nightkeep.formats.paimon.spark import merging
 from nightkeep.model import Address
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.reports import CheckStatus
 
 VALUES: dict[str, list[Any]] = {
-    "i": [None, -3, 0, 2], "t": [None, " ", "a", "b,a", "\u00e9"], "x": [None, 0.0, -0.0, 0.25, float("nan")],
-    "d": [None, "0.01", "-2.50", "600.00"], "b": [None, True, False], "k": [7],
-    "g": [None, 0, 1, 2], "h": [None, "", "a"],
-}  # fmt: skip
+    "i": [None, -3, 0, 2],
+    "t": [None, " ", "a", "b,a", "\u00e9"],
+    "x": [None, 0.0, -0.0, 0.25, float("nan")],
+    "d": [None, "0.01", "-2.50", "600.00"],
+    "b": [None, True, False],
+    "k": [7],
+    "g": [None, 0, 1, 2],
+    "h": [None, "", "a"],
+}
 
 
 def aggregation(random: Random) -> MergeRules:
@@ -46,9 +45,11 @@ def aggregation(random: Random) -> MergeRules:
 def update(random: Random) -> MergeRules:
     removes = random.random() < 0.5
     return MergeRules(
-        engine=MergeEngine.PARTIAL_UPDATE, fields=dict.fromkeys(TYPES, FieldRule(Function.LAST_NON_NULL_VALUE)),
-        ignores_deletes=not removes, removes_on_delete=removes,
-    )  # fmt: skip
+        engine=MergeEngine.PARTIAL_UPDATE,
+        fields=dict.fromkeys(TYPES, FieldRule(Function.LAST_NON_NULL_VALUE)),
+        ignores_deletes=not removes,
+        removes_on_delete=removes,
+    )
 
 
 def groups(random: Random) -> MergeRules:
@@ -97,9 +98,13 @@ def test_spark_folds_as_java_does(seed: int, spark: SparkSession) -> None:
     )
     types = {field.name: field.dataType for field in frame.schema}
     found = merging.merged(
-        frame, by=["key"], place=F.col("place"), fields=[(n, n, types[n]) for n in TYPES], rules=told,
+        frame,
+        by=["key"],
+        place=F.col("place"),
+        fields=[(n, n, types[n]) for n in TYPES],
+        rules=told,
         merges_single=looks_up,
-    )  # fmt: skip
+    )
     answer = found.orderBy("key").toArrow().select(list(TYPES))
     expected = pa.table({name: pa.array([one[name] for one in wanted], kind) for name, kind in TYPES.items()})
     assert bits(answer) == bits(expected), told

@@ -64,12 +64,17 @@ def test_merges_and_hides_what_java_does(
     for step in range(5):
         rows = [
             [
-                dice.choice(["+I", "+U", "+U", "-D"]), dice.choice(["a b", "c%d"]), dice.choice(KEYS),
-                dice.choice(["x", "y", "\u00e9"]), f"step {step}", None, dice.choice(RANKS),
+                dice.choice(["+I", "+U", "+U", "-D"]),
+                dice.choice(["a b", "c%d"]),
+                dice.choice(KEYS),
+                dice.choice(["x", "y", "\u00e9"]),
+                f"step {step}",
+                None,
+                dice.choice(RANKS),
                 dice.choice([None, "2026-11-01", "2026-11-02"]),
             ]
             for _ in range(60)
-        ]  # fmt: skip
+        ]
         paimon_java.write(table, rows)
         if step in (1, 3):
             paimon_java.compact(table, Compaction(full=step == 1))

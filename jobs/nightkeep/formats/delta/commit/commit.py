@@ -79,9 +79,11 @@ def commit(storage: Storage, candidate: Candidate) -> bool:
         return False
     parent = candidate.parent
     won = storage.put_if_absent(
-        name, storage.read(candidate.metadata), temporary=temporary,
+        name,
+        storage.read(candidate.metadata),
+        temporary=temporary,
         may_go=lambda: digest(storage, parent.version) == parent.commit,
-    )  # fmt: skip
+    )
     # Our create may have succeeded with its answer lost, so that its retry failed: look whose commit it is.
     if not won and not visible(storage, candidate):
         return False

@@ -30,12 +30,14 @@ def committed(table: Address, storage: Storage, run: Run) -> tuple[Committed, ..
     schema = load(table, storage, versions[-1]).schema if versions else None
     return tuple(
         Committed(
-            VersionIdentity(version, digest(storage, version) or ""), version - 1,
-            commit.units_of(storage, schema, version), parent=_known(storage, version - 1),
+            VersionIdentity(version, digest(storage, version) or ""),
+            version - 1,
+            commit.units_of(storage, schema, version),
+            parent=_known(storage, version - 1),
         )
         for version in versions
         if schema
-    )  # fmt: skip
+    )
 
 
 def rollback(storage: Storage, version: int) -> str:

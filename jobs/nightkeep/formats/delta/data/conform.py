@@ -33,11 +33,7 @@ _INT_BITS_IN_DOUBLE: Final = 32
 
 
 def conform(
-    column: ChunkedArray,
-    target: pa.DataType,
-    stored: pa.DataType,
-    find: Find,
-    calendar: LegacyCalendar | None = None,
+    column: ChunkedArray, target: pa.DataType, stored: pa.DataType, find: Find, calendar: LegacyCalendar | None = None
 ) -> ChunkedArray:
     """The column as type `target`. `stored` is the same type with the names and ids that `find` compares. `calendar` is
     the old one of the file.

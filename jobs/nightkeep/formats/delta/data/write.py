@@ -44,9 +44,16 @@ class DeltaFileWriter:
     """
 
     def __init__(
-        self, storage: Storage, schema: DeltaSchema, naming: DeltaNaming, stored_partition: Mapping[str, str | None], *,
-        now_ms: int, codec: str | None = None, tags: Mapping[str, str] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        storage: Storage,
+        schema: DeltaSchema,
+        naming: DeltaNaming,
+        stored_partition: Mapping[str, str | None],
+        *,
+        now_ms: int,
+        codec: str | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> None:
         self._storage, self._schema, self._naming = storage, schema, naming
         self._partition, self._now_ms, self._tags = stored_partition, now_ms, tags
         self._columns = _columns(schema)

@@ -210,26 +210,39 @@ _TYPE_NAMES: Final[Mapping[_Fits, str]] = {
     _vector: "deletion vector descriptor",
 }
 _FILE: Final[tuple[tuple[str, _Fits], ...]] = (
-    ("path", _text), ("partitionValues", _map), ("size", _long), ("stats", _text), ("tags", _map),
-    ("deletionVector", _vector), ("baseRowId", _long), ("defaultRowCommitVersion", _long), ("dataChange", _flag),
-)  # fmt: skip
+    ("path", _text),
+    ("partitionValues", _map),
+    ("size", _long),
+    ("stats", _text),
+    ("tags", _map),
+    ("deletionVector", _vector),
+    ("baseRowId", _long),
+    ("defaultRowCommitVersion", _long),
+    ("dataChange", _flag),
+)
 _FIELDS: Final[Mapping[str, tuple[tuple[str, _Fits], ...]]] = {
     "add": (*_FILE, ("modificationTime", _long), ("clusteringProvider", _text)),
     "remove": (*_FILE, ("deletionTimestamp", _long), ("extendedFileMetadata", _flag)),
     "cdc": (("path", _text),),
     "metaData": (
-        ("id", _text), ("format", _object), ("schemaString", _text), ("partitionColumns", _texts),
+        ("id", _text),
+        ("format", _object),
+        ("schemaString", _text),
+        ("partitionColumns", _texts),
         ("configuration", _map),
     ),
     "protocol": (
-        ("minReaderVersion", _int), ("minWriterVersion", _int), ("readerFeatures", _texts), ("writerFeatures", _texts),
+        ("minReaderVersion", _int),
+        ("minWriterVersion", _int),
+        ("readerFeatures", _texts),
+        ("writerFeatures", _texts),
     ),
     "txn": (("appId", _text), ("version", _long)),
     "domainMetadata": (("domain", _text), ("configuration", _text), ("removed", _flag)),
     "commitInfo": (),
     "sidecar": (("path", _text), ("sizeInBytes", _long)),
     "checkpointMetadata": (("version", _long), ("tags", _map)),
-}  # fmt: skip
+}
 _REQUIRED: Final[Mapping[str, frozenset[str]]] = {
     "add": frozenset({"path", "partitionValues", "size"}),
     "remove": frozenset({"path"}),

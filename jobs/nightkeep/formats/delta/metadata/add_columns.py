@@ -27,15 +27,25 @@ Values = Mapping[str, str | None]
 
 _TEXTS: Final = pa.map_(pa.string(), pa.string())
 _OF_VECTORS: Final[Mapping[str, pa.DataType]] = {
-    "storageType": pa.string(), "pathOrInlineDv": pa.string(), "offset": pa.int32(), "sizeInBytes": pa.int32(),
+    "storageType": pa.string(),
+    "pathOrInlineDv": pa.string(),
+    "offset": pa.int32(),
+    "sizeInBytes": pa.int32(),
     "cardinality": pa.int64(),
-}  # fmt: skip
+}
 VECTOR: Final = pa.struct([*_OF_VECTORS.items()])
 _COLUMNS: Final[Mapping[str, pa.DataType]] = {
-    "path": pa.string(), "size": pa.int64(), "modificationTime": pa.int64(), "dataChange": pa.bool_(),
-    "stats": pa.string(), "tags": _TEXTS, "deletionVector": VECTOR, "baseRowId": pa.int64(),
-    "defaultRowCommitVersion": pa.int64(), "clusteringProvider": pa.string(),
-}  # fmt: skip
+    "path": pa.string(),
+    "size": pa.int64(),
+    "modificationTime": pa.int64(),
+    "dataChange": pa.bool_(),
+    "stats": pa.string(),
+    "tags": _TEXTS,
+    "deletionVector": VECTOR,
+    "baseRowId": pa.int64(),
+    "defaultRowCommitVersion": pa.int64(),
+    "clusteringProvider": pa.string(),
+}
 _SPELLING: Final = "spelling"
 _SCHEMA: Final = pa.schema({**_COLUMNS, _SPELLING: pa.int32()})
 _REQUIRED: Final = frozenset({"path", "partitionValues", "size"})

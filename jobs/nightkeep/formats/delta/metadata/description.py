@@ -30,5 +30,5 @@ def _of(metadata: Mapping[str, object]) -> TableDescription:
     properties = {str(name): str(value) for name, value in pairs if value is not None}
     managers = tuple(
         f"auto compaction ({name} = {properties[name]})" for name in _AUTO_COMPACTION if is_on(properties, name)
-    )  # fmt: skip
+    )
     return TableDescription(None if identity is None else str(identity), properties, managers)

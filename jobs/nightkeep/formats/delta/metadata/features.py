@@ -82,9 +82,14 @@ def of_readers(protocol: Raw) -> frozenset[str]:
 
 
 def refuse_reads(
-    table: str, protocol: Raw, metadata: Raw, domains: Domains = NO_DOMAINS, *, reads_values: bool = True,
+    table: str,
+    protocol: Raw,
+    metadata: Raw,
+    domains: Domains = NO_DOMAINS,
+    *,
+    reads_values: bool = True,
     only_shows: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     """Raises RefusedTable for the first feature that a reader must know, the table uses, and we do not handle.
 
     With `reads_values` False, features that concern only values are ignored; with `only_shows`, those that need no more
@@ -199,9 +204,7 @@ FEATURES: Final[Mapping[str, DeltaFeature]] = {
     ),
     "generatedColumns": DeltaFeature("Nothing to do: generated values are copied, not computed again", writer=4),
     "columnMapping": DeltaFeature(
-        "Files, statistics and partition values go by physical names, in mode id by field ids",
-        reader=2,
-        writer=5,
+        "Files, statistics and partition values go by physical names, in mode id by field ids", reader=2, writer=5
     ),
     "identityColumns": DeltaFeature("Nothing to do: values are copied and the high-water mark stays", writer=6),
     "allowColumnDefaults": DeltaFeature("Nothing to do: no row lacks a value when it is copied"),

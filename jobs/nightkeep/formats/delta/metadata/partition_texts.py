@@ -200,12 +200,13 @@ _DATE: Final = re.compile(r"([+-]?)([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(
 _CLOCK: Final = re.compile(r"T?[0-9]{1,2}(?::[0-9]{1,2}){1,2}(?:\.[0-9]*)?.*|T[0-9]{1,2}.*", re.DOTALL)
 _TIMESTAMP: Final = re.compile(
     r"([+-]?)([0-9]{4,6})(?:-([0-9]{1,2})(?:-([0-9]{1,2})"
-    r"(?:[ T](?:([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?( *[A-Za-z+-].*)?)?)?)?)?)?)?",
+    r"(?:[ T](?:([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?( *[A-Za-z+-].*)?)?)?)?)?)?)?"
 )
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2})(?::?([0-9]{2}))?)?")
 _BOOLEANS: Final[Mapping[str, bool]] = {
-    **dict.fromkeys(("t", "true", "y", "yes", "1"), True), **dict.fromkeys(("f", "false", "n", "no", "0"), False),
-}  # fmt: skip
+    **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
+    **dict.fromkeys(("f", "false", "n", "no", "0"), False),
+}
 _NUMBERS: Final[Mapping[str, float]] = {
     **dict.fromkeys(("inf", "+inf", "infinity", "+infinity"), math.inf),
     **dict.fromkeys(("-inf", "-infinity"), -math.inf),

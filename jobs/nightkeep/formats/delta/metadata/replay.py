@@ -124,8 +124,7 @@ class _Log:
             self.decided.add(_key(body))
         self.single |= _once(subject, ((kind, kind, body) for kind, body in actions if kind in _SINGLE))
         self.named |= _once(
-            subject,
-            (((kind, str(body[_NAMED[kind]])), kind, body) for kind, body in actions if kind in _NAMED),
+            subject, (((kind, str(body[_NAMED[kind]])), kind, body) for kind, body in actions if kind in _NAMED)
         )
 
     def _remove(self, path: str, body: Raw) -> tuple[_LiveKey | None, Raw]:

@@ -121,9 +121,14 @@ def load_staged(address: Address, storage: Storage, parent_version: int, name: s
 
 
 def _snapshot(
-    address: Address, read: ReadState, version: int, *, root: str, actions: tuple[Action, ...] = (),
+    address: Address,
+    read: ReadState,
+    version: int,
+    *,
+    root: str,
+    actions: tuple[Action, ...] = (),
     only_shows: bool = False,
-) -> DeltaSnapshot:  # fmt: skip
+) -> DeltaSnapshot:
     state = read.state
     refuse_reads(address.name, state.protocol, state.metadata, state.domains, only_shows=only_shows)
     schema = parse_schema(state.metadata, state.protocol, table=address.name)

@@ -12,9 +12,13 @@ from nightkeep.storage import Storage
 
 
 def find_version(
-    table: Address, storage: Storage, version: int | None = None, tag: str | None = None, *,
+    table: Address,
+    storage: Storage,
+    version: int | None = None,
+    tag: str | None = None,
+    *,
     read_as: DeltaSnapshot | None = None,
-) -> DeltaSnapshot:  # fmt: skip
+) -> DeltaSnapshot:
     """The snapshot; the newest without `version`. Raises UsageError for a tag, which Delta does not have, and for a
     version above the newest; MissingFile for one that the log no longer has."""
     if tag is not None:

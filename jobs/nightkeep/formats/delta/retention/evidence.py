@@ -282,11 +282,32 @@ _METRICS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
 """By operation: the metric that counts added files, and metrics to add to it. delta-rs's names follow delta-spark's."""
 _WITHOUT_FILES: Final = frozenset(
     {
-        "CREATE TABLE", "REPLACE TABLE", "CREATE OR REPLACE TABLE", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES",
-        "ADD COLUMNS", "ADD COLUMN", "DROP COLUMNS", "RENAME COLUMN", "CHANGE COLUMN", "CHANGE COLUMNS",
-        "REPLACE COLUMNS", "UPGRADE PROTOCOL", "UPDATE COLUMN METADATA", "UPDATE SCHEMA", "ADD CONSTRAINT",
-        "DROP CONSTRAINT", "ADD FEATURE", "DROP FEATURE", "CLUSTER BY", "TRUNCATE", "VACUUM START", "VACUUM END",
-        "ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL", "SET TABLE PROPERTIES",
+        "CREATE TABLE",
+        "REPLACE TABLE",
+        "CREATE OR REPLACE TABLE",
+        "SET TBLPROPERTIES",
+        "UNSET TBLPROPERTIES",
+        "ADD COLUMNS",
+        "ADD COLUMN",
+        "DROP COLUMNS",
+        "RENAME COLUMN",
+        "CHANGE COLUMN",
+        "CHANGE COLUMNS",
+        "REPLACE COLUMNS",
+        "UPGRADE PROTOCOL",
+        "UPDATE COLUMN METADATA",
+        "UPDATE SCHEMA",
+        "ADD CONSTRAINT",
+        "DROP CONSTRAINT",
+        "ADD FEATURE",
+        "DROP FEATURE",
+        "CLUSTER BY",
+        "TRUNCATE",
+        "VACUUM START",
+        "VACUUM END",
+        "ROW TRACKING BACKFILL",
+        "ROW TRACKING UNBACKFILL",
+        "SET TABLE PROPERTIES",
     }
-)  # fmt: skip
+)
 """Operations that add no new file."""

@@ -84,8 +84,11 @@ def delete_rows(snapshot: DeltaSnapshot, unit: DeltaUnit, request: Request) -> W
     files = tuple(file for file, may in zip(live, _may_match(test, unit, live), strict=True) if may)
     if not files:
         return None
-    task = DeleteTask(DeltaUnit(unit.key, unit.partition, unit.stored_partition, files, unit.schema), request.rows,
-                      Intent(request.operation, where=request.rows))  # fmt: skip
+    task = DeleteTask(
+        DeltaUnit(unit.key, unit.partition, unit.stored_partition, files, unit.schema),
+        request.rows,
+        Intent(request.operation, where=request.rows),
+    )
     size = sum(file.bytes for file in files)
     return Work(
         reason=f"{len(files)} of {len(unit.files)} files may hold rows that the condition selects",
@@ -141,9 +144,12 @@ def _with_vector(file: DeltaDataFile, vector: Vector, rows: int) -> Mapping[str,
     The bounds are no longer tight, because they include rows that are now hidden (PROTOCOL.md, "Per-file Statistics").
     """
     descriptor = {
-        "storageType": vector.kind.value, "pathOrInlineDv": vector.place, "offset": vector.offset,
-        "sizeInBytes": vector.bytes, "cardinality": vector.rows,
-    }  # fmt: skip
+        "storageType": vector.kind.value,
+        "pathOrInlineDv": vector.place,
+        "offset": vector.offset,
+        "sizeInBytes": vector.bytes,
+        "cardinality": vector.rows,
+    }
     kept = {key: value for key, value in file.raw.items() if key != "deletionVector"}
     return {**kept, "dataChange": True, "stats": _wide(file.stats, rows), "deletionVector": descriptor}
 

@@ -35,11 +35,7 @@ ADVICE: Final = "name it in delta.dataSkippingStatsColumns and recompute them"
 def refuse_unhandled(snapshot: DeltaSnapshot, request: Request) -> None:
     """Raises RefusedTable for a feature of the table with which the operation cannot be done."""
     refuse_features(
-        snapshot.table.name,
-        snapshot.raw_protocol,
-        snapshot.raw_metadata,
-        request.operation,
-        domains=snapshot.domains,
+        snapshot.table.name, snapshot.raw_protocol, snapshot.raw_metadata, request.operation, domains=snapshot.domains
     )
 
 

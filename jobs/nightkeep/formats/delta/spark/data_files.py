@@ -119,14 +119,19 @@ def _described(
     """A frame with a row per file, and its partition columns by physical name. Spark's casts type the values."""
     fields = [field for field in columns.table.fields if field.name in columns.partition]
     names = {columns.physical(field): f"partition_{i}" for i, field in enumerate(fields)}
-    table = pa.table({
-        "file_path": pa.array(paths, pa.string()),
-        "file_number": pa.array([f.number for f in files], pa.int32()),
-        "unit": pa.array([f.unit for f in files], pa.int32()),
-        "base_row_id": pa.array([f.file.raw.get("baseRowId") for f in files], pa.int64()),
-        "default_commit_version": pa.array([f.file.raw.get("defaultRowCommitVersion") for f in files], pa.int64()),
-        **{alias: pa.array([_text(file.file, name) for file in files], pa.string()) for name, alias in names.items()},
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "file_path": pa.array(paths, pa.string()),
+            "file_number": pa.array([f.number for f in files], pa.int32()),
+            "unit": pa.array([f.unit for f in files], pa.int32()),
+            "base_row_id": pa.array([f.file.raw.get("baseRowId") for f in files], pa.int64()),
+            "default_commit_version": pa.array([f.file.raw.get("defaultRowCommitVersion") for f in files], pa.int64()),
+            **{
+                alias: pa.array([_text(file.file, name) for file in files], pa.string())
+                for name, alias in names.items()
+            },
+        }
+    )
     typed = {names[columns.physical(f)]: F.col(names[columns.physical(f)]).cast(f.dataType) for f in fields}
     if not typed:
         return spark.createDataFrame(table), names

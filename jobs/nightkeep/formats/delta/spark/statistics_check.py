@@ -23,12 +23,19 @@ from nightkeep.spark.stored_files import StoredFile
 from nightkeep.storage import Storage
 
 _ORDERED = (
-    T.ByteType | T.ShortType | T.IntegerType | T.LongType | T.FloatType | T.DoubleType | T.DecimalType
-    | T.DateType | T.TimestampType | T.TimestampNTZType | T.StringType
-)  # fmt: skip
-_EXACT = (
-    T.ByteType | T.ShortType | T.IntegerType | T.LongType | T.DoubleType | T.DecimalType | T.DateType
-)  # fmt: skip
+    T.ByteType
+    | T.ShortType
+    | T.IntegerType
+    | T.LongType
+    | T.FloatType
+    | T.DoubleType
+    | T.DecimalType
+    | T.DateType
+    | T.TimestampType
+    | T.TimestampNTZType
+    | T.StringType
+)
+_EXACT = T.ByteType | T.ShortType | T.IntegerType | T.LongType | T.DoubleType | T.DecimalType | T.DateType
 """Types whose bounds no writer cuts."""
 _TIMES = T.TimestampType | T.TimestampNTZType
 
@@ -117,18 +124,22 @@ def _stated(spark: SparkSession, files: Sequence[StoredFile[DeltaDataFile]], lea
     """A frame with a row per file: its numbers, and `stated`, its parsed statistics."""
     counted = _nested({leaf.path: T.LongType() for leaf in leaves})
     ordered = _nested({leaf.path: leaf.kind for leaf in leaves if isinstance(leaf.kind, _ORDERED)})
-    kind = T.StructType([
-        T.StructField("numRecords", T.LongType()),
-        T.StructField("tightBounds", T.BooleanType()),
-        T.StructField("nullCount", counted),
-        T.StructField("minValues", ordered),
-        T.StructField("maxValues", ordered),
-    ])  # fmt: skip
-    table = pa.table({
-        "file_number": pa.array([f.number for f in files], pa.int32()),
-        "unit": pa.array([f.unit for f in files], pa.int32()),
-        "stats": pa.array([f.file.stats for f in files], pa.string()),
-    })  # fmt: skip
+    kind = T.StructType(
+        [
+            T.StructField("numRecords", T.LongType()),
+            T.StructField("tightBounds", T.BooleanType()),
+            T.StructField("nullCount", counted),
+            T.StructField("minValues", ordered),
+            T.StructField("maxValues", ordered),
+        ]
+    )
+    table = pa.table(
+        {
+            "file_number": pa.array([f.number for f in files], pa.int32()),
+            "unit": pa.array([f.unit for f in files], pa.int32()),
+            "stats": pa.array([f.file.stats for f in files], pa.string()),
+        }
+    )
     return spark.createDataFrame(table).select("file_number", "unit", F.from_json("stats", kind).alias("stated"))
 
 

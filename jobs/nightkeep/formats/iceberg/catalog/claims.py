@@ -24,9 +24,7 @@ from nightkeep.formats.iceberg.metadata.metadata_beginning import location_in
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, properties, text
 from nightkeep.storage import Storage, is_within
 
-_PATHS: Final = (
-    "write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path",
-)  # fmt: skip
+_PATHS: Final = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 _THREADS: Final = 8
 _REMEMBERED_SECONDS: Final = 600
 
@@ -60,9 +58,7 @@ def own_folder(location: str) -> str:
     return own
 
 
-def bounds(
-    storage: Storage, loaded: tuple[Raw, str], others: Callable[[], tuple[Claim, ...]]
-) -> tuple[str, ...]:  # fmt: skip
+def bounds(storage: Storage, loaded: tuple[Raw, str], others: Callable[[], tuple[Claim, ...]]) -> tuple[str, ...]:
     """The folders in which files of the table may be created.
 
     They are its own folder, and the folders outside that its metadata names and no other table claims.

@@ -24,9 +24,20 @@ from nightkeep.metastores.table_kind import stated_kind
 
 _POINTER: Final = "metadata_location"
 _STATED: Final = (
-    "Name", "Description", "Owner", "LastAccessTime", "LastAnalyzedTime", "Retention", "StorageDescriptor",
-    "PartitionKeys", "ViewOriginalText", "ViewExpandedText", "TableType", "Parameters", "TargetTable",
-)  # fmt: skip
+    "Name",
+    "Description",
+    "Owner",
+    "LastAccessTime",
+    "LastAnalyzedTime",
+    "Retention",
+    "StorageDescriptor",
+    "PartitionKeys",
+    "ViewOriginalText",
+    "ViewExpandedText",
+    "TableType",
+    "Parameters",
+    "TargetTable",
+)
 """What an update takes of a table. The rest is Glue's own."""
 
 

@@ -15,11 +15,7 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent, NewFile
 from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
-from nightkeep.formats.iceberg.metadata.positional_deletes import (
-    _NONE,
-    Identity,
-    positional_of,
-)
+from nightkeep.formats.iceberg.metadata.positional_deletes import _NONE, Identity, positional_of
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.model import UnitKey
 

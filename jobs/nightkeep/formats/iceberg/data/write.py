@@ -64,9 +64,16 @@ class IcebergFileWriter:
     """
 
     def __init__(
-        self, storage: Storage, schema: IcebergSchema, naming: IcebergNaming, *,
-        spec_id: int, values: Sequence[object], sequence_number: int | None = None, lineage: Lineage = Lineage.CARRIED,
-    ) -> None:  # fmt: skip
+        self,
+        storage: Storage,
+        schema: IcebergSchema,
+        naming: IcebergNaming,
+        *,
+        spec_id: int,
+        values: Sequence[object],
+        sequence_number: int | None = None,
+        lineage: Lineage = Lineage.CARRIED,
+    ) -> None:
         self._storage, self._schema, self._naming = storage, schema, naming
         self._spec_id, self._values, self._sequence = spec_id, tuple(values), sequence_number
         self._fields = _fields(schema, lineage)

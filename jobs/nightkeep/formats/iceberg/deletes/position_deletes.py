@@ -99,10 +99,7 @@ _WRITING: Final[WriterOptions] = {
 }
 
 
-_FOUND_BY: Final = (
-    (PATH_FIELD, _PATH, (pa.string(), pa.large_string())),
-    (POSITION_FIELD, _POSITION, (pa.int64(),)),
-)
+_FOUND_BY: Final = ((PATH_FIELD, _PATH, (pa.string(), pa.large_string())), (POSITION_FIELD, _POSITION, (pa.int64(),)))
 
 
 def _columns(source: pq.ParquetFile, subject: str) -> tuple[str, str]:

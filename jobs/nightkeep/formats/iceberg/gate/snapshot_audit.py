@@ -32,11 +32,16 @@ _CHANGES: Final = {
         f"{side}-{end}": (side, end)
         for side in ("added", "removed")
         for end in (
-            "files-size", "delete-files", "position-delete-files", "equality-delete-files", "dvs", "position-deletes",
+            "files-size",
+            "delete-files",
+            "position-delete-files",
+            "equality-delete-files",
+            "dvs",
+            "position-deletes",
             "equality-deletes",
         )
     },
-}  # fmt: skip
+}
 """Keys of the summary, each with the files that it counts and what it counts of them."""
 
 

@@ -54,7 +54,7 @@ def refuse_features(
 
 def unread_feature(
     table: str, raw: Raw, *, schema_id: int | None = None, any_version: bool = True
-) -> RefusedTable | None:  # fmt: skip
+) -> RefusedTable | None:
     """The refusal of the first feature that no run handles but that allows planning; None if there is none.
 
     Raises RefusedTable for a feature that does not allow planning, CorruptMetadata. Arguments as in `refuse_features`.

@@ -255,10 +255,13 @@ def _partition_fields(schema: IcebergSchema, spec_id: int) -> list[Schema]:
 def _avro_type(schema: IcebergSchema, kind: IcebergType) -> AvroType:
     if isinstance(kind, DecimalType):
         return {
-            "type": "fixed", "name": f"decimal_{kind.precision}_{kind.scale}",
+            "type": "fixed",
+            "name": f"decimal_{kind.precision}_{kind.scale}",
             "size": decimal_required_bytes(kind.precision),
-            "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale,
-        }  # fmt: skip
+            "logicalType": "decimal",
+            "precision": kind.precision,
+            "scale": kind.scale,
+        }
     if type(kind) not in _AVRO_TYPES:
         raise RefusedTable(schema.table, f"partition values of type {kind} are not handled", "partition by another")
     return _AVRO_TYPES[type(kind)]

@@ -118,8 +118,14 @@ def _spec(raw: Raw, table: str) -> PartitionSpec:
 
 
 _MALFORMED: Final = (
-    ValueError, ValidationError, LookupError, AttributeError, ArithmeticError, RecursionError, NotImplementedError,
-)  # fmt: skip
+    ValueError,
+    ValidationError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    NotImplementedError,
+)
 """What pyiceberg raises for objects that are no schema. For a default that it cannot parse it raises TypeError."""
 _TYPED: Final = frozenset({"fields", "type", "element", "key", "value"})
 _PRIMITIVE: Final = re.compile(

@@ -166,9 +166,7 @@ def load(
     return _followed(address, handle, lambda table: _load(replace(table, reads_only=reads_only), version, read_as))
 
 
-def _followed(
-    address: Address, handle: CatalogTable, read: Callable[[_Table], IcebergSnapshot]
-) -> IcebergSnapshot:  # fmt: skip
+def _followed(address: Address, handle: CatalogTable, read: Callable[[_Table], IcebergSnapshot]) -> IcebergSnapshot:
     """The result of `read`. Reads again if the table changed meanwhile and files of the old version are gone."""
     seen: str | None = None
     for _ in range(_MOVED_ON):

@@ -11,9 +11,13 @@ from nightkeep.model import Address
 
 
 def find_version(
-    table: Address, handle: TableHandle, version: int | None = None, tag: str | None = None, *,
+    table: Address,
+    handle: TableHandle,
+    version: int | None = None,
+    tag: str | None = None,
+    *,
     read_as: IcebergSnapshot | None = None,
-) -> IcebergSnapshot:  # fmt: skip
+) -> IcebergSnapshot:
     """The snapshot with the columns that it was written with; the newest of main, without both, with the newest
     columns. Raises UsageError for a snapshot or tag that the table does not have, RefusedTable for a branch."""
     number = version if tag is None else _tagged(table, handle, tag)

@@ -29,7 +29,7 @@ from nightkeep.storage import Storage, is_within
 
 def find_table_files(
     table: Address, storage: Storage, loaded: tuple[Raw, str], claims: tuple[Claim, ...] = ()
-) -> TableFiles:  # fmt: skip
+) -> TableFiles:
     """The folders of a table, from its metadata and the metadata's location in `loaded`.
 
     Its own folder is that of the metadata file that the catalog names. Other folders that metadata names are shared,

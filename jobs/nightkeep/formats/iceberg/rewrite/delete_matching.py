@@ -49,9 +49,12 @@ class Matching:
 
     @classmethod
     def of(
-        cls, schema: IcebergSchema, field_ids: tuple[int, ...], files: tuple[ContentFile, ...],
+        cls,
+        schema: IcebergSchema,
+        field_ids: tuple[int, ...],
+        files: tuple[ContentFile, ...],
         deletes: Iterable[ContentFile],
-    ) -> Matching:  # fmt: skip
+    ) -> Matching:
         ordered = tuple(sorted(deletes, key=lambda delete: (delete.sequence_number, delete.path)))
         fields = [schema.field(number) for number in field_ids]
         deleted, held = spans(ordered, fields), spans(files, fields)

@@ -24,9 +24,7 @@ def sizes_of(snapshot: IcebergSnapshot, request: Request) -> Sizes:
     """The size limits. Raises RefusedTable if the target in the table's properties is no valid size."""
     target = request.target_bytes or _property(snapshot)
     columns = len(snapshot.schema.current.fields)
-    return Sizes.of(
-        request, target, small_share=SMALL_SHARE, large_share=LARGE_SHARE, fewest=FEWEST, columns=columns
-    )  # fmt: skip
+    return Sizes.of(request, target, small_share=SMALL_SHARE, large_share=LARGE_SHARE, fewest=FEWEST, columns=columns)
 
 
 def _property(snapshot: IcebergSnapshot) -> int:

@@ -199,19 +199,21 @@ def _described(
     """A frame with one row per file: values from its manifest entry, and of its partition."""
     files = [file for file, _ in group]
     fixed = [_identities(columns.schema, file.file) for file in files]
-    table = pa.table({
-        "file_path": pa.array(paths, pa.string()),
-        "file_number": pa.array([f.number for f in files], pa.int32()),
-        "unit": pa.array([f.unit for f in files], pa.int32()),
-        "sequence": pa.array([f.file.sequence_number for f in files], pa.int64()),
-        "first_row_id": pa.array([f.file.first_row_id for f in files], pa.int64()),
-        **{f"lacks_{n}": pa.array([n in shape.lacks for _, shape in group]) for n in columns.defaults},
-        **{f"fixed_{n}": pa.array([n in known for known in fixed]) for n in columns.identities},
-        **{
-            f"const_{n}": values_array([known.get(n) for known in fixed], field.field_type)
-            for n, field in columns.identities.items()
-        },
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "file_path": pa.array(paths, pa.string()),
+            "file_number": pa.array([f.number for f in files], pa.int32()),
+            "unit": pa.array([f.unit for f in files], pa.int32()),
+            "sequence": pa.array([f.file.sequence_number for f in files], pa.int64()),
+            "first_row_id": pa.array([f.file.first_row_id for f in files], pa.int64()),
+            **{f"lacks_{n}": pa.array([n in shape.lacks for _, shape in group]) for n in columns.defaults},
+            **{f"fixed_{n}": pa.array([n in known for known in fixed]) for n in columns.identities},
+            **{
+                f"const_{n}": values_array([known.get(n) for known in fixed], field.field_type)
+                for n, field in columns.identities.items()
+            },
+        }
+    )
     constants = {f"const_{n}": typed(F.col(f"const_{n}"), f.field_type) for n, f in columns.identities.items()}
     return spark.createDataFrame(table).withColumns(constants)
 

@@ -146,18 +146,22 @@ class Deleting:
             return None
         files = [delete for _, delete in self.deletes.positional]
         read, paths = read_files(self.spark, files, (PATH, POSITION))
-        numbered = pa.table({
-            "file_path": pa.array(paths, pa.string()),
-            "delete_sequence": pa.array([file.sequence_number for file in files], pa.int64()),
-            "delete_unit": pa.array([place for place, _ in self.deletes.positional], pa.int32()),
-        })  # fmt: skip
+        numbered = pa.table(
+            {
+                "file_path": pa.array(paths, pa.string()),
+                "delete_sequence": pa.array([file.sequence_number for file in files], pa.int64()),
+                "delete_unit": pa.array([place for place, _ in self.deletes.positional], pa.int32()),
+            }
+        )
         data = [file for file in self.files if file.file.path not in self.deletes.vectors]
-        described = pa.table({
-            stored_name(PATH): pa.array([file.file.path for file in data], pa.string()),
-            "number": pa.array([file.number for file in data], pa.int64()),
-            "unit": pa.array([file.unit for file in data], pa.int32()),
-            "sequence": pa.array([file.file.sequence_number for file in data], pa.int64()),
-        })  # fmt: skip
+        described = pa.table(
+            {
+                stored_name(PATH): pa.array([file.file.path for file in data], pa.string()),
+                "number": pa.array([file.number for file in data], pa.int64()),
+                "unit": pa.array([file.unit for file in data], pa.int32()),
+                "sequence": pa.array([file.file.sequence_number for file in data], pa.int64()),
+            }
+        )
         deleted = with_file_facts(read, self.spark.createDataFrame(numbered), "file_path")
         aimed = deleted.join(F.broadcast(self.spark.createDataFrame(described)), on=stored_name(PATH))
         holds = (F.col("delete_unit") == F.col("unit")) & (F.col("delete_sequence") >= F.col("sequence"))
@@ -170,11 +174,13 @@ class Deleting:
         """The rows without those that have a newer equal key in their scope. Null equals null."""
         fields = [self.schema.field(number) for number in numbers]
         read, paths = read_files(self.spark, [delete for _, delete in files], fields)
-        numbered = pa.table({
-            "file_path": pa.array(paths, pa.string()),
-            "delete_sequence": pa.array([delete.sequence_number for _, delete in files], pa.int64()),
-            "delete_unit": pa.array([place for place, _ in files], pa.int32()),
-        })  # fmt: skip
+        numbered = pa.table(
+            {
+                "file_path": pa.array(paths, pa.string()),
+                "delete_sequence": pa.array([delete.sequence_number for _, delete in files], pa.int64()),
+                "delete_unit": pa.array([place for place, _ in files], pa.int32()),
+            }
+        )
         keyed = with_file_facts(read, self.spark.createDataFrame(numbered), "file_path")
         groups = [*map(stored_name, fields), *(["delete_unit"] if scoped else [])]
         newest = keyed.groupBy(*groups).agg(F.max("delete_sequence").alias("newest"))

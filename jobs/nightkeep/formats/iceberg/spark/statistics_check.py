@@ -43,9 +43,12 @@ _BOUNDS: Final = {"lower_bounds": "low", "upper_bounds": "high"}
 
 
 def misstated(
-    spark: SparkSession, storage: Storage, schema: IcebergSchema, files: Sequence[StoredFile[ContentFile]],
+    spark: SparkSession,
+    storage: Storage,
+    schema: IcebergSchema,
+    files: Sequence[StoredFile[ContentFile]],
     deletes: Sequence[StoredFile[ContentFile]],
-) -> Mapping[int, int]:  # fmt: skip
+) -> Mapping[int, int]:
     """By number of each unit, how many columns of data files and position delete files have wrong statistics.
 
     A wrong row count counts as one more column.
@@ -140,10 +143,12 @@ def _stated(
     spark: SparkSession, files: Sequence[StoredFile[ContentFile]], paths: Sequence[str], columns: Sequence[_Leaf]
 ) -> DataFrame:
     held = [file.file for file in files]
-    table = pa.table({
-        "file_path": pa.array(paths, pa.string()),
-        "unit": pa.array([file.unit for file in files], pa.int32()),
-        "rows": pa.array([file.rows for file in held], pa.int64()),
-        **{name: array for leaf in columns for name, array in leaf.stated(held)},
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "file_path": pa.array(paths, pa.string()),
+            "unit": pa.array([file.unit for file in files], pa.int32()),
+            "rows": pa.array([file.rows for file in held], pa.int64()),
+            **{name: array for leaf in columns for name, array in leaf.stated(held)},
+        }
+    )
     return spark.createDataFrame(table)

@@ -21,14 +21,7 @@ from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnapshot, IcebergUnit, load
 from nightkeep.formats.iceberg.metadata.table_metadata import digest_on_main, head
 from nightkeep.formats.iceberg.spark.data_files import IcebergColumns, compared_schema, stored_rows
-from nightkeep.formats.iceberg.spark.deletes import (
-    Deletes,
-    Deleting,
-    key_name,
-    keys_of,
-    partition_of,
-    refuse_deletes,
-)
+from nightkeep.formats.iceberg.spark.deletes import Deletes, Deleting, key_name, keys_of, partition_of, refuse_deletes
 from nightkeep.formats.iceberg.spark.statistics_check import misstated
 from nightkeep.model import Address, UnitKey, View
 from nightkeep.spark.stored_files import StoredFile, no_rows, numbered

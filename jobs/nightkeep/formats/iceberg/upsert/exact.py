@@ -70,9 +70,12 @@ _MEANINGS: Final[Mapping[_Meaning, tuple[Callable[[pa.DataType], bool], ...]]] =
     _Meaning.INSTANT: (lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None,),
     _Meaning.TEXT: (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
     _Meaning.BYTES: (
-        pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary,
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_binary_view,
+        pa.types.is_fixed_size_binary,
     ),
-}  # fmt: skip
+}
 
 
 def _may_be(given: pa.DataType, kind: pa.DataType) -> bool:

@@ -73,9 +73,14 @@ def target_of(handle: TableHandle, snapshot: IcebergSnapshot, batch: ChangeBatch
 
 
 def commit_batch(
-    table: Address, handle: TableHandle, target: WriterTarget, batch: ChangeBatch, written: Sequence[WrittenChanges], *,
+    table: Address,
+    handle: TableHandle,
+    target: WriterTarget,
+    batch: ChangeBatch,
+    written: Sequence[WrittenChanges],
+    *,
     run: Run,
-) -> Applied:  # fmt: skip
+) -> Applied:
     """Commit all files of the batch as one row delta. Tries again when another writer commits first.
 
     Raises UnknownOutcome if the outcome of the commit is unknown. Files of a batch that is not committed stay in

@@ -38,10 +38,13 @@ def stage(table: Address, parent: MemorySnapshot, rewrites: Sequence[Rewrite[Mer
     edits = {rewrite.key: rewrite.edit for rewrite in rewrites}
     name, version = f"staged-{run.token}-{run.attempt}.json", parent.version + 1
     after = replace(
-        parent, version=version, by=commit_user(run.token), staged_as=name,
+        parent,
+        version=version,
+        by=commit_user(run.token),
+        staged_as=name,
         rows=parent.rows + sum(_live(edit.added) - _live(edit.removed) for edit in edits.values()),
         units=tuple(_edited(unit, edits[unit.key]) if unit.key in edits else unit for unit in parent.units),
-    )  # fmt: skip
+    )
     store_of(table).put(name, encode(after))
     outputs = [output for rewrite in rewrites for output in rewrite.outputs]
     return Candidate(table, version, parent.identity, name, (*outputs, name), tuple(edits))

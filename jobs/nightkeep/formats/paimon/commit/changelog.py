@@ -19,6 +19,7 @@ def write_changelog(writer: ManifestWriter, edits: Sequence[BucketEdit]) -> Mapp
         return {}
     listed = writer.manifest_list([writer.manifest(entries)])
     return {
-        "changelogManifestList": listed.name, "changelogManifestListSize": listed.bytes,
+        "changelogManifestList": listed.name,
+        "changelogManifestListSize": listed.bytes,
         "changelogRecordCount": sum(entry["_FILE"]["_ROW_COUNT"] for entry in entries),
-    }  # fmt: skip
+    }

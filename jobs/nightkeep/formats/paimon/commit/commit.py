@@ -37,9 +37,14 @@ BATCH_COMMIT_IDENTIFIER = (1 << 63) - 1
 """Long.MAX_VALUE, BatchWriteBuilder.COMMIT_IDENTIFIER."""
 MAX_SEQUENCE_PROPERTY = "sequence.generation.max-sequence-number"
 _PER_COMMIT = (
-    "uuid", "changelogManifestList", "changelogManifestListSize", "changelogRecordCount",
-    "properties", "operation", "statistics",
-)  # fmt: skip
+    "uuid",
+    "changelogManifestList",
+    "changelogManifestListSize",
+    "changelogRecordCount",
+    "properties",
+    "operation",
+    "statistics",
+)
 
 
 def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite[BucketEdit]], run: Run) -> Candidate:
@@ -62,10 +67,12 @@ def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite[B
     now_ms = not_ahead(run.now_ms, storage, f"manifest/{base.name}")
     said = {} if merged == before else {MERGED_PARENT: parent.identity.commit}
     raw = _snapshot_json(storage, parent, entries, edits=edits, run=replace(run, now_ms=now_ms), said=said) | {
-        "baseManifestList": base.name, "baseManifestListSize": base.bytes,
-        "deltaManifestList": delta.name, "deltaManifestListSize": delta.bytes,
+        "baseManifestList": base.name,
+        "baseManifestListSize": base.bytes,
+        "deltaManifestList": delta.name,
+        "deltaManifestListSize": delta.bytes,
         **write_changelog(writer, edits),
-    }  # fmt: skip
+    }
     if index is not None:
         raw["indexManifest"] = index.name
     name = f"snapshot/{naming.snapshot()}"
@@ -93,9 +100,11 @@ def commit(storage: Storage, candidate: Candidate) -> bool:
         return False
     parent = candidate.parent
     won = storage.put_if_absent(
-        name, storage.read(candidate.metadata), temporary=temporary,
+        name,
+        storage.read(candidate.metadata),
+        temporary=temporary,
         may_go=lambda: digest(storage, parent.version) == parent.commit,
-    )  # fmt: skip
+    )
     # Our create may have succeeded with its answer lost, so that its retry failed: look whose snapshot it is.
     if not won and not visible(storage, candidate):
         return False
@@ -256,11 +265,17 @@ def _snapshot_json(
     delta = sum(entry["_FILE"]["_ROW_COUNT"] * (1 if entry["_KIND"] == ADD else -1) for entry in entries)
     raw = {key: value for key, value in parent.raw.items() if key not in _PER_COMMIT}
     raw |= {
-        "version": 3, "uuid": str(uuid.uuid4()), "id": parent.version + 1, "schemaId": parent.schema.id,
-        "commitUser": commit_user(run.token), "commitIdentifier": BATCH_COMMIT_IDENTIFIER, "commitKind": "COMPACT",
+        "version": 3,
+        "uuid": str(uuid.uuid4()),
+        "id": parent.version + 1,
+        "schemaId": parent.schema.id,
+        "commitUser": commit_user(run.token),
+        "commitIdentifier": BATCH_COMMIT_IDENTIFIER,
+        "commitKind": "COMPACT",
         "timeMillis": max(run.now_ms, int(str(parent.raw["timeMillis"]))),
-        "totalRecordCount": total_rows(parent) + delta, "deltaRecordCount": delta,
-    }  # fmt: skip
+        "totalRecordCount": total_rows(parent) + delta,
+        "deltaRecordCount": delta,
+    }
     raw |= _carried_statistics(storage, parent) | _sequence_property(parent, entries)
     stated = stated_changes([edit.intent for edit in edits])
     properties = {**_properties(raw), **_properties(stated), **_clock(edits), **said}

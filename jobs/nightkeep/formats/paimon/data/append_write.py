@@ -51,9 +51,16 @@ class AppendFileWriter:
     """
 
     def __init__(
-        self, storage: Storage, bucket: Bucket, naming: PaimonNaming, *, first_sequence: int, now_ms: int,
-        last_start: int | None = None, source: int = FILE_SOURCE_COMPACT,
-    ) -> None:  # fmt: skip
+        self,
+        storage: Storage,
+        bucket: Bucket,
+        naming: PaimonNaming,
+        *,
+        first_sequence: int,
+        now_ms: int,
+        last_start: int | None = None,
+        source: int = FILE_SOURCE_COMPACT,
+    ) -> None:
         self._storage, self._bucket, self._naming = storage, bucket, naming
         self._next_sequence, self._made_ms, self._source = first_sequence, made_ms(bucket, now_ms), source
         self._last_start = first_sequence if last_start is None else last_start

@@ -35,8 +35,12 @@ _STRIPES: Final = 4
 """A file ends after whole stripes, so that it exceeds its target size by a quarter at most."""
 _STRIPE_BYTES: Final = 64 << 20
 _ORC_CODECS: Final[Mapping[str, Literal["UNCOMPRESSED", "ZLIB", "SNAPPY", "LZ4", "ZSTD"]]] = {
-    "none": "UNCOMPRESSED", "zlib": "ZLIB", "snappy": "SNAPPY", "lz4": "LZ4", "zstd": "ZSTD",
-}  # fmt: skip
+    "none": "UNCOMPRESSED",
+    "zlib": "ZLIB",
+    "snappy": "SNAPPY",
+    "lz4": "LZ4",
+    "zstd": "ZSTD",
+}
 _ORC_DICTIONARY: Final = 0.8
 """orc.dictionary.key.threshold of OrcOptions.java: more distinct texts than that are not worth a dictionary."""
 # SpecialFields.java.
@@ -120,11 +124,7 @@ def _avro(
 
 
 _Output: TypeAlias = Callable[[BinaryIO, PaimonSchema, tuple[str, int | None], int], AbstractContextManager[WriteChunk]]
-_OUTPUTS: Final[Mapping[str, _Output]] = {
-    "parquet": _parquet,
-    "orc": _orc,
-    "avro": _avro,
-}
+_OUTPUTS: Final[Mapping[str, _Output]] = {"parquet": _parquet, "orc": _orc, "avro": _avro}
 
 
 def _columns(schema: PaimonSchema) -> Sequence[tuple[str, PaimonField | pa.DataType, int]]:
@@ -164,9 +164,14 @@ _MILLIS: Final = 3
 _AVRO_TYPES: Final[Mapping[pa.DataType, AvroType]] = {
     pa.bool_(): "boolean",
     **dict.fromkeys((pa.int8(), pa.int16(), pa.int32()), "int"),
-    pa.int64(): "long", pa.float32(): "float", pa.float64(): "double", pa.string(): "string", pa.binary(): "bytes",
-    pa.date32(): {"type": "int", "logicalType": "date"}, pa.time32("ms"): {"type": "int", "logicalType": "time-millis"},
-}  # fmt: skip
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "bytes",
+    pa.date32(): {"type": "int", "logicalType": "date"},
+    pa.time32("ms"): {"type": "int", "logicalType": "time-millis"},
+}
 
 
 def _number_of(column: ChunkedArray) -> ChunkedArray:

@@ -17,13 +17,7 @@ from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.data.columns import KEY_PREFIX, KIND, RETRACT_KINDS, SEQUENCE
 from nightkeep.formats.paimon.metadata.binary_row import encode_row
 from nightkeep.formats.paimon.metadata.file_formats import shifts_times
-from nightkeep.formats.paimon.metadata.schema import (
-    PaimonField,
-    PaimonSchema,
-    option_bool,
-    option_int,
-    option_map,
-)
+from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema, option_bool, option_int, option_map
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.metadata.values import Value, canonical
 from nightkeep.kernels.stats import KEY_MODE, ColumnStats, Detail, StatsMode, column_stats, parse_mode

@@ -40,9 +40,10 @@ def _nulls(rows: int, kind: Any) -> Datum:
 def _conformed(array: Datum, written: PaimonType, wanted: PaimonType, *, pads_chars: bool) -> Datum:
     if is_converted(written, wanted):
         raise RefusedTable(
-            "a nested column", f"values were written as {written} and are now {wanted}",
+            "a nested column",
+            f"values were written as {written} and are now {wanted}",
             "rewrite the file with the engine that changed the type",
-        )  # fmt: skip
+        )
     match wanted.root:
         case TypeRoot.ROW:
             return _row(array, written, wanted, pads_chars=pads_chars)

@@ -50,9 +50,15 @@ class PaimonFileWriter:
     """Writes one bucket's files for one level. Chunks must hold the columns in `columns`, in order."""
 
     def __init__(
-        self, storage: Storage, bucket: Bucket, naming: PaimonNaming, *, level: int, now_ms: int,
+        self,
+        storage: Storage,
+        bucket: Bucket,
+        naming: PaimonNaming,
+        *,
+        level: int,
+        now_ms: int,
         purpose: FilePurpose = FilePurpose.ROWS,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._storage, self._bucket, self._naming, self._level = storage, bucket, naming, level
         self._made_ms, self._purpose = made_ms(bucket, now_ms), purpose
         self.columns = (*key_columns(bucket), SEQUENCE, KIND, *value_columns(bucket))
@@ -118,18 +124,27 @@ def file_record(
     key_types = [field.type for field in schema.select(schema.trimmed_keys)]
     value_stats, value_columns_kept = stats.values()
     return {
-        "_FILE_NAME": name, "_FILE_SIZE": size, "_ROW_COUNT": stats.rows,
+        "_FILE_NAME": name,
+        "_FILE_SIZE": size,
+        "_ROW_COUNT": stats.rows,
         "_MIN_KEY": encode_row(stats.first_key, key_types),
         "_MAX_KEY": encode_row(stats.last_key, key_types),
         "_KEY_STATS": stats.keys(),
         "_VALUE_STATS": value_stats,
-        "_MIN_SEQUENCE_NUMBER": stats.min_sequence, "_MAX_SEQUENCE_NUMBER": stats.max_sequence,
-        "_SCHEMA_ID": schema.id, "_LEVEL": level, "_EXTRA_FILES": [],
-        "_CREATION_TIME": made_ms, "_DELETE_ROW_COUNT": stats.retracts,
-        "_EMBEDDED_FILE_INDEX": None, "_FILE_SOURCE": source,
-        "_VALUE_STATS_COLS": value_columns_kept, "_EXTERNAL_PATH": None,
-        "_FIRST_ROW_ID": None, "_WRITE_COLS": None,
-    }  # fmt: skip
+        "_MIN_SEQUENCE_NUMBER": stats.min_sequence,
+        "_MAX_SEQUENCE_NUMBER": stats.max_sequence,
+        "_SCHEMA_ID": schema.id,
+        "_LEVEL": level,
+        "_EXTRA_FILES": [],
+        "_CREATION_TIME": made_ms,
+        "_DELETE_ROW_COUNT": stats.retracts,
+        "_EMBEDDED_FILE_INDEX": None,
+        "_FILE_SOURCE": source,
+        "_VALUE_STATS_COLS": value_columns_kept,
+        "_EXTERNAL_PATH": None,
+        "_FIRST_ROW_ID": None,
+        "_WRITE_COLS": None,
+    }
 
 
 def made_ms(bucket: Bucket, now_ms: int) -> int:

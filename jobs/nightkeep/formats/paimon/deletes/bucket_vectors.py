@@ -69,10 +69,18 @@ def write_vectors(
     storage.put(path, data)
     items = [{"f0": r.data_file, "f1": r.offset, "f2": r.length, "_CARDINALITY": r.cardinality} for r in ranges]
     record: Record = {
-        "_VERSION": 1, "_KIND": ADD, "_PARTITION": bucket.partition_bytes, "_BUCKET": bucket.key.bucket,
-        "_INDEX_TYPE": VECTORS_INDEX, "_FILE_NAME": name, "_FILE_SIZE": len(data), "_ROW_COUNT": len(ranges),
-        "_DELETIONS_VECTORS_RANGES": items, "_EXTERNAL_PATH": None, "_GLOBAL_INDEX": None,
-    }  # fmt: skip
+        "_VERSION": 1,
+        "_KIND": ADD,
+        "_PARTITION": bucket.partition_bytes,
+        "_BUCKET": bucket.key.bucket,
+        "_INDEX_TYPE": VECTORS_INDEX,
+        "_FILE_NAME": name,
+        "_FILE_SIZE": len(data),
+        "_ROW_COUNT": len(ranges),
+        "_DELETIONS_VECTORS_RANGES": items,
+        "_EXTERNAL_PATH": None,
+        "_GLOBAL_INDEX": None,
+    }
     return record, path
 
 

@@ -106,8 +106,10 @@ def _seen(
     upper = [n for n, file in enumerate(base.files) if file.level >= told_from]
     fresh = [n for n, file in enumerate(candidate.files) if file.level >= told_from and file.name not in held]
     sides = (
-        KeySide(base, lifted, read_vectors(storage, base)), KeySide(base, upper, {}), KeySide(candidate, fresh, {})
-    )  # fmt: skip
+        KeySide(base, lifted, read_vectors(storage, base)),
+        KeySide(base, upper, {}),
+        KeySide(candidate, fresh, {}),
+    )
     vectors = [read_vectors(storage, bucket) for bucket in (base, candidate)]
     for touched, old, new in key_pools(storage, sides, PoolOrder([*keys, KIND], keys, [False] * len(keys))):
         wanted = touched.select(keys).unique()

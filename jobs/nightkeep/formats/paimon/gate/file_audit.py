@@ -33,10 +33,18 @@ from nightkeep.kernels.arrow_buffers import without_views
 from nightkeep.model.arrow_types import Array, ChunkedArray
 from nightkeep.storage import Storage
 
-EXACT = frozenset({
-    TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.FLOAT, TypeRoot.DOUBLE,
-    TypeRoot.DECIMAL, TypeRoot.DATE,
-})  # fmt: skip
+EXACT = frozenset(
+    {
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.FLOAT,
+        TypeRoot.DOUBLE,
+        TypeRoot.DECIMAL,
+        TypeRoot.DATE,
+    }
+)
 """Types whose bounds no writer cuts, so that readers answer MIN and MAX from them without the rows."""
 RowFaults = Callable[[pa.Table, pa.Table | None, Sequence[str]], Iterator[str]]
 """Rows of a row group, the last row before it, and the key columns -> faults. Every row has its keys and its kind.

@@ -86,9 +86,10 @@ def _ranges(
     files are replaced, the others are looked up in."""
     files = range(len(merged.files))
     sides = (
-        KeySide(merged, files[:replaced], {}), KeySide(merged, files[replaced:], {}),
+        KeySide(merged, files[:replaced], {}),
+        KeySide(merged, files[replaced:], {}),
         KeySide(fresh, range(len(fresh.files)), {}),
-    )  # fmt: skip
+    )
     schema = merged.schemas.current
     order, skips = row_order(schema), skips_retracts(schema)
     for old, below, new in key_pools(storage, sides, order):
@@ -180,10 +181,12 @@ class _WrongKeys:
         expected, found = left.select(columns), stored.select(columns)
         if expected.equals(found):
             return
-        wrong = pl.concat([
-            expected.join(found, on=columns, how="anti", nulls_equal=True),
-            found.join(expected, on=columns, how="anti", nulls_equal=True),
-        ]).select(keys)  # fmt: skip
+        wrong = pl.concat(
+            [
+                expected.join(found, on=columns, how="anti", nulls_equal=True),
+                found.join(expected, on=columns, how="anti", nulls_equal=True),
+            ]
+        ).select(keys)
         self.count += wrong.n_unique()
 
     def __str__(self) -> str:

@@ -21,8 +21,11 @@ from nightkeep.formats.paimon.metadata.merge_engine import OF_ELEMENTS, FieldRul
 
 _EXTREMES = (Function.MAX, Function.MIN, Function.BOOL_AND, Function.BOOL_OR)
 _COMPUTED = {
-    Function.SUM: sums, Function.PRODUCT: products, Function.LISTAGG: joined, **dict.fromkeys(OF_ELEMENTS, elements),
-}  # fmt: skip
+    Function.SUM: sums,
+    Function.PRODUCT: products,
+    Function.LISTAGG: joined,
+    **dict.fromkeys(OF_ELEMENTS, elements),
+}
 _AT, _BASE = pl.col("at"), pl.col("base")
 _RETRACT = pl.col("kind").is_in(RETRACT_KINDS)
 

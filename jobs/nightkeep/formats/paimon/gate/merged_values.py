@@ -44,9 +44,7 @@ def products(parts: pl.DataFrame, column: ChunkedArray, rule: FieldRule) -> Chun
     return _only(totals.cast(column.type), some["key"].to_numpy(), keys)
 
 
-def _number_products(
-    column: ChunkedArray, back: Flags, of_key: Places, turn: Places, keys: int
-) -> ChunkedArray:  # fmt: skip
+def _number_products(column: ChunkedArray, back: Flags, of_key: Places, turn: Places, keys: int) -> ChunkedArray:
     numbers = column.to_numpy()
     held = np.zeros(keys, numbers.dtype)
     for n in range(int(turn.max(initial=-1)) + 1):
@@ -66,9 +64,7 @@ def _next(held: Numbers, numbers: Numbers, back: Flags) -> Numbers:
         return np.where(back, quotient, held * numbers).astype(held.dtype)
 
 
-def _decimal_products(
-    column: ChunkedArray, back: Flags, of_key: Places, turn: Places, keys: int
-) -> ChunkedArray:  # fmt: skip
+def _decimal_products(column: ChunkedArray, back: Flags, of_key: Places, turn: Places, keys: int) -> ChunkedArray:
     """Rounded half up. Decimals have no retracts: the rewrite refuses them."""
     kind, wide = (pa.decimal256(digits, column.type.scale) for digits in (LONG_DIGITS, 40))
     limit = pa.scalar(10 ** (column.type.precision - column.type.scale), pa.decimal256(20, 0)).cast(wide)

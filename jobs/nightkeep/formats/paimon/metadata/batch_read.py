@@ -15,18 +15,29 @@ from nightkeep.formats.paimon.metadata.schema import PaimonSchema
 BRANCHES: Final = ("scan.fallback-branch", "scan.primary-branch")
 """Partitions that one of two branches lacks are read of the other. Without a name, they have no effect."""
 PLACES: Final = (
-    "incremental-between", "incremental-between-timestamp", "incremental-to-auto-tag", "scan.bucket",
-    "scan.creation-time-millis", "scan.file-creation-time-millis", "scan.snapshot-id", "scan.tag-name",
-    "scan.timestamp", "scan.timestamp-millis", "log.scan.timestamp-millis", "scan.version", "scan.watermark",
-)  # fmt: skip
+    "incremental-between",
+    "incremental-between-timestamp",
+    "incremental-to-auto-tag",
+    "scan.bucket",
+    "scan.creation-time-millis",
+    "scan.file-creation-time-millis",
+    "scan.snapshot-id",
+    "scan.tag-name",
+    "scan.timestamp",
+    "scan.timestamp-millis",
+    "log.scan.timestamp-millis",
+    "scan.version",
+    "scan.watermark",
+)
 """They name a version, a difference, or some of the files."""
 _WHOLE: Final = frozenset({"default", "full", "latest", "latest-full"})
 HARMLESS: Final = {
-    "scan.mode": _WHOLE, "log.scan": _WHOLE,
+    "scan.mode": _WHOLE,
+    "log.scan": _WHOLE,
     "batch-scan-mode": frozenset({"none"}),
     "stream-scan-mode": frozenset({"none", "file-monitor"}),
     "key-value.sequence_number.enabled": frozenset({"false"}),
-}  # fmt: skip
+}
 """Values with which a batch read shows the newest rows as they are. With others it shows less, more, or fails."""
 
 

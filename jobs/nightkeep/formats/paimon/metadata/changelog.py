@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nightkeep.formats.paimon.metadata.locations import CHANGELOG_PREFIX
-from nightkeep.formats.paimon.metadata.schema import (
-    PaimonSchema,
-    keeps_first_row,
-    option_bool,
-    skips_level0,
-    top_level,
-)
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, keeps_first_row, option_bool, skips_level0, top_level
 
 PRODUCER: Final = "changelog-producer"
 LOOKUP: Final = "lookup"

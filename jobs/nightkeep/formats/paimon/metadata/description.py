@@ -15,8 +15,9 @@ def described(snapshot: PaimonSnapshot) -> TableDescription:
 
 def describe(storage: Storage) -> TableDescription:
     """The description by the newest schema; empty for a table without any, which the caller's work then refuses."""
-    numbers = [(number, file.name) for file in storage.list("schema") if (number := numbered(file.name, "schema-"))
-               is not None]  # fmt: skip
+    numbers = [
+        (number, file.name) for file in storage.list("schema") if (number := numbered(file.name, "schema-")) is not None
+    ]
     if not numbers:
         return TableDescription()
     name = max(numbers)[1]

@@ -83,9 +83,7 @@ def nested_fault(schema: PaimonSchema, field: PaimonField, *, partial: bool, com
     return _limit_fault(schema, field) or (_uncomparable(element, rows=True) if compares else None)
 
 
-def _keyed_fault(
-    schema: PaimonSchema, field: PaimonField, element: PaimonType, names: tuple[str, ...]
-) -> str | None:  # fmt: skip
+def _keyed_fault(schema: PaimonSchema, field: PaimonField, element: PaimonType, names: tuple[str, ...]) -> str | None:
     held = {child.name: child.type for child in element.children}
     if absent := [name for name in names if name not in held]:
         return f"its rows have no field {', '.join(absent)}"

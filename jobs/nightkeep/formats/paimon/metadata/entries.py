@@ -85,9 +85,14 @@ def entry_identity(record: Record) -> tuple[object, ...]:
     file = record["_FILE"]
     extra = tuple(file.get("_EXTRA_FILES") or ())
     return (
-        record["_PARTITION"], record["_BUCKET"], file["_LEVEL"], file["_FILE_NAME"],
-        extra, file.get("_EMBEDDED_FILE_INDEX"), file.get("_EXTERNAL_PATH"),
-    )  # fmt: skip
+        record["_PARTITION"],
+        record["_BUCKET"],
+        file["_LEVEL"],
+        file["_FILE_NAME"],
+        extra,
+        file.get("_EMBEDDED_FILE_INDEX"),
+        file.get("_EXTERNAL_PATH"),
+    )
 
 
 @contextmanager

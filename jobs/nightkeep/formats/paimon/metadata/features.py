@@ -23,16 +23,18 @@ from nightkeep.formats.paimon.metadata.snapshot import MAX_LEVEL
 _VALUES: dict[str, tuple[frozenset[str], str, str]] = {
     # option: (values we handle, default, advice)
     "changelog-producer": (
-        frozenset({"none", "input", "lookup", "full-compaction"}), "none",
+        frozenset({"none", "input", "lookup", "full-compaction"}),
+        "none",
         "compacting without writing that changelog would lose changes for streaming readers",
     ),
     "type": (frozenset({"table"}), "table", "only tables with snapshots can be cared for"),
     "manifest.format": (frozenset({"avro"}), "avro", "only Avro manifests are read"),
     "manifest.compression": (
-        frozenset({"zstd", "deflate", "snappy", "null"}), "zstd",
+        frozenset({"zstd", "deflate", "snappy", "null"}),
+        "zstd",
         "manifests are read uncompressed, deflated, in snappy or in zstd",
     ),
-}  # fmt: skip
+}
 _FLAGS = {
     "pk-clustering-override": "files are not sorted by key",
     "row-tracking.enabled": "row ids would have to move with their rows",

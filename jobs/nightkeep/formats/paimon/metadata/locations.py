@@ -67,9 +67,12 @@ class BranchFolders:
         values = decode_row(partition, [field.type for field in self.partition])
         names = [field.name for field in self.partition]
         path = partition_path(
-            names, values, [field.type for field in self.partition],
-            legacy=self.legacy_names, default_name=self.default_name,
-        )  # fmt: skip
+            names,
+            values,
+            [field.type for field in self.partition],
+            legacy=self.legacy_names,
+            default_name=self.default_name,
+        )
         return "/".join(filter(None, (self.data_folder, path.rstrip("/"), bucket_directory(bucket))))
 
     def index_folder(self, record: Record) -> str:

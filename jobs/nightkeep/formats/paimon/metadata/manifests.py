@@ -90,13 +90,20 @@ class ManifestWriter:
         buckets = [entry["_BUCKET"] for entry in entries]
         levels = [entry["_FILE"]["_LEVEL"] for entry in entries]
         return {
-            "_VERSION": 2, "_FILE_NAME": name, "_FILE_SIZE": size,
-            "_NUM_ADDED_FILES": added, "_NUM_DELETED_FILES": len(entries) - added,
-            "_PARTITION_STATS": self._partition_stats(entries), "_SCHEMA_ID": self._parent.schema.id,
-            "_MIN_BUCKET": min(buckets), "_MAX_BUCKET": max(buckets),
-            "_MIN_LEVEL": min(levels), "_MAX_LEVEL": max(levels),
-            "_MIN_ROW_ID": None, "_MAX_ROW_ID": None,
-        }  # fmt: skip
+            "_VERSION": 2,
+            "_FILE_NAME": name,
+            "_FILE_SIZE": size,
+            "_NUM_ADDED_FILES": added,
+            "_NUM_DELETED_FILES": len(entries) - added,
+            "_PARTITION_STATS": self._partition_stats(entries),
+            "_SCHEMA_ID": self._parent.schema.id,
+            "_MIN_BUCKET": min(buckets),
+            "_MAX_BUCKET": max(buckets),
+            "_MIN_LEVEL": min(levels),
+            "_MAX_LEVEL": max(levels),
+            "_MIN_ROW_ID": None,
+            "_MAX_ROW_ID": None,
+        }
 
     def manifest_list(self, metas: Sequence[Record]) -> WrittenPaimonList:
         name = self._naming.manifest_list()
@@ -129,9 +136,7 @@ class ManifestWriter:
             low.append(ordered[0] if ordered else None)
             high.append(ordered[-1] if ordered else None)
         nulls = [sum(value is None for value in values) for values in columns]
-        return {
-            "_MIN_VALUES": encode_row(low, types), "_MAX_VALUES": encode_row(high, types), "_NULL_COUNTS": nulls,
-        }  # fmt: skip
+        return {"_MIN_VALUES": encode_row(low, types), "_MAX_VALUES": encode_row(high, types), "_NULL_COUNTS": nulls}
 
 
 def _filled(record: Record, schema: Schema) -> Record:

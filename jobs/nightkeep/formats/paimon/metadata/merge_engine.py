@@ -17,8 +17,11 @@ from nightkeep.formats.paimon.metadata.types import TypeRoot
 LONG_DIGITS = 18
 """Decimals of so many digits, and the sum of two, fit into 64 bits."""
 IGNORE_DELETE = (
-    "ignore-delete", "first-row.ignore-delete", "deduplicate.ignore-delete", "partial-update.ignore-delete",
-)  # fmt: skip
+    "ignore-delete",
+    "first-row.ignore-delete",
+    "deduplicate.ignore-delete",
+    "partial-update.ignore-delete",
+)
 """Rows of kind -U and -D are skipped: the names of CoreOptions.IGNORE_DELETE, older ones included."""
 _FIELDS = "fields."
 _GROUP = ".sequence-group"
@@ -71,19 +74,34 @@ class Function(StrEnum):
 
 INTERNAL = frozenset({Function.KEY, Function.SEQUENCE, Function.OF_GROUP})
 """Functions that no option can name."""
-RETRACTABLE = frozenset({
-    Function.LAST_VALUE, Function.LAST_NON_NULL_VALUE, Function.SUM, Function.PRODUCT, Function.COLLECT,
-    Function.MERGE_MAP, Function.NESTED_UPDATE, *INTERNAL,
-})  # fmt: skip
+RETRACTABLE = frozenset(
+    {
+        Function.LAST_VALUE,
+        Function.LAST_NON_NULL_VALUE,
+        Function.SUM,
+        Function.PRODUCT,
+        Function.COLLECT,
+        Function.MERGE_MAP,
+        Function.NESTED_UPDATE,
+        *INTERNAL,
+    }
+)
 """A retract of another function is an error, unless the column ignores retracts."""
 NESTED = frozenset({Function.NESTED_UPDATE, Function.NESTED_PARTIAL_UPDATE})
 """Functions of ARRAY columns of rows."""
 OF_ELEMENTS = NESTED | {Function.COLLECT, Function.MERGE_MAP}
 """Functions of ARRAY and MAP columns."""
-NUMBERS = frozenset({
-    TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.FLOAT, TypeRoot.DOUBLE,
-    TypeRoot.DECIMAL,
-})  # fmt: skip
+NUMBERS = frozenset(
+    {
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.FLOAT,
+        TypeRoot.DOUBLE,
+        TypeRoot.DECIMAL,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,10 @@ class BucketEdit:
         """Manifest entries of one kind, for raw _FILE records of this bucket."""
         for file in files:
             yield {
-                "_VERSION": 2, "_KIND": kind, "_PARTITION": self.partition_bytes, "_BUCKET": self.bucket,
-                "_TOTAL_BUCKETS": self.total_buckets, "_FILE": file,
-            }  # fmt: skip
+                "_VERSION": 2,
+                "_KIND": kind,
+                "_PARTITION": self.partition_bytes,
+                "_BUCKET": self.bucket,
+                "_TOTAL_BUCKETS": self.total_buckets,
+                "_FILE": file,
+            }

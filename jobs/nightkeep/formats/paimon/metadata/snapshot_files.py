@@ -103,12 +103,26 @@ def _number(digits: str) -> int | None:
 _LONG_DIGITS = 19
 
 _SNAPSHOT_FIELDS: Mapping[str, type] = {
-    "id": int, "schemaId": int, "baseManifestList": str, "deltaManifestList": str, "commitUser": str,
-    "commitIdentifier": int, "commitKind": str, "timeMillis": int, "totalRecordCount": int,
-}  # fmt: skip
+    "id": int,
+    "schemaId": int,
+    "baseManifestList": str,
+    "deltaManifestList": str,
+    "commitUser": str,
+    "commitIdentifier": int,
+    "commitKind": str,
+    "timeMillis": int,
+    "totalRecordCount": int,
+}
 _OPTIONAL_FIELDS: Mapping[str, type] = {
-    "baseManifestListSize": int, "deltaManifestListSize": int, "changelogManifestListSize": int,
-    "changelogManifestList": str, "indexManifest": str, "statistics": str, "deltaRecordCount": int,
-    "changelogRecordCount": int, "watermark": int, "nextRowId": int,
-}  # fmt: skip
+    "baseManifestListSize": int,
+    "deltaManifestListSize": int,
+    "changelogManifestListSize": int,
+    "changelogManifestList": str,
+    "indexManifest": str,
+    "statistics": str,
+    "deltaRecordCount": int,
+    "changelogRecordCount": int,
+    "watermark": int,
+    "nextRowId": int,
+}
 """Fields that are null or missing in some releases and commits."""

@@ -19,10 +19,17 @@ from nightkeep.formats.paimon.metadata.snapshot_files import digest, hinted, lat
 from nightkeep.model import Address, VersionIdentity
 from nightkeep.storage import Storage
 
-OF_WRITERS: Final = frozenset({
-    "changelog-producer", "commit.callbacks", "compaction.force-rewrite-all-files", "lookup.remote-file.enabled",
-    "record-level.expire-time", "row-tracking.enabled", "visibility-callback.enabled",
-})  # fmt: skip
+OF_WRITERS: Final = frozenset(
+    {
+        "changelog-producer",
+        "commit.callbacks",
+        "compaction.force-rewrite-all-files",
+        "lookup.remote-file.enabled",
+        "record-level.expire-time",
+        "row-tracking.enabled",
+        "visibility-callback.enabled",
+    }
+)
 """Options that maintenance refuses and that change nothing for readers of files and manifests as they are."""
 OF_WRITERS_PREFIXES: Final = ("metadata.iceberg.", "pk-vector.", "pk-btree.", "pk-bitmap.", "pk-full-text.")
 _MOVED_ON: Final = 20
@@ -32,9 +39,13 @@ NEVER_WRITTEN: Final = 0
 
 
 def find_version(
-    table: Address, storage: Storage, version: int | None = None, tag: str | None = None, *,
+    table: Address,
+    storage: Storage,
+    version: int | None = None,
+    tag: str | None = None,
+    *,
     read_as: PaimonSnapshot | None = None,
-) -> PaimonSnapshot:  # fmt: skip
+) -> PaimonSnapshot:
     """The snapshot; the newest without `version` and `tag`. A table that was never written has no rows.
 
     Raises UsageError for a version or tag that is not there, RefusedTable, CorruptMetadata and MissingFile.

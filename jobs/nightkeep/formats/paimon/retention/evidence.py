@@ -217,10 +217,33 @@ _INDEX_KINDS: Final = frozenset({"index"})
 _METADATA: Final = re.compile("manifest-|index-manifest-|stat-")
 _KEYS: Final = frozenset(
     {
-        "version", "uuid", "id", "schemaId", BASE, f"{BASE}Size", DELTA, f"{DELTA}Size", CHANGELOG,
-        f"{CHANGELOG}Size", INDEX, "commitUser", "commitIdentifier", "commitKind", "timeMillis", "logOffsets",
-        "totalRecordCount", "deltaRecordCount", "changelogRecordCount", "watermark", "statistics", "properties",
-        "nextRowId", "operation", "writerVersion", "tagCreateTime", "tagTimeRetained",
+        "version",
+        "uuid",
+        "id",
+        "schemaId",
+        BASE,
+        f"{BASE}Size",
+        DELTA,
+        f"{DELTA}Size",
+        CHANGELOG,
+        f"{CHANGELOG}Size",
+        INDEX,
+        "commitUser",
+        "commitIdentifier",
+        "commitKind",
+        "timeMillis",
+        "logOffsets",
+        "totalRecordCount",
+        "deltaRecordCount",
+        "changelogRecordCount",
+        "watermark",
+        "statistics",
+        "properties",
+        "nextRowId",
+        "operation",
+        "writerVersion",
+        "tagCreateTime",
+        "tagTimeRetained",
     }
-)  # fmt: skip
+)
 """Known keys of snapshots, changelogs and tags (A/Snapshot.java, C/tag/Tag.java)."""

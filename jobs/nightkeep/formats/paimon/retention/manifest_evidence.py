@@ -15,14 +15,7 @@ from itertools import chain
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.paimon.metadata.binary_row import decode_row, sort_key
-from nightkeep.formats.paimon.metadata.entries import (
-    ADD,
-    decoding,
-    merge_entries,
-    read_entries,
-    read_index,
-    read_list,
-)
+from nightkeep.formats.paimon.metadata.entries import ADD, decoding, merge_entries, read_entries, read_index, read_list
 from nightkeep.formats.paimon.metadata.locations import BranchFolders
 from nightkeep.formats.paimon.metadata.types import TypeRoot
 from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges

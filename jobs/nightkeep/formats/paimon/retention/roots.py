@@ -144,12 +144,19 @@ def _snapshots(
             following = chain[place].lists[0].name if later else None
             parent = before.raw.get(INDEX) if before is not None else None
             version = RootMetadata(
-                Kept.SNAPSHOT, branch, read.name, read.raw, where, chain[-1].lists, later, following,
+                Kept.SNAPSHOT,
+                branch,
+                read.name,
+                read.raw,
+                where,
+                chain[-1].lists,
+                later,
+                following,
                 no_vectors=read.raw.get(INDEX) in bare,
                 indexed=before.name if before is not None and parent is not None else None,
                 index_before=None if parent is None else str(parent),
                 compaction=compactions.get(read.raw.get(INDEX)),
-            )  # fmt: skip
+            )
             yield _root(read, version, version.id if branch == MAIN else None)
 
 

@@ -64,18 +64,23 @@ class ChangelogWriter:
         return self._written(changes, before, [file])
 
     def _written(
-        self, changes: Iterable[tuple[Touched, Sequence[Hits]]],
-        before: Sequence[PaimonDataFile], after: Sequence[PaimonDataFile],
-    ) -> list[WrittenPaimonFile]:  # fmt: skip
+        self,
+        changes: Iterable[tuple[Touched, Sequence[Hits]]],
+        before: Sequence[PaimonDataFile],
+        after: Sequence[PaimonDataFile],
+    ) -> list[WrittenPaimonFile]:
         writer = PaimonFileWriter(
             self.storage, self.bucket, self.naming, level=self.level, now_ms=self.now_ms, purpose=FilePurpose.CHANGES
         )
         rows = writer.chunk_rows(self.target_bytes)
         # A file may hold rows of both sides: it is opened once for each, and read forward for each.
         files = ForwardFiles(
-            self.storage, self.bucket, (*before, *after), columns=writer.columns,
+            self.storage,
+            self.bucket,
+            (*before, *after),
+            columns=writer.columns,
             slots=(*run_slots(before, "before"), *run_slots(after, "after")),
-        )  # fmt: skip
+        )
         numbers = {file.name: number for number, file in enumerate(after, start=len(before))}
         pieces = (
             piece

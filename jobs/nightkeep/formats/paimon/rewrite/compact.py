@@ -48,14 +48,22 @@ from nightkeep.model.counted import counted
 from nightkeep.protocol import Work
 
 _INEXACT = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
-_IN_GROUPS = frozenset({
-    Function.LAST_VALUE, Function.MAX, Function.MIN, Function.BOOL_AND, Function.BOOL_OR, Function.SUM,
-    Function.SEQUENCE, Function.OF_GROUP,
-})  # fmt: skip
+_IN_GROUPS = frozenset(
+    {
+        Function.LAST_VALUE,
+        Function.MAX,
+        Function.MIN,
+        Function.BOOL_AND,
+        Function.BOOL_OR,
+        Function.SUM,
+        Function.SEQUENCE,
+        Function.OF_GROUP,
+    }
+)
 """Functions in a sequence group for which new rows may be merged with each other first, and with older ones later."""
-_IN_PARTS = _IN_GROUPS | frozenset({
-    Function.LAST_NON_NULL_VALUE, Function.FIRST_VALUE, Function.FIRST_NON_NULL_VALUE, Function.KEY,
-})  # fmt: skip
+_IN_PARTS = _IN_GROUPS | frozenset(
+    {Function.LAST_NON_NULL_VALUE, Function.FIRST_VALUE, Function.FIRST_NON_NULL_VALUE, Function.KEY}
+)
 """The same without a group."""
 _LOOKED_UP = "; full rows of replaced keys are looked up (changelog-producer lookup)"
 _ENGINES = (MergeEngine.DEDUPLICATE, MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
@@ -85,9 +93,16 @@ def compact_levels(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -
     sized = replace(bucket, task_bytes=request.task_bytes)
     ends = drops_retracts(bucket, picked, rules)
     task = UpgradeTask(
-        sized, todo, picked.output_level, target, values_needed=rules.looks_up, looks_up=rules.looks_up, marks=False,
-        drops_retracts=ends, clock_ms=expiry_clock(snapshot, request),
-    )  # fmt: skip
+        sized,
+        todo,
+        picked.output_level,
+        target,
+        values_needed=rules.looks_up,
+        looks_up=rules.looks_up,
+        marks=False,
+        drops_retracts=ends,
+        clock_ms=expiry_clock(snapshot, request),
+    )
     return Work(
         reason=_reason(picked, todo, ends=ends) + (_LOOKED_UP if rules.looks_up else ""),
         input_files=tuple(file.name for file in picked.files),

@@ -78,9 +78,15 @@ class ForwardFiles:
     """Files of a bucket by number, of which one of each slot is open at a time. `known` columns are not read."""
 
     def __init__(
-        self, storage: Storage, bucket: Bucket, files: Sequence[PaimonDataFile], *,
-        columns: Sequence[str], slots: Sequence[Hashable], known: Collection[str] = (),
-    ) -> None:  # fmt: skip
+        self,
+        storage: Storage,
+        bucket: Bucket,
+        files: Sequence[PaimonDataFile],
+        *,
+        columns: Sequence[str],
+        slots: Sequence[Hashable],
+        known: Collection[str] = (),
+    ) -> None:
         self._storage, self._bucket, self._files, self._slots = storage, bucket, files, slots
         self.columns, self.known = columns, known
         self._open: dict[Hashable, tuple[int, ForwardFile]] = {}

@@ -125,9 +125,13 @@ class _RunRows:
 
 
 def _live(
-    storage: Storage, bucket: Bucket, file: tuple[int, PaimonDataFile], vectors: Mapping[str, BitMap64], *,
+    storage: Storage,
+    bucket: Bucket,
+    file: tuple[int, PaimonDataFile],
+    vectors: Mapping[str, BitMap64],
+    *,
     batch_rows: int,
-) -> Iterator[pa.Table]:  # fmt: skip
+) -> Iterator[pa.Table]:
     """The live rows of one file in batches, of which the first may be without rows. A reader checks their number."""
     number, one = file
     names = read_columns(bucket)

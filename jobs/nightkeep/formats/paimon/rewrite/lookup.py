@@ -29,10 +29,9 @@ from nightkeep.storage import Storage
 LOOKUP_ROWS: Final = 1 << 18
 """Keys of a looked-up file that are read at a time."""
 _NO_ROWS: Final = np.zeros(0, np.int64)
-_PRUNABLE = frozenset({
-    TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT,
-    TypeRoot.DATE, TypeRoot.CHAR, TypeRoot.VARCHAR,
-})  # fmt: skip
+_PRUNABLE = frozenset(
+    {TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DATE, TypeRoot.CHAR, TypeRoot.VARCHAR}
+)
 """Types of the first key column whose Parquet row-group statistics order as Paimon's keys do, for every writer."""
 
 

@@ -85,10 +85,15 @@ def rewrite(storage: Storage, task: UpgradeTask, run: Run) -> Rewrite[BucketEdit
         work.mark_expired()
         index, name = vector_file(storage, bucket, work.vectors, gone=work.gone, naming=work.naming)
     edit = BucketEdit(
-        bucket.partition_bytes, bucket.key.bucket or 0, bucket.total_buckets,
-        tuple(work.removed), tuple(work.added), index, tuple(work.changelog),
+        bucket.partition_bytes,
+        bucket.key.bucket or 0,
+        bucket.total_buckets,
+        tuple(work.removed),
+        tuple(work.added),
+        index,
+        tuple(work.changelog),
         intent=Intent(clock_ms=task.clock_ms),
-    )  # fmt: skip
+    )
     outputs = [*work.outputs, *([name] if name else [])]
     findings = tuple(str(newer) for newer in work.newer.values())
     return Rewrite(
@@ -179,10 +184,14 @@ class _Work:
         """The rows. Those that their keys had are added to `told`."""
         told.add(
             touched_keys(
-                rows, key_columns(self.task.bucket), sources,
-                level=LEVEL, place=(SOURCE, POSITION), told_from=rules.told_from,
+                rows,
+                key_columns(self.task.bucket),
+                sources,
+                level=LEVEL,
+                place=(SOURCE, POSITION),
+                told_from=rules.told_from,
             )
-        )  # fmt: skip
+        )
         return rows
 
     def _tell(self, written: Sequence[WrittenPaimonFile]) -> None:

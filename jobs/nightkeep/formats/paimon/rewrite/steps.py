@@ -56,11 +56,7 @@ def steps(
 
 
 def _flush(
-    waiting: Sequence[tuple[tuple[PaimonDataFile, ...], ...]],
-    pick: CompactionPick,
-    rules: CompactionRules,
-    *,
-    top: int,
+    waiting: Sequence[tuple[tuple[PaimonDataFile, ...], ...]], pick: CompactionPick, rules: CompactionRules, *, top: int
 ) -> list[Step]:
     if not waiting:
         return []

@@ -56,9 +56,14 @@ def untouched_above(keys: pa.Table, files: Sequence[PaimonDataFile]) -> Touched:
 
 
 def touched_keys(
-    rows: pa.Table, keys: Sequence[str], files: Sequence[PaimonDataFile], *, level: str, place: tuple[str, str],
+    rows: pa.Table,
+    keys: Sequence[str],
+    files: Sequence[PaimonDataFile],
+    *,
+    level: str,
+    place: tuple[str, str],
     told_from: int = 1,
-) -> Touched:  # fmt: skip
+) -> Touched:
     """The keys of `rows` that have a row below level `told_from`. From it on, `rows` have at most one row of a key.
 
     `level` and `place` name the columns of a row's level, and of its file's number and its position in the file.

@@ -102,11 +102,13 @@ def _avro_rows(reading: _Reading, path: str) -> Iterator[pa.RecordBatch]:
         names = _held(path, reading, [field["name"] for field in root.record["fields"]])
         records = container.records(array_of(root.kind))
         while rows := list(islice(records, _BATCH_ROWS)):
-            yield pa.record_batch({
-                name: pa.array([row[name] for row in rows], kind.arrow)
-                for name, kind in reading.columns
-                if name in names
-            })  # fmt: skip
+            yield pa.record_batch(
+                {
+                    name: pa.array([row[name] for row in rows], kind.arrow)
+                    for name, kind in reading.columns
+                    if name in names
+                }
+            )
 
 
 def _held(path: str, reading: _Reading, stored: Sequence[str]) -> list[str]:

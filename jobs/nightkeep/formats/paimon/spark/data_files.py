@@ -135,18 +135,27 @@ class _Reader:
             facts = F.broadcast(described.drop("file_name"))
             rows = self._read_by_arrow(files, columns).join(facts, on="file", how="inner")
         return rows.select(
-            "unit", "level", "newest", packed(F.col("file"), F.col("row_index")).alias("position"),
-            *(f"k{i}" for i in range(len(keys))), F.coalesce("told", "sequence").alias("sequence"), "kind",
+            "unit",
+            "level",
+            "newest",
+            packed(F.col("file"), F.col("row_index")).alias("position"),
+            *(f"k{i}" for i in range(len(keys))),
+            F.coalesce("told", "sequence").alias("sequence"),
+            "kind",
             *(column(i) for i in range(len(values))),
-        )  # fmt: skip
+        )
 
     def _read_by_spark(self, files: Sequence[PaimonStoredFile], columns: Sequence[Column]) -> DataFrame:
         locations = [location(self.storage.root, file.path) for file in files]
-        return self.spark.read.schema(self._stored_schema()).parquet(*locations).select(
-            F.col("_metadata.file_name").alias("file_name"),
-            F.col("_metadata.row_index").alias("row_index"),
-            *columns,
-        )  # fmt: skip
+        return (
+            self.spark.read.schema(self._stored_schema())
+            .parquet(*locations)
+            .select(
+                F.col("_metadata.file_name").alias("file_name"),
+                F.col("_metadata.row_index").alias("row_index"),
+                *columns,
+            )
+        )
 
     def _read_by_arrow(self, files: Sequence[PaimonStoredFile], columns: Sequence[Column]) -> DataFrame:
         keys = [self._held(field) for field in self.schemas.current.select(self.schemas.current.trimmed_keys)]
@@ -161,25 +170,29 @@ class _Reader:
 
     def _described(self, files: Sequence[PaimonStoredFile]) -> DataFrame:
         # Spark returns file names in URI spelling.
-        table = pa.table({
-            "file_name": [quote(f.file.name, safe="!$&'()*+,;=:@") for f in files],
-            "file": pa.array([f.number for f in files], pa.int32()),
-            "unit": pa.array([f.unit for f in files], pa.int32()),
-            "level": pa.array([f.file.level for f in files], pa.int32()),
-            "newest": pa.array([f.file.max_sequence for f in files], pa.int64()),
-            "told": pa.array([told_sequence(f.file, self.schemas.current) for f in files], pa.int64()),
-        })  # fmt: skip
+        table = pa.table(
+            {
+                "file_name": [quote(f.file.name, safe="!$&'()*+,;=:@") for f in files],
+                "file": pa.array([f.number for f in files], pa.int32()),
+                "unit": pa.array([f.unit for f in files], pa.int32()),
+                "level": pa.array([f.file.level for f in files], pa.int32()),
+                "newest": pa.array([f.file.max_sequence for f in files], pa.int64()),
+                "told": pa.array([told_sequence(f.file, self.schemas.current) for f in files], pa.int64()),
+            }
+        )
         return self.spark.createDataFrame(table)
 
     def _stored_schema(self) -> T.StructType:
         written = self._written()
         keys = [self._held(field) for field in self.schemas.current.select(self.schemas.current.trimmed_keys)]
-        return T.StructType([
-            *(T.StructField(KEY_PREFIX + f.name, self._stored_type(f, KEY_PREFIX)) for f in keys if f),
-            T.StructField(SEQUENCE, T.LongType()),
-            T.StructField(KIND, T.ByteType()),
-            *(T.StructField(f.name, self._stored_type(f)) for f in written.fields),
-        ])  # fmt: skip
+        return T.StructType(
+            [
+                *(T.StructField(KEY_PREFIX + f.name, self._stored_type(f, KEY_PREFIX)) for f in keys if f),
+                T.StructField(SEQUENCE, T.LongType()),
+                T.StructField(KIND, T.ByteType()),
+                *(T.StructField(f.name, self._stored_type(f)) for f in written.fields),
+            ]
+        )
 
     def _stored_type(self, field: PaimonField, prefix: str = "") -> T.DataType:
         if self.file_format != _PARQUET or field.type.is_nested:

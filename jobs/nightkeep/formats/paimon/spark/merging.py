@@ -28,9 +28,14 @@ _ROWS = "rows"
 
 
 def merged(
-    rows: DataFrame, *, by: Sequence[str], place: Column, fields: Sequence[tuple[str, str, T.DataType]],
-    rules: MergeRules, merges_single: bool,
-) -> DataFrame:  # fmt: skip
+    rows: DataFrame,
+    *,
+    by: Sequence[str],
+    place: Column,
+    fields: Sequence[tuple[str, str, T.DataType]],
+    rules: MergeRules,
+    merges_single: bool,
+) -> DataFrame:
     """One row per key that is left: `by`, a live `kind`, and the columns of `fields`: the column of `rows`, the name in
     the table, the type. Columns of OF_ELEMENTS are as `merged_elements.parsed` makes them.
 

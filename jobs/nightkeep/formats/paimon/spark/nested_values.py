@@ -40,10 +40,13 @@ def _exact(value: Column, written: PaimonType, wanted: PaimonType) -> Column:
         case TypeRoot.ROW:
             held = {child.id: child for child in written.children}
             fields = [
-                (_exact(value.getField(held[child.id].name), held[child.id].type, child.type)
-                 if child.id in held else F.lit(None).cast("string")).alias(f"f{child.id}")
+                (
+                    _exact(value.getField(held[child.id].name), held[child.id].type, child.type)
+                    if child.id in held
+                    else F.lit(None).cast("string")
+                ).alias(f"f{child.id}")
                 for child in wanted.children
-            ]  # fmt: skip
+            ]
             return F.when(value.isNotNull(), F.struct(*fields))
         case TypeRoot.ARRAY:
             return F.transform(value, _each(written.children[0].type, wanted.children[0].type))

@@ -35,10 +35,12 @@ def with_roles(rows: Column, rules: MergeRules, sequence_types: Sequence[T.DataT
     leaves no row; `counts`: columns without a group take it; and `newer0`, ...: whether it is not older than what its
     group has, null where the group skips it. Each row has a `kind` and the columns of `sequences`."""
     groups = range(len(rules.groups))
-    entry = T.StructType([
-        *(T.StructField(name, T.BooleanType()) for name in ("base", "removes", "counts")),
-        *(T.StructField(f"newer{n}", T.BooleanType()) for n in groups),
-    ])  # fmt: skip
+    entry = T.StructType(
+        [
+            *(T.StructField(name, T.BooleanType()) for name in ("base", "removes", "counts")),
+            *(T.StructField(f"newer{n}", T.BooleanType()) for n in groups),
+        ]
+    )
     none = [F.lit(None).cast(kind).alias(f"sequence{n}") for n, kind in enumerate(sequence_types)]
     begun = F.struct(
         F.array().cast(T.ArrayType(entry)).alias("roles"),

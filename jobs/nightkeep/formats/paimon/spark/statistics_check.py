@@ -20,10 +20,18 @@ from nightkeep.spark.stored_files import ROW_BITS
 from nightkeep.spark.view import column
 
 _NANOS_OF_MICRO = 1000
-_EXACT = frozenset({
-    TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.FLOAT, TypeRoot.DOUBLE,
-    TypeRoot.DECIMAL, TypeRoot.DATE,
-})  # fmt: skip
+_EXACT = frozenset(
+    {
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.FLOAT,
+        TypeRoot.DOUBLE,
+        TypeRoot.DECIMAL,
+        TypeRoot.DATE,
+    }
+)
 """Types whose bounds no writer cuts."""
 
 

@@ -138,9 +138,12 @@ class PaimonView:
         return times_alike(rows, self.table)
 
     def _narrow(
-        self, side: Side, payload: Mapping[str, Column], files: Sequence[PaimonStoredFile],
+        self,
+        side: Side,
+        payload: Mapping[str, Column],
+        files: Sequence[PaimonStoredFile],
         kept: Callable[[DataFrame], DataFrame] = lambda stored: stored,
-    ) -> DataFrame:  # fmt: skip
+    ) -> DataFrame:
         """The live rows of files with what `rows` needs of them. `kept` is asked before the payload is evaluated."""
         stored, rules = kept(self._compared(files)), merge_rules(self.table)
         if side.view is View.MERGED:
@@ -150,9 +153,15 @@ class PaimonView:
         values = [value.alias(name) for name, value in payload.items()]
         order = [value.alias(f"o{i}") for i, (value, _) in enumerate(self._order())]
         narrow = stored.select(
-            "unit", self._sound().alias("sound"), "position", "kind", self._stays(side).alias("stays"),
-            *self._stored_keys(), *order, *values,
-        )  # fmt: skip
+            "unit",
+            self._sound().alias("sound"),
+            "position",
+            "kind",
+            self._stays(side).alias("stays"),
+            *self._stored_keys(),
+            *order,
+            *values,
+        )
         live = without_deleted(self._spark, self._versions.storage, narrow, files)
         return live.where(F.col("kind").isin(*LIVE_KINDS)) if skips_retracts(self.table) else live
 

@@ -85,11 +85,7 @@ def test_columns_that_cannot_be_clustered_by(
     table.append(3)
     with pytest.raises(UsageError, match=message):
         table.optimize(clustering={"zorder": [column]})
-    assert [leaf.path for leaf in LAYOUT.columns(opened(table.folder).snapshot()).indexed] == [
-        ("id",),
-        ("a",),
-        ("b",),
-    ]
+    assert [leaf.path for leaf in LAYOUT.columns(opened(table.folder).snapshot()).indexed] == [("id",), ("a",), ("b",)]
 
 
 def test_advice_is_for_tables_without_keys(table: Appended, paimon_java: PaimonJava, tmp_path: Path) -> None:

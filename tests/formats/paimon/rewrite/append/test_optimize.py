@@ -60,9 +60,20 @@ def _said(file: JavaFile) -> tuple[object, ...]:
     others = {name for name, kind in VALUES if kind in ("FLOAT", "DOUBLE", "TIMESTAMP(9)")}
     stats = {name: told for name, told in file.value_stats.items() if name not in others}
     return (
-        file.partition, file.bucket, file.total_buckets, file.level, file.rows, file.delete_rows, file.source,
-        file.min_sequence, file.max_sequence, file.schema_id, file.first_row_id, file.extra_files, stats,
-    )  # fmt: skip
+        file.partition,
+        file.bucket,
+        file.total_buckets,
+        file.level,
+        file.rows,
+        file.delete_rows,
+        file.source,
+        file.min_sequence,
+        file.max_sequence,
+        file.schema_id,
+        file.first_row_id,
+        file.extra_files,
+        stats,
+    )
 
 
 def test_files_that_are_left_apart_stay_apart(paimon_java: PaimonJava, tmp_path: Path) -> None:
@@ -171,15 +182,17 @@ def _tasks(table: Appended) -> tuple[object, ...]:
         ({"bucket": "2", "deletion-vectors.enabled": "true"}, ["id"], "option deletion-vectors.enabled = true"),
         ({"bucket": "-1", "row-tracking.enabled": "true"}, [], "option row-tracking.enabled = true is not handled"),
         (
-            {"bucket": "-1", "row-tracking.enabled": "true", "data-evolution.enabled": "true"}, [],
+            {"bucket": "-1", "row-tracking.enabled": "true", "data-evolution.enabled": "true"},
+            [],
             "row-tracking.enabled = true is not handled",
         ),
         (
-            {"bucket": "-1", "clustering.incremental": "true", "clustering.columns": "id"}, [],
+            {"bucket": "-1", "clustering.incremental": "true", "clustering.columns": "id"},
+            [],
             "option clustering.incremental = true is not handled",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_handled_is_refused_by_name(
     paimon_java: PaimonJava, tmp_path: Path, options: dict[str, str], keys: list[str], message: str
 ) -> None:

@@ -80,9 +80,16 @@ def test_new_files_say_what_those_of_java_say(paimon_java: PaimonJava, tmp_path:
 
 def _said(file: JavaFile) -> tuple[object, ...]:
     return (
-        file.bucket, file.total_buckets, file.level, file.rows, file.delete_rows, file.source, file.min_sequence,
-        file.max_sequence, file.value_stats,
-    )  # fmt: skip
+        file.bucket,
+        file.total_buckets,
+        file.level,
+        file.rows,
+        file.delete_rows,
+        file.source,
+        file.min_sequence,
+        file.max_sequence,
+        file.value_stats,
+    )
 
 
 def test_files_of_java_that_begin_with_one_number_stay_in_their_order(paimon_java: PaimonJava, tmp_path: Path) -> None:

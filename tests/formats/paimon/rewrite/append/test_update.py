@@ -60,19 +60,39 @@ def expected(rows: list[Row], matches: Callable[[Row], bool], change: Callable[[
     ("sets", "condition", "matches", "change"),
     [
         (["n = 0"], "id = 5", lambda r: r[0] == 5, lambda r: (*r[:2], 0, *r[3:])),
-        (["n = n + id"], "id > 30", lambda r: r[0] > 30,
-         lambda r: (*r[:2], None if r[2] is None else r[2] + r[0], *r[3:])),
+        (
+            ["n = n + id"],
+            "id > 30",
+            lambda r: r[0] > 30,
+            lambda r: (*r[:2], None if r[2] is None else r[2] + r[0], *r[3:]),
+        ),
         (["text = NULL", "n = 7"], "n = 3", lambda r: r[2] == 3, lambda r: (*r[:2], 7, None, *r[4:])),
-        (["id = n", "n = id"], "n <> 3", lambda r: r[2] is not None and r[2] != 3,
-         lambda r: (r[2], r[1], r[0], *r[3:])),
-        (["text = concat(text, '-', CAST(id AS STRING))"], "day IS NULL", lambda r: r[1] is None,
-         lambda r: (*r[:3], None if r[3] is None else f"{r[3]}-{r[0]}", *r[4:])),
-        (["price = price * 2", "short = 'x'"], "text IS NULL OR id = 1", lambda r: r[3] is None or r[0] == 1,
-         lambda r: (*r[:4], f"{2 * r[0] + 1}.00", "x", r[6])),
-        (["n = CASE WHEN n IS NULL THEN -1 ELSE n END"], "day = 'd1'", lambda r: r[1] == "d1",
-         lambda r: (*r[:2], -1 if r[2] is None else r[2], *r[3:])),
+        (
+            ["id = n", "n = id"],
+            "n <> 3",
+            lambda r: r[2] is not None and r[2] != 3,
+            lambda r: (r[2], r[1], r[0], *r[3:]),
+        ),
+        (
+            ["text = concat(text, '-', CAST(id AS STRING))"],
+            "day IS NULL",
+            lambda r: r[1] is None,
+            lambda r: (*r[:3], None if r[3] is None else f"{r[3]}-{r[0]}", *r[4:]),
+        ),
+        (
+            ["price = price * 2", "short = 'x'"],
+            "text IS NULL OR id = 1",
+            lambda r: r[3] is None or r[0] == 1,
+            lambda r: (*r[:4], f"{2 * r[0] + 1}.00", "x", r[6]),
+        ),
+        (
+            ["n = CASE WHEN n IS NULL THEN -1 ELSE n END"],
+            "day = 'd1'",
+            lambda r: r[1] == "d1",
+            lambda r: (*r[:2], -1 if r[2] is None else r[2], *r[3:]),
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_rows_for_which_it_is_true_are_set(
     table: Appended, sets: list[str], condition: str, matches: Callable[[Row], bool], change: Callable[[Row], Row]
 ) -> None:
@@ -117,8 +137,9 @@ def test_rows_of_older_schemas_are_written_under_the_newest(table: Appended) -> 
     before = table.rows()
     document = table.update_where("m > 2 AND more IS NULL", ["more = m * 3000000000", "text = 'new'"])
     assert document.outcome is Outcome.VERIFIED, document.reason
-    change = expected(before, lambda r: r[2] is not None and r[2] > 2,
-                      lambda r: (*r[:3], "new", *r[4:7], r[2] * 3_000_000_000))  # fmt: skip
+    change = expected(
+        before, lambda r: r[2] is not None and r[2] > 2, lambda r: (*r[:3], "new", *r[4:7], r[2] * 3_000_000_000)
+    )
     assert table.rows() == change
 
 
@@ -135,8 +156,14 @@ def test_rows_of_older_schemas_are_written_under_the_newest(table: Appended) -> 
 def test_a_value_that_does_not_exist_or_fit_is_refused(
     paimon_java: PaimonJava, tmp_path: Path, sets: list[str], message: str
 ) -> None:
-    columns = (("n", "INT"), ("text", "STRING"), ("price", "DECIMAL(4, 2)"), ("short", "VARCHAR(3)"),
-               ("must", "INT NOT NULL"), ("real", "DOUBLE"))  # fmt: skip
+    columns = (
+        ("n", "INT"),
+        ("text", "STRING"),
+        ("price", "DECIMAL(4, 2)"),
+        ("short", "VARCHAR(3)"),
+        ("must", "INT NOT NULL"),
+        ("real", "DOUBLE"),
+    )
     table = Appended.create(paimon_java, tmp_path / "t", VECTORS, columns=columns, partitioned=False)
     rows = [(1, "d", 1, "aa", "1.00", "x", 1, 1.0), (2, "d", None, None, None, None, 2, None)]
     paimon_java.write(table.folder, [("+I", *row) for row in rows])
@@ -163,8 +190,14 @@ def test_a_value_that_does_not_exist_or_fit_is_refused(
 def test_what_is_not_handled_is_refused_by_name(
     paimon_java: PaimonJava, tmp_path: Path, options: dict[str, str], keys: list[str], sets: str, message: str
 ) -> None:
-    columns = [("id", "INT NOT NULL"), ("day", "STRING NOT NULL"), ("n", "INT"), ("at", "TIME(3)"),
-               ("fine", "TIMESTAMP(9)"), ("padded", "CHAR(3)")]  # fmt: skip
+    columns = [
+        ("id", "INT NOT NULL"),
+        ("day", "STRING NOT NULL"),
+        ("n", "INT"),
+        ("at", "TIME(3)"),
+        ("fine", "TIMESTAMP(9)"),
+        ("padded", "CHAR(3)"),
+    ]
     paimon_java.create(tmp_path / "t", Layout(columns, keys, [] if keys else ["day"], options))
     paimon_java.write(tmp_path / "t", [("+I", 1, "d", None, None, None, None)])
     document = Appended(paimon_java, tmp_path / "t", None, columns).update_where("id = 1", [sets])  # type: ignore[arg-type]
@@ -206,9 +239,14 @@ def forget_to_set(staged: Staged) -> None:
 
 
 ACTS = (
-    hide_one_row_more, hide_one_row_less, set_another_value, forget_to_set, sabotage.drop_a_row, sabotage.repeat_a_row,
+    hide_one_row_more,
+    hide_one_row_less,
+    set_another_value,
+    forget_to_set,
+    sabotage.drop_a_row,
+    sabotage.repeat_a_row,
     sabotage.lose_a_vector,
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)

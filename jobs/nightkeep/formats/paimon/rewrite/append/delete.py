@@ -105,9 +105,13 @@ def delete(storage: Storage, task: AppendDelete, run: Run) -> tuple[BucketEdit, 
 
 
 def mark(
-    storage: Storage, bucket: Bucket, files: Sequence[AppendFile], intent: Intent, matches: Mapping[str, BitMap64],
+    storage: Storage,
+    bucket: Bucket,
+    files: Sequence[AppendFile],
+    intent: Intent,
+    matches: Mapping[str, BitMap64],
     run: Run,
-) -> tuple[BucketEdit, tuple[str, ...], int]:  # fmt: skip
+) -> tuple[BucketEdit, tuple[str, ...], int]:
     """The edit that hides the rows of `matches`, by file, the paths of the new vector files, and the number of these
     rows. They are live. A file without live rows is removed."""
     marked = [file for file in files if matches[file.name]]
@@ -118,10 +122,16 @@ def mark(
     naming = PaimonNaming(run, bucket.key)
     changed = replace_vectors(storage, bucket, fresh, gone={file.name for file in gone}, naming=naming)
     edit = BucketEdit(
-        bucket.partition_bytes, bucket.key.bucket or 0, bucket.total_buckets,
-        tuple(file.file.record for file in gone), (), None,
-        index_removed=changed.removed, index_added=changed.added, intent=intent,
-    )  # fmt: skip
+        bucket.partition_bytes,
+        bucket.key.bucket or 0,
+        bucket.total_buckets,
+        tuple(file.file.record for file in gone),
+        (),
+        None,
+        index_removed=changed.removed,
+        index_added=changed.added,
+        intent=intent,
+    )
     return edit, changed.paths, sum(map(len, matches.values()))
 
 
@@ -132,7 +142,7 @@ def count_matching(storage: Storage, task: AppendDelete) -> int:
 
 def live_matches(
     storage: Storage, bucket: Bucket, files: Sequence[AppendFile], intent: Intent
-) -> Mapping[str, BitMap64]:  # fmt: skip
+) -> Mapping[str, BitMap64]:
     """Positions of the live rows of each file for which the intent's condition is true."""
     if intent.where is None:
         raise UsageError(f"{intent.operation}: expected a condition on rows, found none")

@@ -48,9 +48,13 @@ class AppendInputs:
         """The edit of data files alone: a task of its own prunes the vector files of the unit."""
         bucket = self.bucket
         return BucketEdit(
-            bucket.partition_bytes, bucket.key.bucket or 0, bucket.total_buckets,
-            tuple(file.file.record for file in removed), tuple(file.record for file in written), None,
-        )  # fmt: skip
+            bucket.partition_bytes,
+            bucket.key.bucket or 0,
+            bucket.total_buckets,
+            tuple(file.file.record for file in removed),
+            tuple(file.record for file in written),
+            None,
+        )
 
     def _writer(self, storage: Storage, run: Run, mark: str | None) -> AppendFileWriter:
         live = [file.file for file in self.files if not is_gone(file)]

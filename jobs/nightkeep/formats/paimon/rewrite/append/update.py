@@ -92,9 +92,14 @@ def update(storage: Storage, task: AppendUpdate, run: Run) -> tuple[BucketEdit, 
     # As rows that are appended: after all others.
     first = 1 + max((file.max_sequence for file in bucket.files), default=-1) if _is_ordered(bucket) else 0
     writer = AppendFileWriter(
-        storage, bucket, naming, first_sequence=first, last_start=sys.maxsize, now_ms=run.now_ms,
+        storage,
+        bucket,
+        naming,
+        first_sequence=first,
+        last_start=sys.maxsize,
+        now_ms=run.now_ms,
         source=FILE_SOURCE_APPEND,
-    )  # fmt: skip
+    )
     matches = live_matches(storage, bucket, task.files, task.intent)
     written = writer.write_to_size(_new_rows(storage, task, matches), target_bytes=task.target_bytes)
     if not written:
