@@ -64,7 +64,7 @@ class Spent:
 
 @dataclass
 class Side:
-    """What one side found, and what it took to find, to delete and to put aside."""
+    """What one side found, and what it took to find, to delete and to quarantine."""
 
     name: str
     orphans: set[str] = field(default_factory=set)
@@ -151,7 +151,7 @@ def theirs(spark: IcebergSpark, table: Table) -> Side:
 
 
 def ours(table: Table, again: Table) -> Side:
-    """`again` is alike: its orphans are put aside."""
+    """`again` is alike: its orphans are quarantined."""
     side = Side("Nightkeep")
     for _ in range(ROUNDS):
         spent, (_, side.orphans) = weighed(lambda: swept(table, SweepMode.DRY_RUN, MemorySets()))
@@ -180,13 +180,13 @@ def compare(folder: Path, java: IcebergJava, name: str, *, live: int, orphans: i
     with IcebergSpark(memory="4g", timeout=TIMEOUT, java_options="") as spark:
         for_theirs = made(java, folder, f"theirs{name}", live=live, orphans=orphans)
         for_ours = made(java, folder, f"ours{name}", live=live, orphans=orphans)
-        to_put_aside = made(java, folder, f"aside{name}", live=live, orphans=orphans)
+        to_quarantine = made(java, folder, f"aside{name}", live=live, orphans=orphans)
         spark.attach(for_theirs.warehouse)
         spark.attach(for_ours.warehouse)
         spark.sql("SELECT sum(id) FROM range(10)")
         # Theirs has its session, ours has imported what it runs: starting is in no ratio.
         importlib.import_module(FORMATS["iceberg"])
-        us, (_, expected) = ours(for_ours, to_put_aside), swept(for_theirs, SweepMode.DRY_RUN, MemorySets())
+        us, (_, expected) = ours(for_ours, to_quarantine), swept(for_theirs, SweepMode.DRY_RUN, MemorySets())
         them = theirs(spark, for_theirs)
         rows = [spark.sql(f"SELECT count(*) FROM {each.sql}", timeout=TIMEOUT).rows for each in (for_theirs, for_ours)]
     print(f"\n{live + orphans:,} data files, {live:,} of them live")

@@ -1,4 +1,4 @@
-"""The second opinion on real versions: Java's, ours, and ours after someone tampered with them."""
+"""The check of real versions: Java's, ours, and ours after someone tampered with them."""
 
 import json
 import re

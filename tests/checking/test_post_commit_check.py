@@ -1,4 +1,4 @@
-"""What the second opinion makes of a document: every version is asked about, the worst word counts."""
+"""What the check makes of a document: every version is asked about, the worst word counts."""
 
 from __future__ import annotations
 

@@ -59,10 +59,10 @@ def test_people_read_kinds_ages_and_what_comes_next(shell: Shell) -> None:
     assert "modified before " in said.out
 
 
-def test_what_is_put_aside_comes_back(shell: Shell) -> None:
+def test_what_is_quarantined_comes_back(shell: Shell) -> None:
     said = shell.call("sweep", shell.table, "--quarantine", "--run-id", "r 1", "--no-check")
     assert (said.status, shell.old.exists()) == (0, False)
-    assert f"to bring back: nightkeep restore {shell.table} 'r 1'" in said.out
+    assert f"to restore: nightkeep restore {shell.table} 'r 1'" in said.out
     back = shell.call("restore", shell.table, "r 1", "--json")
     assert (back.status, back.json["outcome"], shell.old.read_bytes()) == (0, "verified", b"left over")
 

@@ -94,7 +94,7 @@ def test_the_process_dies_at_every_write(
 
 
 def _goes_on(table: Path, what: str, all_files: Files, point: str) -> None:
-    """What is at home and aside after a rerun of the same act, and of another run; all of it can be brought back."""
+    """What is at home and aside after a rerun of the same act, and of another run; all of it can be restored."""
     toy = Toy(LocalStorage(str(table)))
     _nothing_lost(toy, what, all_files, point)
     if what == "restore":

@@ -67,7 +67,7 @@ class InStore:
             os.utime(self.root / name, (then, then))
 
     def files(self) -> dict[str, bytes]:
-        """What the table's folder has, but for what is put aside."""
+        """What the table's folder has, but for what is quarantined."""
         return {
             str(path.relative_to(self.root)): path.read_bytes()
             for path in self.folder.rglob("*")

@@ -165,7 +165,7 @@ def swept(address: Address, mode: SweepMode) -> SweepResult:
         pytest.param("paimon:paimon/shop.db/customers", f"manifest/manifest-{UUID}-0", marks=pytest.mark.extended),
     ],
 )
-def test_what_is_left_over_is_put_aside_comes_back_and_goes(
+def test_what_is_left_over_is_quarantined_comes_back_and_goes(
     azure_container: AzureContainer, sample: str, orphan: str
 ) -> None:
     kind, _, place = sample.partition(":")

@@ -204,7 +204,7 @@ def swept(address: Address, mode: SweepMode) -> SweepResult:
 @pytest.mark.parametrize(
     ("kind", "orphan"), [("delta", f"part-00000-{UUID}.c000.snappy.parquet"), ("paimon", f"manifest/manifest-{UUID}-0")]
 )
-def test_what_is_left_over_is_put_aside_comes_back_and_goes(
+def test_what_is_left_over_is_quarantined_comes_back_and_goes(
     hdfs_folder: str, tmp_path: Path, kind: str, orphan: str
 ) -> None:
     address = {"delta": delta, "paimon": paimon}[kind](hdfs_folder, tmp_path).address

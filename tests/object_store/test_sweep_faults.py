@@ -62,7 +62,7 @@ def faults(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3F
 
 @pytest.fixture
 def table(tables: dict[str, InStore], kind: str, faults: S3Faults) -> InStore:
-    """With four old files that nobody needs, wherever the last test left them, and nothing put aside."""
+    """With four old files that nobody needs, wherever the last test left them, and nothing quarantined."""
     found = tables[kind]
     for path in found.folder.glob("_nightkeep/**/*"):
         if path.is_file():

@@ -127,8 +127,8 @@ def test_nothing_else_has_moved_and_what_has_is_kept(week: Week) -> None:
     # Of the only table with more versions than are kept, the oldest have expired.
     assert {path for path in lost if "events_raw" not in path.parts or path.parent.name not in METADATA} == set()
     assert gone & after.keys() == set()
-    put_aside = [after[path] for path in after.keys() - week.before.keys() if path.suffix == ".file"]
-    assert sorted(put_aside) == sorted(week.before[path] for path in gone)
+    quarantined = [after[path] for path in after.keys() - week.before.keys() if path.suffix == ".file"]
+    assert sorted(quarantined) == sorted(week.before[path] for path in gone)
 
 
 def test_the_page_shows_orphans_by_kind_by_age_and_how_to_bring_them_back(week: Week) -> None:

@@ -94,7 +94,7 @@ SHARED_WITH_THE_REWRITE = {
     "encodings.*": "Bytes are decoded by one code; golden files of the engines hold it to what they wrote. Not so "
     "most flat columns of Parquet: the gate has a decoder of its own, which no rewrite imports.",
     "formats.*.metadata.*": "The candidate's metadata is decoded from its staged bytes, as a reader would.",
-    "formats.*.data.columns": "Columns are found by one code; Spark's own Parquet reader is the second opinion.",
+    "formats.*.data.columns": "Columns are found by one code; Spark's own Parquet reader is the check.",
     "formats.iceberg.data.partition_values": "Refuses files; the scan and the check read the others.",
     "formats.paimon.data.*conversions": "For reads alone: the gate and the rewrite refuse files that need them.",
     "formats.paimon.data.nested_columns": "As `columns`: fields of nested columns.",

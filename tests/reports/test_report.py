@@ -892,16 +892,16 @@ class TestLeftovers:
         page = Page(run_page(swept(), deleted, replace(EXPIRED, table="c"), replace(RESTORED, table="d")))
         assert (
             "2,404 orphan files, 8.0 MB, found; 15 files, 780 B, gone; 1,201 files, 4.0 MB, in quarantine; "
-            "5 files, 50 B, brought back."
+            "5 files, 50 B, restored."
         ) in page.text
         assert "shop.orders sweep verified 1,202 4.0 MB - 1,201" in page.text
         assert "b sweep verified 1,202 4.0 MB 8 -" in page.text
 
-    def test_what_was_put_aside_names_the_command_that_brings_it_back(self) -> None:
+    def test_what_was_quarantined_names_the_command_that_brings_it_back(self) -> None:
         text = Page(run_page(swept("a b"))).text
-        assert "1,201 files, 4.0 MB, put aside in t/_nightkeep/quarantine/weekly-1 ." in text
+        assert "1,201 files, 4.0 MB, quarantined in t/_nightkeep/quarantine/weekly-1 ." in text
         assert "nightkeep restore 'a b' 'weekly 1'" in text
-        assert "to bring back: nightkeep restore 'a b' 'weekly 1'" in summary_text([swept("a b")])
+        assert "to restore: nightkeep restore 'a b' 'weekly 1'" in summary_text([swept("a b")])
 
     @pytest.mark.parametrize(
         "found",
@@ -931,7 +931,7 @@ class TestLeftovers:
     def test_a_restore_says_what_came_back_and_what_is_in_the_way(self) -> None:
         text = Page(run_page(RESTORED)).text
         for expected in (
-            "5 files, 50 B, brought back.",
+            "5 files, 50 B, restored.",
             "Brought back 5 files, 50 B Of run weekly-0",
             "In the way of coming back, so left where they are File Why t/x.parquet another file is there",
         ):

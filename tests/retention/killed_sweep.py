@@ -11,7 +11,7 @@ from nightkeep.model.sweep_rules import DAY_MS, SweepMode
 from nightkeep.retention.orphans.quarantine import restore
 
 LATER = NOW + 31 * DAY_MS
-"""When what was put aside at NOW is purged."""
+"""When what was quarantined at NOW is purged."""
 
 
 def act(toy: Toy, what: str, run_id: str, attempt: str) -> None:
@@ -47,7 +47,7 @@ _LINK = os.link
 
 
 def hold(pipe: Connection, folder: str, run_id: str, at: int) -> None:
-    """Says so at the `at`-th point and waits for a word; then goes on, and says how many files it put aside."""
+    """Says so at the `at`-th point and waits for a word; then goes on, and says how many files it quarantined."""
 
     def wait(point: Point) -> None:
         pipe.send("waiting")

@@ -1,4 +1,4 @@
-"""Random lives of tables, of any format: whatever was swept, expired or brought back, what was read once is read again.
+"""Random lives of tables, of any format: whatever was swept, expired or restored, what was read once is read again.
 
 A step of a life is an engine's, a run of ours or of upkeep. Clocks of upkeep are set to a moment of this life plus an
 age: what was written before is old then, all else is young.
@@ -51,7 +51,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """What a sweep put aside, by the runs that it took, the first of which may have died."""
+    """What a sweep quarantined, by the runs that it took, the first of which may have died."""
 
     runs: tuple[str, ...]
     files: Mapping[str, File]
@@ -210,7 +210,7 @@ class Life(ABC):
                 assert self.same(before, self.files()) and before.keys() <= self.files().keys()
 
     def restore(self) -> None:
-        """What the last sweep put aside, as it was."""
+        """What the last sweep quarantined, as it was."""
         aside, before = self.aside.pop(), self.files()
         back = 0
         for run_id in aside.runs:
@@ -285,7 +285,7 @@ class Life(ABC):
                 self.seen[version] = self.read(version)
 
     def files(self) -> dict[str, File]:
-        """All below the table's folder but what is put aside, by name."""
+        """All below the table's folder but what is quarantined, by name."""
         found = (path for path in self.folder.rglob("*") if path.is_file())
         return {
             name: File(hashlib.blake2b(path.read_bytes()).digest(), path.stat().st_mtime_ns // 1_000_000)

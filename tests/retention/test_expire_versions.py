@@ -1,4 +1,4 @@
-"""Versions let go, over a table in a real folder: what only they reached goes, whatever happens on the way."""
+"""Versions expired, over a table in a real folder: what only they reached goes, whatever happens on the way."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_where_files_alone_would_go_and_none_is_left_nothing_is_about_to_change(
     assert (found.outcome, found.counted, table.files()) == (Outcome.UNCHANGED, None, before)
 
 
-def test_what_is_put_aside_is_there(table: Expiring) -> None:
+def test_what_is_quarantined_is_there(table: Expiring) -> None:
     contents = [table.files()[name] for name in sorted(GONE)]
     assert expired(table, SweepMode.QUARANTINE).acted.folder is not None
     assert sorted(table.aside()) == sorted(contents)

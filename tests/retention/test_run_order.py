@@ -304,7 +304,7 @@ class TestAfterwards:
         live = place.live
 
         class Losing(Looking):
-            """Something else takes a live file while files are put aside."""
+            """Something else takes a live file while files are quarantined."""
 
             def content(self, version: int | None) -> Any:
                 (place.folder / live).unlink()
@@ -315,7 +315,7 @@ class TestAfterwards:
         back = f"nightkeep restore {place.policy.address.name} run/1"
         assert (found.outcome, found.go_back) == (Outcome.MISMATCH, back)
         assert f"{live} is not there" in str(found.reason)
-        assert str(found.reason).endswith(f"; on hold; {back} brings back what was put aside")
+        assert str(found.reason).endswith(f"; on hold; {back} restores what was quarantined")
         assert len(engine.asked) == 1, "rows are not asked for where files are missing"
 
     def test_what_cannot_be_read_before_stays(self, place: Place) -> None:

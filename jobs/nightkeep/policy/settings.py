@@ -40,7 +40,7 @@ class _Block(BaseModel):
 
 
 class Check(_Block):
-    """The second opinion on what was published."""
+    """The check of what was published."""
 
     enabled: StrictBool = Field(default=True, description="Validate the published version after each run.")
     byte_budget: Size = Field(
@@ -83,7 +83,7 @@ class Sweep(_Block):
 
     mode: SweepMode = Field(
         default=SweepMode.DRY_RUN,
-        description="dry-run only reports, quarantine moves to where they can be brought back from, delete deletes.",
+        description="dry-run only reports, quarantine moves to where they can be restored from, delete deletes.",
     )
     older_than: Age = Field(
         default=7 * DAY_MS,
@@ -95,7 +95,7 @@ class Sweep(_Block):
     )
     purge_after: Age = Field(
         default=30 * DAY_MS,
-        description="How long quarantined files can be brought back. At least 24h.",
+        description="How long quarantined files can be restored. At least 24h.",
         json_schema_extra={"default": "30d"},
     )
     outside: StrictBool = Field(
@@ -106,7 +106,7 @@ class Sweep(_Block):
 
 
 class Expire(_Block):
-    """Old versions that are let go, within what the table's own options allow."""
+    """Old versions that expire, within what the table's own options allow."""
 
     enabled: StrictBool = Field(default=False, description="Expire before each sweep of the weekly run.")
     older_than: Duration | None = Field(

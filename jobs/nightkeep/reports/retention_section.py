@@ -147,7 +147,7 @@ def retention_summary(documents: Sequence[RunDocument]) -> str:
     counts = {
         "gone": _sum(each.gone for each in sections),
         "in quarantine": _sum(each.aside for each in sections),
-        "brought back": _sum(each.back for each in sections),
+        "restored": _sum(each.back for each in sections),
     }
     parts = [f"{str(orphans).replace('file', 'orphan file', 1)}, found"] if orphans.files is not None else []
     parts += [f"{count}, {what}" for what, count in counts.items() if count.files]

@@ -115,7 +115,7 @@ def _notes(document: RunDocument) -> Iterator[str]:
     left = leftovers(document)
     if left and left.brings_back:
         table, run = map(shlex.quote, left.brings_back)
-        yield f"put aside: {left.aside}; to bring back: nightkeep restore {table} {run}"
+        yield f"quarantined: {left.aside}; to restore: nightkeep restore {table} {run}"
 
 
 def _share(change: BeforeAfter) -> str:

@@ -178,7 +178,7 @@ def _held(document: RunDocument, opinion: _Opinion, reports: str) -> RunDocument
     reason = f"after files went, not so: {', '.join(failed)}"
     reason += f" ({'; '.join(wrong)})" if wrong else ""
     back = _way_back(document)
-    reason += "; on hold" if back is None else f"; on hold; {back} brings back what was put aside"
+    reason += "; on hold" if back is None else f"; on hold; {back} restores what was quarantined"
     return hold_or_say(reports, replace(document, outcome=Outcome.MISMATCH, reason=reason, go_back=back))
 
 

@@ -1,4 +1,4 @@
-"""The second opinion on real versions of Delta tables: delta-spark's own, and the same after someone tampered."""
+"""The check of real versions of Delta tables: delta-spark's own, and the same after someone tampered."""
 
 import json
 import shutil

@@ -113,7 +113,7 @@ def test_planted_orphans_are_those_that_java_finds(
     assert len(rows(paimon_java, table)) == len(before[max(before)])
 
 
-def test_what_is_put_aside_is_out_of_engines_sight_and_comes_back(paimon_java: PaimonJava, tmp_path: Path) -> None:
+def test_what_is_quarantined_is_out_of_engines_sight_and_comes_back(paimon_java: PaimonJava, tmp_path: Path) -> None:
     table = busy(paimon_java, tmp_path / "table", rounds=1)
     _plant(table, ORPHANS[:5])
     (table / ORPHANS[0]).write_bytes(b"another one")

@@ -144,7 +144,7 @@ class IcebergLife(Life):
         )()
 
     def statistics(self) -> None:
-        """Java's file of a snapshot's has one name, even where it was put aside meanwhile."""
+        """Java's file of a snapshot's has one name, even where it was quarantined meanwhile."""
         if not (self.folder / f"metadata/stats-{self.table.document()['current-snapshot-id']}.stats").exists():
             self.java.statistics(self.table, kind="table")
         elif self.daily:

@@ -61,7 +61,7 @@ def contents(toy: Toy) -> dict[str, bytes]:
     return {name: content for name, (content, _) in toy.files().items()}
 
 
-def test_orphans_of_a_bucket_are_put_aside_restored_deleted(toy: Toy, disk: Toy) -> None:
+def test_orphans_of_a_bucket_are_quarantined_restored_deleted(toy: Toy, disk: Toy) -> None:
     before = contents(disk)
     assert toy.looked()[1] == sorted(OLD)
     told = toy.swept(SweepMode.QUARANTINE)
@@ -145,7 +145,7 @@ def test_a_mover_that_took_too_long_leaves_what_another_host_settled(
     work = _Work(table_files, run_of("run-1"), clock=lambda: now[0])
     found = [toy.storage.stat(name) for name in sorted(OLD)]
     rows = [{"name": f.name, "bytes": f.bytes, "modified_ms": f.modified_ms, "kind": "data"} for f in found if f]
-    work.put_aside(pa.RecordBatch.from_pylist(rows, schema=ORPHANS))
+    work.quarantine(pa.RecordBatch.from_pylist(rows, schema=ORPHANS))
     assert work.gone.files == (len(OLD) - 1 if when == "compared" else 3)
     assert sorted(contents(disk).values()) == sorted({*before.values()} - {content for content, _ in disk.aside()})
     restore(toy.table_files(), "run-1", now_ms=NOW)

@@ -1,4 +1,4 @@
-"""What a sweep does to orphans: put aside, brought back, deleted, purged; and what it leaves where it is."""
+"""What a sweep does to orphans: quarantined, restored, deleted, purged; and what it leaves where it is."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def _filled(toy: Toy) -> Toy:
     return toy
 
 
-def test_orphans_are_put_aside_and_brought_back_byte_for_byte(toy: Toy) -> None:
+def test_orphans_are_quarantined_and_brought_back_byte_for_byte(toy: Toy) -> None:
     before = toy.files()
     told = toy.swept(SweepMode.QUARANTINE)
     assert told.outcome is Outcome.VERIFIED and told.acted == told.counted.orphans  # type: ignore[union-attr]
@@ -80,7 +80,7 @@ def test_a_part_that_takes_too_long_is_given_up(toy: Toy) -> None:
     late = lease.LEASE_MS // 2 + 1
     before, clock = toy.files(), iter([0, 1, 2, 3, late, late])
     work = _Work(toy.table_files(), run_of("run-1"), clock=lambda: next(clock))
-    work.put_aside(_orphans(before))
+    work.quarantine(_orphans(before))
     assert work.gone.files == 1 and [name for name, _ in work.failed] == list(OLD[1:])
     assert "it took too long; it is left" in work.failed[0][1] and "its part took too long" in work.failed[1][1]
     assert restore(toy.table_files(), "run-1", now_ms=NOW).files == 1
@@ -110,7 +110,7 @@ def test_a_mover_that_took_too_long_leaves_what_another_host_settled(toy: Toy, h
 
     table_files = replace(toy.table_files(), storage=Slow(toy.storage.root))
     work = _Work(table_files, run_of("run-1"), clock=lambda: now[0])
-    work.put_aside(_orphans(before))
+    work.quarantine(_orphans(before))
     assert (toy.folder / OLD[1]).exists() and OLD[1] in [name for name, _ in work.failed]
     assert work.gone.files == (1 if hours else 2)
     restore(toy.table_files(), "run-1", now_ms=NOW)
@@ -162,7 +162,7 @@ def test_operations_of_one_run_have_a_quarantine_each_and_are_restored_together(
     for operation, name in ((Operation.SWEEP, OLD[0]), (Operation.EXPIRE, OLD[1])):
         runs[operation] = run = replace(run_of("run-1"), token=run_token("run-1", operation))
         work = _Work(toy.table_files(), run)
-        work.put_aside(_orphans(before).filter(pa.array([each == name for each in OLD])))
+        work.quarantine(_orphans(before).filter(pa.array([each == name for each in OLD])))
         assert work.folder == folder_of(toy.table_files(), run)
     assert folder_of(toy.table_files(), runs[Operation.SWEEP]) != folder_of(toy.table_files(), runs[Operation.EXPIRE])
     # A run whose own id is spelled as the folder of another.
@@ -174,7 +174,7 @@ def test_operations_of_one_run_have_a_quarantine_each_and_are_restored_together(
     assert toy.files() == before
 
 
-def test_what_an_earlier_release_put_aside_is_brought_back_too(toy: Toy) -> None:
+def test_what_an_earlier_release_quarantined_is_brought_back_too(toy: Toy) -> None:
     before, folder = toy.files(), toy.folder / str(toy.swept(SweepMode.QUARANTINE).folder)
     earlier = folder.with_name(folder.name.rpartition("-")[0])
     folder.rename(earlier)
@@ -200,7 +200,7 @@ def test_what_a_table_left_where_it_was_before_is_brought_back_there(tmp_path: P
     assert toy.files() == before
 
 
-def test_many_orphans_are_put_aside_in_parts(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_orphans_are_quarantined_in_parts(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nightkeep.retention.orphans.removal.PART", 2)
     before = toy.files()
     told = toy.swept(SweepMode.QUARANTINE)
@@ -250,7 +250,7 @@ def test_a_restore_names_what_a_later_run_took_of_its_restored_files(toy: Toy) -
     assert again.conflicts == tuple((name, "in quarantine of run run-2, which restores it") for name in OLD)
     count = len(OLD)
     assert again.reason == (
-        f"0 files brought back, {count} could not be, of which {count} are in quarantine of another run"
+        f"0 files restored, {count} could not be, of which {count} are in quarantine of another run"
     )
     assert restore(toy.table_files(), "run-2", now_ms=NOW).files == before == count
     assert toy.swept(SweepMode.DELETE, "run-3").acted.files == count
@@ -259,7 +259,7 @@ def test_a_restore_names_what_a_later_run_took_of_its_restored_files(toy: Toy) -
         (name, "this run was restored before, and the file was removed since") for name in OLD
     )
     assert last.reason == (
-        f"0 files brought back, {count} could not be, of which {count} were restored before and removed since"
+        f"0 files restored, {count} could not be, of which {count} were restored before and removed since"
     )
 
 
@@ -277,7 +277,7 @@ def test_a_file_of_a_quarantine_cut_short_that_is_nowhere_is_named(toy: Toy, by:
             brought,
             ((OLD[1], "neither at home nor in quarantine any more"),),
         )
-        assert back.reason == f"{brought} files brought back, 1 could not be, of which 1 are lost"
+        assert back.reason == f"{brought} files restored, 1 could not be, of which 1 are lost"
 
 
 def _dead_in_a_purge(toy: Toy, at: str) -> None:
@@ -310,7 +310,7 @@ def test_what_a_purge_that_was_killed_took_is_named(
     back = restore(toy.table_files(), "run-1", now_ms=NOW)
     assert (back.outcome, back.files) == (Outcome.FAILED, files)
     assert [name.removeprefix(f"{folder}/") for name, _ in back.conflicts] == lost
-    assert back.reason == f"{files} files brought back, {len(lost)} could not be, of which {len(lost)} are lost"
+    assert back.reason == f"{files} files restored, {len(lost)} could not be, of which {len(lost)} are lost"
 
 
 def test_a_part_whose_list_is_gone_since_all_were_brought_back_lost_nothing(
@@ -473,7 +473,9 @@ def test_a_quarantine_that_another_process_fills_is_left_alone(toy: Toy, monkeyp
             lambda: restore(toy.table_files(), "run-1", now_ms=NOW),
             lambda: toy.swept(SweepMode.DELETE, "run-2"),
         ):
-            with pytest.raises(RefusedTable, match=r"run run-1 putting files aside since .*; wait until it is done"):
+            with pytest.raises(
+                RefusedTable, match=r"run run-1 moving files to quarantine since .*; wait until it is done"
+            ):
                 act()
     assert toy.swept(SweepMode.DRY_RUN, "run-2").closed == ()
     assert len(toy.aside()) == 3
@@ -712,7 +714,7 @@ def test_what_became_of_a_part_is_told_whatever_its_files_and_marks_raise(toy: T
     before = toy.files()
     work = _Work(replace(toy.table_files(), storage=Fails(toy.storage.root)), run_of("run-1"))
     with pytest.raises(OSError, match="may be in two"):
-        work.put_aside(_orphans(before))
+        work.quarantine(_orphans(before))
     assert (work.gone.files, work.unknown.files, work.failed) == (2, 1, [(OLD[1], str(failure))])
     assert work.at == f"{work.folder}/plan-00000.jsonl"
     assert restore(toy.table_files(), "run-1", now_ms=NOW).files == 2
@@ -763,7 +765,7 @@ def test_a_file_missing_while_it_is_moved_is_left(toy: Toy, monkeypatch: pytest.
     assert (told.outcome, told.left.files, told.failed) == (Outcome.UNCHANGED, 3, ())
 
 
-def test_many_files_are_put_aside_at_once_and_the_one_that_stays_is_named(tmp_path: Path) -> None:
+def test_many_files_are_quarantined_at_once_and_the_one_that_stays_is_named(tmp_path: Path) -> None:
     toy = _filled(Toy(_Stubborn(str(tmp_path), "data/old.dat")))
     more = [f"data/day={number % 3}/old-{number}.dat" for number in range(70)]
     toy.write(*more)

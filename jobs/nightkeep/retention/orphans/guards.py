@@ -64,7 +64,7 @@ def not_proven(counted: SetCounts, mode: SweepMode) -> str | None:
     return f"there is no evidence that all live files are named ({reasons[0]}{more}); {_WITHOUT_EVIDENCE}"
 
 
-_WITHOUT_EVIDENCE: Final = "they can be put aside, and brought back"
+_WITHOUT_EVIDENCE: Final = "they can be quarantined, and restored"
 
 
 def check_proven(counted: SetCounts, mode: SweepMode, table: str) -> None:

@@ -113,7 +113,7 @@ def _refuse_busy(table_files: TableFiles, part: QuarantinePart) -> None:
     header, _ = read_plan(table_files, part)
     if may_be_at_work(header.owner, header.planned_ms, now_ms=wall_ms()):
         who = f"process {header.owner.pid} on {header.owner.host}"
-        since = f"run {header.run_id} putting files aside since {iso(header.planned_ms)} ({who})"
+        since = f"run {header.run_id} moving files to quarantine since {iso(header.planned_ms)} ({who})"
         raise RefusedTable(
             table_files.table.name, since, f"wait until it is done, {LEASE_MS // 60_000} minutes at most"
         )
@@ -185,13 +185,13 @@ def _held_elsewhere(table_files: TableFiles, own: Sequence[str], paths: Abstract
 
 def _restored(back: FileTotals, conflicts: tuple[tuple[str, str], ...]) -> RestoreResult:
     if conflicts:
-        reason = f"{back.files} files brought back, {len(conflicts)} could not be"
+        reason = f"{back.files} files restored, {len(conflicts)} could not be"
         kinds = [f"{count} {what}" for what, count in _kinds(why for _, why in conflicts) if count]
         reason += f", of which {' and '.join(kinds)}" if kinds else ""
         return RestoreResult(Outcome.FAILED, reason, back.files, back.bytes, conflicts)
     if not back.files:
         return RestoreResult(Outcome.UNCHANGED, "every file was at home already")
-    return RestoreResult(Outcome.VERIFIED, f"{back.files} files of {back.bytes:,} bytes brought back", *_of(back))
+    return RestoreResult(Outcome.VERIFIED, f"{back.files} files of {back.bytes:,} bytes restored", *_of(back))
 
 
 def _kinds(reasons: Iterable[str]) -> Iterator[tuple[str, int]]:

@@ -58,7 +58,7 @@ def remove(
     work = _Work(table_files, run, at=_table_folder(table_files))
     if entries is not None:
         entries.announce(Removal(total.files, total.bytes, older_than_ms), run)
-    act = {SweepMode.DELETE: work.delete, SweepMode.QUARANTINE: work.put_aside}[mode]
+    act = {SweepMode.DELETE: work.delete, SweepMode.QUARANTINE: work.quarantine}[mode]
     most = PART if mode is SweepMode.QUARANTINE else _DELETED_PARTS * PART
     try:
         for files in _parts_of(batches, most):
@@ -157,7 +157,7 @@ class _Work:
                     is_silent = True
             yield name, fate
 
-    def put_aside(self, files: pa.RecordBatch) -> None:
+    def quarantine(self, files: pa.RecordBatch) -> None:
         """Write the plan of one part, and move its files. Raises OSError if the fate of a file is unknown."""
         if self.folder is None:
             self.folder = folder_of(self.table_files, self.run)

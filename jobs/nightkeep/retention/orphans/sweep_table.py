@@ -145,7 +145,7 @@ def _final_result(
     except (NightkeepError, OSError) as failure:
         # The result must still report the files that were removed.
         failed += ((own_folder(table_files), f"old quarantines could not be purged: {failure}"),)
-    verb = "deleted" if order.mode is SweepMode.DELETE else "put aside"
+    verb = "deleted" if order.mode is SweepMode.DELETE else "quarantined"
     sentences = (
         [f"{counted(acted.gone.files, 'orphan')} of {acted.gone.bytes:,} bytes {verb}"] if acted.gone.files else []
     )

@@ -1,4 +1,4 @@
-"""Old versions of Delta tables let go: files whose removal the table no longer protects, and none that stays needed."""
+"""Old versions of Delta tables expired: files that the table no longer protects, and none that is still needed."""
 
 import os
 from collections.abc import Callable, Mapping

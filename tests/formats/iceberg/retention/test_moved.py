@@ -1,4 +1,4 @@
-"""A table whose location was set anew: what was put aside before is where it was, and comes back there."""
+"""A table whose location was set anew: what was quarantined before is where it was, and comes back there."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +31,7 @@ def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
         yield made
 
 
-def test_what_was_put_aside_before_a_table_moved_comes_back(warehouse: Warehouse, tmp_path: Path) -> None:
+def test_what_was_quarantined_before_a_table_moved_comes_back(warehouse: Warehouse, tmp_path: Path) -> None:
     catalog = SqlCatalog("lake", uri=f"sqlite:///{warehouse.database}", warehouse=warehouse.location)
     catalog.create_namespace("db")
     table = catalog.create_table("db.t", SCHEMA, f"{warehouse.location}/db/t")
