@@ -42,6 +42,7 @@ NAMES = ("one, two", "elsewhere", "anywhere", "early", "removed", "upgraded", "l
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("nightkeep.policy.address.FORMATS", ("paimon", "delta", "iceberg", "memory"))
     monkeypatch.setattr("nightkeep.groups.run_group.beside", lambda engine: engine)
+    monkeypatch.setattr("nightkeep.checking.on_spark.check", lambda request, engine: engine.check(request))
     monkeypatch.setattr(Engine, "mapper", lambda engine: inline)
     monkeypatch.setattr(Engine, "exchange", lambda engine: inline_exchange)
     monkeypatch.delenv("NK_TEST_UNSET", raising=False)

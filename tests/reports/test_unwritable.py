@@ -17,7 +17,7 @@ from tests.formats.delta.lake import Lake
 from tests.formats.delta.runs import policy
 from tests.groups.test_run_group import Checking
 from tests.reports.test_report import document
-from tests.retention.test_run_order import Place, place
+from tests.retention.test_run_order import Place, place, without_spark
 from tests.support.commands import said
 
 from nightkeep.api.one_run import run_and_check
@@ -38,7 +38,7 @@ from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline, inline_exchange
 from nightkeep_airflow.results import awaits_check, parse, refresh_result
 
-__all__ = ["place"]
+__all__ = ["place", "without_spark"]
 
 POLICY = "version: 1\ntables: [{{name: one, table: 'memory:{0}/one'}}, {{name: two, table: 'memory:{0}/two'}}]"
 
@@ -80,6 +80,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> Full:
 def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, MemoryEngine]:
     monkeypatch.setattr("nightkeep.policy.address.FORMATS", ("paimon", "delta", "iceberg", "memory"))
     monkeypatch.setattr("nightkeep.groups.run_group.beside", lambda engine: engine)
+    monkeypatch.setattr("nightkeep.checking.on_spark.check", lambda request, engine: engine.check(request))
     monkeypatch.setattr(Engine, "mapper", lambda engine: inline)
     monkeypatch.setattr(Engine, "exchange", lambda engine: inline_exchange)
     made = {name: MemoryEngine(f"{tmp_path}/{name}") for name in ("one", "two")}
@@ -93,7 +94,7 @@ def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Memory
 class Judging(Checking):
     """Says what it is told to, whatever is stored."""
 
-    def check(self, request: CheckRequest, *, spark: object) -> CheckReport:
+    def check(self, request: CheckRequest) -> CheckReport:
         self.asked.append((request.address.name, request.version, CheckStatus.NOT_RUN))
         said = self.said.pop(0) if self.said else CheckStatus.PASSED
         assert isinstance(said, CheckStatus)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.retention.test_expire_versions import GONE, LEFT, Expiring
-from tests.retention.test_run_order import Looking
+from tests.retention.test_run_order import Looking, without_spark
 
 from nightkeep.formats.memory.format import table_of
 from nightkeep.model import Address, Fingerprint, Operation, Outcome
@@ -15,6 +15,8 @@ from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.reports import CheckStatus, RunDocument, held, load_document
 from nightkeep.retention import RetentionOrder, run_order, run_retention
+
+__all__ = ["without_spark"]
 
 
 @pytest.fixture

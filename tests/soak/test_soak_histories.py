@@ -44,7 +44,7 @@ KINDS: Mapping[str, tuple[Callable[[int], History], *tuple[Any, ...]]] = {
     "changelogs of full compactions": (full_changelog_history, told_by_full_seam),
     "changelogs of first rows": (told_first_row_history, told_seam),
     "changelogs by lookup without vectors": (looked_up_history, told_by_full_seam),
-    "changelogs in other formats": (told_format_history, told_seam),
+    "changelogs in other formats": (told_format_history, told_by_full_seam, told_seam),
     "without vectors": (plain_history, compaction_seam),
     "other formats": (format_history,),
     "other formats without vectors": (plain_format_history, compaction_seam),
@@ -55,5 +55,7 @@ KINDS: Mapping[str, tuple[Callable[[int], History], *tuple[Any, ...]]] = {
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_java_does_at_length(kind: str, seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
-    check_history(paimon_java, seed, tmp_path, *KINDS[kind])
+    history, *seams = KINDS[kind]
+    # Where there are two seams, tables of even seeds have no vectors.
+    check_history(paimon_java, seed, tmp_path, history, *seams[seed % max(1, len(seams)) :][:1])
     shutil.rmtree(tmp_path)
