@@ -115,7 +115,12 @@ class FormatLayout(Generic[S, U, D, F, W, E]):
         return packing_work(picked, lambda some: self.inputs(snapshot, unit, some, request), deletes=self.deletes)
 
     def layout_reading(self, storage: Storage) -> LayoutReading[S]:
-        return LayoutReading(self.layout, Bound(self.sample, storage), self._target_bytes)
+        # A bound method equals no copy of itself after pickling; a Bound does.
+        return LayoutReading(
+            Bound(FormatLayout.layout, self),
+            Bound(Bound(FormatLayout.sample, self), storage),
+            Bound(FormatLayout._target_bytes, self),
+        )
 
     def layout(self, snapshot: S) -> TableLayout:
         """Every live file, and the bounds of each column that can be clustered by, by its dotted path."""

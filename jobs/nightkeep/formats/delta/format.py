@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nightkeep.clustering.format_layout import FormatLayout
 from nightkeep.clustering.wide_task import wide_writes
 from nightkeep.errors import AddressError
 from nightkeep.formats.delta.commit.commits import commits_of
@@ -45,7 +46,8 @@ def open_table(address: Address) -> DeltaTable:
 def table_of(address: Address, storage: Storage) -> DeltaTable:
     writers = Bound(refuse_writers, storage)
     optimize: DeltaRules = OperationRules(
-        (refuse_unhandled, LAYOUT.require_columns, writers), (LAYOUT.cluster_files, LAYOUT.pack_files)
+        (refuse_unhandled, Bound(FormatLayout.require_columns, LAYOUT), writers),
+        (Bound(FormatLayout.cluster_files, LAYOUT), Bound(FormatLayout.pack_files, LAYOUT)),
     )
     persist: DeltaRules = OperationRules((refuse_unhandled, refuse_new_vectors, writers), (prune_vectors,))
     delete: DeltaRules = OperationRules((refuse_unhandled, refuse_deletes, writers), (delete_rows,))
@@ -63,7 +65,7 @@ def table_of(address: Address, storage: Storage) -> DeltaTable:
         wide=wide_writes(storage),
         row_changes=RowChanges({Operation.DELETE: delete}, columns, Bound(matching_rows, storage)),
         layout=LAYOUT.layout_reading(storage),
-        layout_metrics=LAYOUT.layout_metrics,
+        layout_metrics=Bound(FormatLayout.layout_metrics, LAYOUT),
         health=Bound(health, storage),
         described=described,
         description=Bound(Bound(describe, address), storage),

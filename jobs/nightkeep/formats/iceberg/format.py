@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from nightkeep.clustering.format_layout import FormatLayout
 from nightkeep.clustering.wide_task import wide_writes
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle, open_handle
 from nightkeep.formats.iceberg.catalog.description import describe, described
@@ -37,8 +38,8 @@ IcebergRules = OperationRules[IcebergSnapshot, IcebergUnit, IcebergTask]
 IcebergTable = Table[IcebergSnapshot, IcebergUnit, IcebergTask, IcebergEdit]
 
 _OPTIMIZE: IcebergRules = OperationRules(
-    (refuse_unhandled, refuse_lineage_names, LAYOUT.require_columns),
-    (LAYOUT.cluster_files, LAYOUT.pack_files, merge_manifests),
+    (refuse_unhandled, refuse_lineage_names, Bound(FormatLayout.require_columns, LAYOUT)),
+    (Bound(FormatLayout.cluster_files, LAYOUT), Bound(FormatLayout.pack_files, LAYOUT), merge_manifests),
     (sort_order_note,),
     left_out_note,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nightkeep.clustering.format_layout import FormatLayout
 from nightkeep.clustering.wide_task import wide_writes
 from nightkeep.formats.paimon.commit.commits import commits_of
 from nightkeep.formats.paimon.commit.writers import refuse_compactions_by_others, refuse_unconditional_writers
@@ -75,7 +76,7 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
             refuse_unstamped_files,
             Bound(of_keyless, optimize.refuse_unhandled),
             Bound(of_keyless, optimize.refuse_order),
-            Bound(of_keyless, optimize.LAYOUT.require_columns),
+            Bound(of_keyless, Bound(FormatLayout.require_columns, optimize.LAYOUT)),
             *writers,
         ),
         (
