@@ -23,7 +23,8 @@ from nightkeep.sql_text.statement import Statement, parse_statement
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_RUN: Final = ", ".join(each for each in Operation if not each.has_command)
+RUN_OPERATIONS: Final = ", ".join(each for each in Operation if not each.has_command)
+"""The operations of `nightkeep run`, as messages and help list them."""
 
 
 def plan(
@@ -251,7 +252,7 @@ def _operations(chosen: EffectivePolicy, choice: str | Sequence[str] | None, sai
     for operation in operations:
         if operation.has_command:
             raise UsageError(
-                f"--operation: expected one of {_RUN}, found {operation}, which is a command of its own: "
+                f"--operation: expected one of {RUN_OPERATIONS}, found {operation}, which is a command of its own: "
                 f"nightkeep {operation}"
             )
     said.require_use(operations)
@@ -260,7 +261,7 @@ def _operations(chosen: EffectivePolicy, choice: str | Sequence[str] | None, sai
 
 def _operation(name: str) -> Operation:
     if name not in tuple(Operation):
-        raise UsageError(f"--operation: expected one of {_RUN}, found {name!r}")
+        raise UsageError(f"--operation: expected one of {RUN_OPERATIONS}, found {name!r}")
     return Operation(name)
 
 

@@ -1,6 +1,7 @@
-"""What is asked of a table's versions on an engine. Nothing of it is imported before it is asked.
+"""The check, differences and contents of a table's versions, by the Spark of an engine.
 
-A run without work starts no Spark, and Great Expectations takes seconds to import.
+Each function starts Spark and imports its module when it is called: a run without work needs neither, and Great
+Expectations takes seconds to import.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def import_check() -> None:
 
 
 def check(request: CheckRequest, engine: Engine) -> CheckReport:
-    """`checking.check.check`."""
+    """The report of a check; see `checking.check.check`."""
     spark = engine.spark()
     from nightkeep.checking import check as asked  # noqa: PLC0415 -- Great Expectations
 
@@ -29,7 +30,7 @@ def check(request: CheckRequest, engine: Engine) -> CheckReport:
 
 
 def expect_own(request: OwnRequest, engine: Engine) -> OwnReport:
-    """`checking.own_expectations.expect_own`."""
+    """What the policy's own expectations found; see `checking.own_expectations.expect_own`."""
     spark = engine.spark()
     from nightkeep.checking import own_expectations  # noqa: PLC0415 -- Great Expectations
 
@@ -37,7 +38,7 @@ def expect_own(request: OwnRequest, engine: Engine) -> OwnReport:
 
 
 def diff(address: Address, version: int, other: int, engine: Engine) -> DiffReport:
-    """`checking.diff.diff`."""
+    """The rows that differ between two versions; see `checking.diff.diff`."""
     spark = engine.spark()
     from nightkeep.checking import diff as asked  # noqa: PLC0415 -- pyspark
 
@@ -45,7 +46,7 @@ def diff(address: Address, version: int, other: int, engine: Engine) -> DiffRepo
 
 
 def content(address: Address, engine: Engine, *, byte_budget: int, version: int | None = None) -> Content:
-    """`checking.content_check.content`."""
+    """The content of a version; see `checking.content_check.content`."""
     spark = engine.spark()
     from nightkeep.checking import content_check  # noqa: PLC0415 -- Great Expectations
 
@@ -53,7 +54,7 @@ def content(address: Address, engine: Engine, *, byte_budget: int, version: int 
 
 
 def judge(before: Content | None, after: Content | None, files: KeptRow) -> Sequence[ExpectationResult]:
-    """`checking.content_check.judge`."""
+    """The verdict on two contents; see `checking.content_check.judge`. Needs no Spark."""
     from nightkeep.checking import content_check  # noqa: PLC0415 -- Great Expectations
 
     return content_check.judge(before, after, files)

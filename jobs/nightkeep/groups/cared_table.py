@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from nightkeep.causes import failure_text
 from nightkeep.checking.post_commit_check import check_after_commit
@@ -38,7 +39,7 @@ def run_table(policy: EffectivePolicy, order: RunOrder, engine: Engine, *, reade
     """Run one operation on one table. Checks and stores nothing. Raises UsageError for an invalid request."""
     return _no_surprise(
         lambda: run_operation(policy, order, mapper=engine.mapper, exchange=engine.exchange, reader=reader),
-        lambda reason: failed_run(policy, order, reason),
+        partial(failed_run, policy, order),
         policy.address.name,
     )
 
@@ -68,7 +69,7 @@ def remove_checked(
     """The document of a removal as it is stored, after the check of what remains. `first` is as in `apply_order`."""
     document = or_failed(
         lambda: apply_order(policy, order, engine=engine, first=first),
-        lambda reason: failed_retention(policy, order, reason),
+        partial(failed_retention, policy, order),
         policy.address.name,
     )
     unchecked = stored(document, order.reports)
@@ -76,7 +77,7 @@ def remove_checked(
         return unchecked
     checked = or_failed(
         lambda: check_after_removal(document, policy, order, engine=engine),
-        lambda reason: unfinished_check(document, reason),
+        partial(unfinished_check, document),
         policy.address.name,
     )
     return stored(checked, order.reports)
@@ -93,11 +94,11 @@ def _shared(document: RunDocument, share: float) -> RunDocument:
 
 def check_table(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:
     """The document with the check of its versions, or with the unexpected failure of that check. Stores nothing."""
-
-    def surprised(reason: str) -> RunDocument:
-        return unfinished_check(document, reason)
-
-    return or_failed(lambda: check_after_commit(document, policy, reports, engine=engine), surprised, document.table)
+    return or_failed(
+        lambda: check_after_commit(document, policy, reports, engine=engine),
+        partial(unfinished_check, document),
+        document.table,
+    )
 
 
 def or_failed(work: Callable[[], RunDocument], surprised: Callable[[str], RunDocument], table: str) -> RunDocument:

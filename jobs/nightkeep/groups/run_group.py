@@ -33,7 +33,7 @@ from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, format_of, suited
 from nightkeep.reports import RunDocument, last_seconds, plan_text, read_history
 from nightkeep.reports.after_commit import unfinished_check
-from nightkeep.retention import RetentionOrder, failed_retention, read_metadata
+from nightkeep.retention import RetentionOrder, failed_retention, policy_mode, read_metadata
 from nightkeep.running.planned_work import Reading
 from nightkeep.running.run_operation import RunOrder, failed_run, published_earlier, read_table
 from nightkeep.running.software_versions import versions
@@ -175,13 +175,11 @@ def _at_death(
 
 
 def _upkeep_order(group: TableGroup, policy: EffectivePolicy, operation: Operation) -> RetentionOrder:
-    """`expire.enabled` asks for a removal of versions; `sweep.mode` says what becomes of orphan files."""
-    wanted = SweepMode.DELETE if operation is Operation.EXPIRE else SweepMode(policy.settings.sweep.mode)
     return RetentionOrder(
         operation=operation,
         run_id=group.run_id(policy.address.name),
         reports=group.reports,
-        mode=SweepMode.DRY_RUN if group.dry_run else wanted,
+        mode=SweepMode.DRY_RUN if group.dry_run else policy_mode(policy, operation),
     )
 
 

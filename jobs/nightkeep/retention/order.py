@@ -20,7 +20,7 @@ from nightkeep.protocol import OpenTable
 from nightkeep.protocol.table_files import OpenFiles
 from nightkeep.reports import Metrics, RunDocument, read_history, secure
 from nightkeep.running.interrupted_run import unfinished_reason
-from nightkeep.running.software_versions import versions
+from nightkeep.running.run_log import ended_now
 
 CHECK_WAIT_MS: Final = 7 * DAY_MS
 """How long a version waits for its check. Without a limit, a check that never runs would block every later expiry."""
@@ -46,9 +46,8 @@ class RetentionOrder:
     checks: bool = True
 
     def mode_for(self, policy: EffectivePolicy) -> SweepMode:
-        """The mode of this order. The default of an expiry is to delete: the files of expired versions are known."""
-        wanted = policy.settings.sweep.mode if self.operation is Operation.SWEEP else SweepMode.DELETE
-        return SweepMode(self.mode or wanted)
+        """The mode of this order, else the policy's."""
+        return self.mode or policy_mode(policy, self.operation)
 
     def asked(self, policy: EffectivePolicy) -> dict[str, object]:
         """The options of the run. A repeated run id must have the same ones."""
@@ -67,6 +66,11 @@ class RetentionOrder:
     def run(self) -> Run:
         now_ms = time.time_ns() // 1_000_000
         return Run(self.run_id, run_token(self.run_id, self.operation), uuid.uuid4().hex[:8], now_ms)
+
+
+def policy_mode(policy: EffectivePolicy, operation: Operation) -> SweepMode:
+    """What the policy asks for: `sweep.mode` for orphans. An expiry deletes, as the files of its versions are known."""
+    return SweepMode(policy.settings.sweep.mode) if operation is Operation.SWEEP else SweepMode.DELETE
 
 
 @dataclass
@@ -102,18 +106,12 @@ class Log:
             both = f"{reason}; an earlier attempt of this run had not ended"
             worst = Outcome.worst([outcome, self.earlier.outcome])
             return replace(self.earlier, outcome=worst, reason=both, finished_at=datetime.now(UTC))
-        address = self.policy.address
-        return RunDocument(
-            run_id=self.order.run_id,
-            table=address.name,
-            format=address.format,
-            operation=self.order.operation,
-            outcome=outcome,
-            reason=reason,
-            address=str(address),
-            started_at=self.started,
-            finished_at=datetime.now(UTC),
-            versions=versions(),
+        return ended_now(
+            self.policy,
+            self.order,
+            self.started,
+            outcome,
+            reason,
             metrics=Metrics(seconds=dict(self.seconds)),
             extra={**self._promised, **self.extra},
             **self.facts,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from nightkeep.admission.run_ids import ASKED
 from nightkeep.model import Committed, Operation, Outcome
@@ -45,6 +45,35 @@ class RunOrder:
         return None if self.night is None or self.night.taken else self.night.reason
 
 
+class Ordered(Protocol):
+    """The part of an order that identifies its document."""
+
+    @property
+    def operation(self) -> Operation: ...
+
+    @property
+    def run_id(self) -> str: ...
+
+
+def ended_now(
+    policy: EffectivePolicy, order: Ordered, started: datetime, outcome: Outcome, reason: str | None, **facts: Any
+) -> RunDocument:
+    """The document of an order that ends now. `facts` are its other fields."""
+    return RunDocument(
+        run_id=order.run_id,
+        table=policy.address.name,
+        format=policy.address.format,
+        operation=order.operation,
+        outcome=outcome,
+        reason=reason,
+        address=str(policy.address),
+        started_at=started,
+        finished_at=datetime.now(UTC),
+        versions=versions(),
+        **facts,
+    )
+
+
 @dataclass
 class RunLog:
     """The document while the run works on it; each stage adds its facts."""
@@ -70,22 +99,9 @@ class RunLog:
     def document(self, outcome: Outcome, reason: str | None = None, **facts: Any) -> RunDocument:
         known = {**self.facts, **facts}
         metrics = replace(known.pop("metrics", Metrics()), seconds=dict(self.seconds))
-        address, asked = self.policy.address, dict(self.order.asked)
+        asked = dict(self.order.asked)
         if asked:
             known["extra"] = {**known.get("extra", {}), ASKED: asked}
         if self.order.night is not None:
             known["extra"] = {**known.get("extra", {}), "night": self.order.night.to_json()}
-        return RunDocument(
-            run_id=self.order.run_id,
-            table=address.name,
-            format=address.format,
-            operation=self.order.operation,
-            outcome=outcome,
-            reason=reason,
-            address=str(address),
-            started_at=self.started,
-            finished_at=datetime.now(UTC),
-            versions=versions(),
-            metrics=metrics,
-            **known,
-        )
+        return ended_now(self.policy, self.order, self.started, outcome, reason, metrics=metrics, **known)

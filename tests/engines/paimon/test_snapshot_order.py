@@ -51,6 +51,6 @@ def test_a_later_commit_wins_whatever_its_rows_are_numbered(
 
     with monkeypatch.context() as patch:
         # Rewrite and gate read with one code; Spark has its own.
-        patch.setattr(columns, "told_sequence", lambda file, schema: None)
+        patch.setattr(columns, "file_sequence", lambda file, schema: None)
         assert upgrade(other, full=True).outcome is Outcome.VERIFIED
     assert not passes(other, spark)

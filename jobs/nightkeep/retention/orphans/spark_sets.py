@@ -36,13 +36,13 @@ _FIELDS: Final = {
     "place": pl.Int32,
     NESTED: pl.String,
     "needed": pl.Boolean,
-    "told": pl.Binary,
+    "answer": pl.Binary,
 }
 _ROWS: Final = (
     f"role string, name string, bytes long, modified_ms long, kind string, place int, {NESTED} string, "
-    "needed boolean, told binary"
+    "needed boolean, answer binary"
 )
-_SETTLED: Final = "name string, bytes long, modified_ms long, kind string, told binary"
+_SETTLED: Final = "name string, bytes long, modified_ms long, kind string, answer binary"
 
 _LISTED, _WANTED, _LIVE = "listed", "wanted", "live"
 """Roles of rows with a name: the store has it, an expiring root reaches it, a live root needs it."""
@@ -50,7 +50,7 @@ _NAMELESS, _SOURCE, _FAILED, _HEARD = "nameless", "source", "failed", "heard"
 """Roles of rows without a name: a count of names that are not valid text, a source still to be read, the failure of a
 task, what a root states besides files."""
 
-_TOLD: Final = (NightkeepError, OSError)
+_EXPECTED: Final = (NightkeepError, OSError)
 """Failures of a task that the driver raises, without another try by Spark: the store's clients have tried again."""
 _TASKS_PER_CORE: Final = 4
 _NAMES_PER_PART: Final = 100_000
@@ -97,15 +97,15 @@ class SparkSets:
         compared = names.repartition(parts, "part").groupBy("part").applyInArrow(_comparison(question), _SETTLED)
         self._drop_settled()
         self._settled = _checkpoint(compared)
-        counts = self._settled.where(F.col("told").isNotNull()).select("told").collect()
-        counted = total([returned(bytes(row["told"])) for row in counts])
+        counts = self._settled.where(F.col("answer").isNotNull()).select("answer").collect()
+        counted = total([returned(bytes(row["answer"])) for row in counts])
         listed, unknown = counted.listed + self._nameless, counted.unknown + self._nameless
         return replace(counted, listed=listed, unknown=unknown, unproven=self._witness.unproven)
 
     def orphans(self) -> Iterator[pa.RecordBatch]:
         if self._settled is None:
             return
-        orphans = self._settled.where(F.col("told").isNull()).select(*ORPHANS.names).orderBy("name")
+        orphans = self._settled.where(F.col("answer").isNull()).select(*ORPHANS.names).orderBy("name")
         for row in orphans.mapInArrow(_streams, "rows binary").toLocalIterator(prefetchPartitions=True):
             for batch in pa.ipc.open_stream(bytes(row["rows"])):
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=ORPHANS)
@@ -142,8 +142,8 @@ class SparkSets:
         reached, extra = self._each(partial(_reached, table, named), roots)
         for row in extra:
             if row["role"] == _HEARD:
-                witness.hear(pickle.loads(bytes(row["told"])))
-        fresh = {pickle.loads(bytes(row["told"])) for row in extra if row["role"] == _SOURCE} - seen
+                witness.hear(pickle.loads(bytes(row["answer"])))
+        fresh = {pickle.loads(bytes(row["answer"])) for row in extra if row["role"] == _SOURCE} - seen
         seen |= fresh
         return reached, self._each(partial(_lived, table, named), [*fresh])[0]
 
@@ -158,10 +158,10 @@ class SparkSets:
         finally:
             sent.destroy()
         nameless = F.col("role").isin(_NAMELESS, _SOURCE, _FAILED, _HEARD)
-        extra = rows.where(nameless).select("role", "bytes", "modified_ms", "told").distinct().collect()
+        extra = rows.where(nameless).select("role", "bytes", "modified_ms", "answer").distinct().collect()
         for row in extra:
             if row["role"] == _FAILED:
-                returned(bytes(row["told"]))
+                returned(bytes(row["answer"]))
         return rows, extra
 
     def _keep(self, *rows: DataFrame) -> None:
@@ -208,13 +208,13 @@ def _listed(table_files: TableFiles, folder: tuple[str, bool]) -> Iterator[pl.Da
         files, nameless = listed_files(batch, table_files)
         yield files.with_columns(pl.lit(_LISTED).alias("role"))
         if nameless.files:
-            # `modified_ms` holds their number. `told` makes rows of different folders differ.
+            # `modified_ms` holds their number. `answer` makes rows of different folders differ.
             yield pl.DataFrame(
                 {
                     "role": [_NAMELESS],
                     "bytes": [nameless.bytes],
                     "modified_ms": [nameless.files],
-                    "told": [pickled((folder, number))],
+                    "answer": [pickled((folder, number))],
                 }
             )
 
@@ -223,10 +223,10 @@ def _reached(table: OpenFiles, named: Callable[[pl.DataFrame], pl.DataFrame], ro
     reach = table.reach(root)
     yield named(live_files(reach.files))
     sources = [pickled(source) for source in reach.sources]
-    yield pl.DataFrame({"told": sources}, schema={"told": pl.Binary}).with_columns(pl.lit(_SOURCE).alias("role"))
+    yield pl.DataFrame({"answer": sources}, schema={"answer": pl.Binary}).with_columns(pl.lit(_SOURCE).alias("role"))
     if reach.unproven or reach.contents:
         heard: Reach[SomeSource] = Reach(reach.files.slice(0, 0), unproven=reach.unproven, contents=reach.contents)
-        yield pl.DataFrame({"role": [_HEARD], "told": [pickled(heard)]})
+        yield pl.DataFrame({"role": [_HEARD], "answer": [pickled(heard)]})
 
 
 def _lived(
@@ -249,8 +249,8 @@ def _rows(sent: Broadcast[tuple[bytes, list[bytes]]]) -> Any:
             try:
                 for frame in pickle.loads(work)(pickle.loads(items[number])):
                     yield from _wired(frame)
-            except _TOLD as failure:
-                yield from _wired(pl.DataFrame({"role": [_FAILED], "told": [_raising(failure)]}))
+            except _EXPECTED as failure:
+                yield from _wired(pl.DataFrame({"role": [_FAILED], "answer": [_raising(failure)]}))
 
     return run
 
@@ -266,7 +266,7 @@ def _raising(failure: Exception) -> bytes:
     def fail() -> None:
         raise failure
 
-    return outcome(fail, expected=_TOLD)
+    return outcome(fail, expected=_EXPECTED)
 
 
 def _comparison(question: _Question) -> Any:
@@ -277,10 +277,10 @@ def _comparison(question: _Question) -> Any:
         question = pickle.loads(asked)
         sets = _part(question, pl.DataFrame(pl.from_arrow(rows)))
         # `settle` looks up files in the store: those that were reached, and those that are needed but not listed.
-        answer = outcome(lambda: sets.settle(cutoff_ms=question.cutoff_ms, named=question.named), expected=_TOLD)
+        answer = outcome(lambda: sets.settle(cutoff_ms=question.cutoff_ms, named=question.named), expected=_EXPECTED)
         orphans = pa.Table.from_batches(sets.orphans(), ORPHANS)
         columns = [pa.chunked_array([*column.chunks, pa.nulls(1, column.type)]) for column in orphans.columns]
-        return pa.table([*columns, pa.array([None] * len(orphans) + [answer], pa.binary())], [*ORPHANS.names, "told"])
+        return pa.table([*columns, pa.array([None] * len(orphans) + [answer], pa.binary())], [*ORPHANS.names, "answer"])
 
     return run
 

@@ -10,7 +10,7 @@ import pytest
 from tests.formats.paimon.contents import SAMPLES, opened
 
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.paimon.metadata.snapshot_order import refuse_unstamped_files, told_sequence
+from nightkeep.formats.paimon.metadata.snapshot_order import file_sequence, refuse_unstamped_files
 from nightkeep.model import Operation, Request
 
 ORDERED = {"sequence.snapshot-ordering": "true"}
@@ -25,9 +25,9 @@ def with_source(source: int | None, **changes: Any) -> Any:
 
 
 def test_appended_rows_have_the_number_in_their_metadata_alone() -> None:
-    assert told_sequence(with_source(0), SCHEMA) == 7
-    assert told_sequence(with_source(1, max_sequence=9), SCHEMA) is None
-    assert told_sequence(with_source(0, max_sequence=9), STOCK.schema) is None
+    assert file_sequence(with_source(0), SCHEMA) == 7
+    assert file_sequence(with_source(1, max_sequence=9), SCHEMA) is None
+    assert file_sequence(with_source(0, max_sequence=9), STOCK.schema) is None
 
 
 @pytest.mark.parametrize("file", [with_source(None), with_source(0, max_sequence=9)])

@@ -244,7 +244,7 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
     **{name: IcebergFeature(refused=advice) for name, advice in ADVICE.items()},
     "files outside the table's folder": IcebergFeature(handled="Read where manifests say, written as properties say"),
     "metadata that Paimon or Delta writes of its own tables": IcebergFeature(
-        refused="care for the table by its own format"
+        refused="run on the table by its own format"
     ),
     "branches and tags": IcebergFeature(handled="Left alone: only the branch main is read and committed to"),
     "statistics files": IcebergFeature(handled="Kept"),

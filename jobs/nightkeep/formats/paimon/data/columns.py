@@ -25,7 +25,7 @@ from nightkeep.formats.paimon.metadata.file_formats import format_of, refuse_mix
 from nightkeep.formats.paimon.metadata.merge_engine import ordering_fields
 from nightkeep.formats.paimon.metadata.schema import PaimonField, bucket_key
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
-from nightkeep.formats.paimon.metadata.snapshot_order import told_sequence
+from nightkeep.formats.paimon.metadata.snapshot_order import file_sequence
 from nightkeep.formats.paimon.metadata.type_changes import is_converted
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.kernels.arrow_buffers import is_view_of, without_views
@@ -75,7 +75,7 @@ class PaimonFileReader:
     ) -> None:
         self.subject = bucket.path(file)
         self._bucket, self._file = bucket, file
-        self._sequence = told_sequence(file, bucket.schemas.current)
+        self._sequence = file_sequence(file, bucket.schemas.current)
         self._stored = open_stored(storage.open(self.subject), file.name, subject=self.subject, decoder=decoder)
         self._shows_views = decoder is not None
         self.starts = self._stored.starts

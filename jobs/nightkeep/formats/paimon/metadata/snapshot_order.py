@@ -20,7 +20,7 @@ COMPACTED: Final = 1
 """Values of _FILE_SOURCE on disk (C/manifest/FileSource.java)."""
 
 
-def told_sequence(file: PaimonDataFile, schema: PaimonSchema) -> int | None:
+def file_sequence(file: PaimonDataFile, schema: PaimonSchema) -> int | None:
     """The sequence number of all rows of the file; None where each row stores its own. `schema` is the table's current
     one. Raises RefusedTable for a file of before the option: Java refuses one that does not say whether it was
     appended, and takes the least number of its rows for all of them where it says so."""
@@ -37,7 +37,7 @@ def told_sequence(file: PaimonDataFile, schema: PaimonSchema) -> int | None:
 
 
 def refuse_unstamped_files(snapshot: PaimonSnapshot, request: Request) -> None:
-    """Raises RefusedTable as `told_sequence`, before any data is read."""
+    """Raises RefusedTable as `file_sequence`, before any data is read."""
     for unit in snapshot.units:
         for file in unit.files:
-            told_sequence(file, snapshot.schema)
+            file_sequence(file, snapshot.schema)

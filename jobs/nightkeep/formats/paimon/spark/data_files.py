@@ -22,7 +22,7 @@ from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.paimon.metadata.file_formats import format_of
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, Schemas
-from nightkeep.formats.paimon.metadata.snapshot_order import told_sequence
+from nightkeep.formats.paimon.metadata.snapshot_order import file_sequence
 from nightkeep.formats.paimon.metadata.type_changes import is_converted
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.spark.arrow_files import arrow_rows
@@ -140,7 +140,7 @@ class _Reader:
             "newest",
             packed(F.col("file"), F.col("row_index")).alias("position"),
             *(f"k{i}" for i in range(len(keys))),
-            F.coalesce("told", "sequence").alias("sequence"),
+            F.coalesce("file_sequence", "sequence").alias("sequence"),
             "kind",
             *(column(i) for i in range(len(values))),
         )
@@ -177,7 +177,7 @@ class _Reader:
                 "unit": pa.array([f.unit for f in files], pa.int32()),
                 "level": pa.array([f.file.level for f in files], pa.int32()),
                 "newest": pa.array([f.file.max_sequence for f in files], pa.int64()),
-                "told": pa.array([told_sequence(f.file, self.schemas.current) for f in files], pa.int64()),
+                "file_sequence": pa.array([file_sequence(f.file, self.schemas.current) for f in files], pa.int64()),
             }
         )
         return self.spark.createDataFrame(table)
