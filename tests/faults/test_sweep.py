@@ -201,9 +201,9 @@ def test_a_sweep_at_work_is_not_meddled_with(templates: dict[str, Path], all_fil
         toy = Toy(LocalStorage(str(table)))
         with child(hold, str(table), "run-1", at) as process:
             assert process.hear() == "waiting"
-            with pytest.raises(RefusedTable, match="run run-1 putting files aside"):
+            with pytest.raises(RefusedTable, match="run run-1 moving files to quarantine"):
                 toy.swept(SweepMode.DELETE, "run-2")
-            with pytest.raises(RefusedTable, match="run run-1 putting files aside"):
+            with pytest.raises(RefusedTable, match="run run-1 moving files to quarantine"):
                 restore(toy.table_files(), "run-1", now_ms=NOW)
             process.say("go")
             assert process.hear() == len(OLD)
