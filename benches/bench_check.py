@@ -30,7 +30,7 @@ from nightkeep.checking.check import check
 from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import load
-from nightkeep.reports import CheckStatus, RunDocument
+from nightkeep.records import CheckStatus, RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.spark.engine import Engine
 

@@ -32,7 +32,7 @@ from nightkeep.kernels.skipping import Queries, queries_of, skipped_share
 from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.protocol import TableLayout
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.spark.engine import Engine
 

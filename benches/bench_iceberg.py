@@ -34,7 +34,7 @@ from nightkeep.formats.iceberg.upsert.batch import ChangeBatch, ChangeMode
 from nightkeep.formats.iceberg.upsert.sink import Applied
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import load
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.spark.engine import Engine
 

@@ -35,7 +35,7 @@ from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.api.place import new_engine
 from nightkeep.groups.cared_table import care_for, store_checked
 from nightkeep.policy import load
-from nightkeep.reports import load_history
+from nightkeep.records import load_history
 from nightkeep.running.run_operation import RunOrder, read_table
 
 ROOT = Path(__file__).parents[1]

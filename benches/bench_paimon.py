@@ -27,7 +27,7 @@ from nightkeep.formats import open_table
 from nightkeep.formats.paimon.metadata.file_formats import FORMATS
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import load
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.spark.engine import Engine
 

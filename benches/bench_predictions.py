@@ -26,7 +26,7 @@ from tests.drivers.paimon_values import Compaction, Layout, RandomRows
 from tests.formats.delta.hand_made import HandMade
 
 import nightkeep
-from nightkeep.reports import RunDocument, load_history
+from nightkeep.records import RunDocument, load_history
 
 ROOT = Path(__file__).parents[1]
 TIMEOUT = 1800.0

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from nightkeep.causes import cause_in, failure_text, one_sentence
-from nightkeep.reports import failure_outcome
+from nightkeep.records import failure_outcome
 
 WORKER = """
   An exception was thrown from the Python worker. Please see the stack trace below.

@@ -19,7 +19,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
-from nightkeep.reports import read_text
+from nightkeep.records import read_text
 from nightkeep.spark.settings import driver_memory, said_by_file
 from nightkeep_airflow.connection import require_client_mode, require_no_secret
 from nightkeep_airflow.handed import at_hand, handed

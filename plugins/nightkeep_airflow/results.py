@@ -13,7 +13,7 @@ from typing import TypedDict
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Outcome
 from nightkeep.model.job_entry import JobEntry
-from nightkeep.reports import RunDocument, load_document
+from nightkeep.records import RunDocument, load_document
 
 
 @dataclass(frozen=True, slots=True)

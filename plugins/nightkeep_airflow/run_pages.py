@@ -12,17 +12,9 @@ from datetime import datetime
 
 from nightkeep.errors import CorruptMetadata, UsageError
 from nightkeep.model import Operation
+from nightkeep.pages import render_index, render_run
 from nightkeep.policy import PolicyFile, format_of, suited
-from nightkeep.reports import (
-    RunDocument,
-    load_document,
-    page_name,
-    pages_in,
-    read_history,
-    render_index,
-    render_run,
-    write_page,
-)
+from nightkeep.records import RunDocument, load_document, page_name, pages_in, read_history, write_page
 from nightkeep_airflow.results import Settled
 
 INDEX = "index"

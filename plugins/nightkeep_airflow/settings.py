@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from nightkeep.reports import absolute
+from nightkeep.records import absolute
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from nightkeep.model import Address, Operation, Outcome
 from nightkeep.model.description import TableDescription
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import load, parse_duration
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.retention.expire import expire_order
 from nightkeep.retention.order import Log, RetentionOrder
 from nightkeep.retention.sweep import sweep_order

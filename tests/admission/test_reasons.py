@@ -13,7 +13,7 @@ from nightkeep.admission.owner_says import OwnerSays
 from nightkeep.admission.reasons import REASONS, Act, Case, Opened, case_of, reason_to_skip, reason_to_stay_closed
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
-from nightkeep.reports import RunDocument, hold, release
+from nightkeep.records import RunDocument, hold, release
 
 NOON, NIGHT = (datetime(2026, 11, 1, hour, tzinfo=UTC) for hour in (12, 23))
 

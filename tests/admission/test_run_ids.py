@@ -14,8 +14,8 @@ from nightkeep.admission.run_ids import require_same_options
 from nightkeep.errors import BeingCreated, UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import Overrides
-from nightkeep.reports import CheckStatus, Expectations, RunDocument, failure_outcome, store
-from nightkeep.reports.after_commit import unjudged
+from nightkeep.records import CheckStatus, Expectations, RunDocument, failure_outcome, store
+from nightkeep.records.after_commit import unjudged
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 

@@ -15,7 +15,7 @@ from nightkeep.errors import PolicyError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome, Request
 from nightkeep.policy import load
-from nightkeep.reports import RunDocument, store
+from nightkeep.records import RunDocument, store
 from nightkeep.running.planning import opened_for
 from nightkeep.running.prediction import predict
 from nightkeep.running.run_log import RunOrder

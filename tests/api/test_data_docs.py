@@ -19,8 +19,8 @@ from nightkeep.checking.expectations import FactRow, expect
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.own_expectations import OwnExpectation
-from nightkeep.reports import CheckStatus, Expectations, RunDocument, store
-from nightkeep.reports.validations import keep_validations, read_validations
+from nightkeep.records import CheckStatus, Expectations, RunDocument, store
+from nightkeep.records.validations import keep_validations, read_validations
 
 NIGHT = datetime(2026, 11, 21, 2, 0, 4, tzinfo=UTC)
 FACTS = FactRow("day=1", "published", base_rows=41, candidate_rows=42, missing=0)

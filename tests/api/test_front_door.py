@@ -19,8 +19,8 @@ import nightkeep
 from nightkeep.api.results import Pages, Release, RunHistory, Runs
 from nightkeep.errors import UsageError
 from nightkeep.model import UnitKey
-from nightkeep.reports import CheckStatus, Unreadable, hold_or_say
-from nightkeep.reports.check_report import CheckReport, Difference, DiffReport, ExpectationResult, UnitDiff
+from nightkeep.records import CheckStatus, Unreadable, hold_or_say
+from nightkeep.records.check_report import CheckReport, Difference, DiffReport, ExpectationResult, UnitDiff
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline, inline_exchange
 

@@ -12,7 +12,7 @@ import nightkeep
 from nightkeep.api.night import order_night
 from nightkeep.commands.job import run_job
 from nightkeep.policy import load
-from nightkeep.reports import load_history, night_path
+from nightkeep.records import load_history, night_path
 
 POLICY = """\
 version: 1

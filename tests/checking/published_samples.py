@@ -16,7 +16,7 @@ from samples.working_copy import copy_tables, variables
 import nightkeep
 from nightkeep.groups.cared_table import check_table
 from nightkeep.policy import EffectivePolicy, load
-from nightkeep.reports import RunDocument, store
+from nightkeep.records import RunDocument, store
 from nightkeep.spark.engine import Engine
 
 Rows = pa.Table

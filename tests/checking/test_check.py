@@ -33,8 +33,8 @@ from nightkeep.formats.paimon.spark import largest_run
 from nightkeep.formats.paimon.spark.view import PaimonView
 from nightkeep.model import Address, UnitKey, VersionIdentity
 from nightkeep.model.check_values import CheckRequest, Evidence
-from nightkeep.reports.check_report import CheckReport, Difference
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.check_report import CheckReport, Difference
+from nightkeep.records.document import CheckStatus
 from nightkeep.spark.view import TableVersion, UnitState
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "paimon" / "shop.db"

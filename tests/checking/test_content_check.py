@@ -17,7 +17,7 @@ from nightkeep.model import Fingerprint, Operation, Outcome, View
 from nightkeep.model.check_values import Content
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import load
-from nightkeep.reports import CheckStatus
+from nightkeep.records import CheckStatus
 from nightkeep.retention import RetentionOrder, run_retention
 from nightkeep.spark.engine import Engine
 

@@ -14,8 +14,8 @@ from tests.support.extended import some_extended
 import nightkeep
 from nightkeep.checking.evidence import without_values
 from nightkeep.model import Outcome, UnitKey
-from nightkeep.reports.check_report import Difference, UnitDifference
-from nightkeep.reports.keyed_hash import keyed_hash
+from nightkeep.records.check_report import Difference, UnitDifference
+from nightkeep.records.keyed_hash import keyed_hash
 
 MARK = "PLANTED-9f31"
 

@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 import pytest
 
 from nightkeep.checking.expectations import EXPECTATIONS, FactRow, expect
-from nightkeep.reports.check_report import ExpectationResult
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.check_report import ExpectationResult
+from nightkeep.records.document import CheckStatus
 
 RIGHT = FactRow(
     "day=1",

@@ -20,8 +20,8 @@ from nightkeep.checking.own_expectations import _since
 from nightkeep.model import Outcome
 from nightkeep.model.check_values import Evidence
 from nightkeep.model.own_expectations import OwnExpectation, Severity
-from nightkeep.reports import CheckStatus, RunDocument, held
-from nightkeep.reports.own_report import OwnReport, OwnResult
+from nightkeep.records import CheckStatus, RunDocument, held
+from nightkeep.records.own_report import OwnReport, OwnResult
 from nightkeep.spark.engine import Engine
 
 MARK = "PLANTED-9f31"

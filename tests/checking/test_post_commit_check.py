@@ -15,8 +15,8 @@ from nightkeep.checking.post_commit_check import check_after_commit
 from nightkeep.model import Operation, Outcome, UnitKey
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import Check, EffectivePolicy, Settings
-from nightkeep.reports import CheckStatus, CommitResult, RunDocument, UnitResult, held
-from nightkeep.reports.check_report import CheckReport, Difference, ExpectationResult, UnitDifference
+from nightkeep.records import CheckStatus, CommitResult, RunDocument, UnitResult, held
+from nightkeep.records.check_report import CheckReport, Difference, ExpectationResult, UnitDifference
 
 NIGHT = datetime(2026, 11, 21, 2, 0, 4, tzinfo=UTC)
 ONE, TWO = UnitKey("day=1"), UnitKey("day=2")

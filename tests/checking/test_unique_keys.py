@@ -14,8 +14,8 @@ from nightkeep.checking.unique_keys import distinct_keys, shared
 from nightkeep.checking.unit_fingerprints import UnitFacts
 from nightkeep.model import Fingerprint
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus
-from nightkeep.reports.check_report import CheckReport
+from nightkeep.records import CheckStatus
+from nightkeep.records.check_report import CheckReport
 
 UNIQUE = "no key has more than one row"
 

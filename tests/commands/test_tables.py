@@ -12,7 +12,7 @@ from tests.support.commands import said
 
 import nightkeep
 from nightkeep.model import Outcome
-from nightkeep.reports import last_run
+from nightkeep.records import last_run
 
 PATTERNS = """\
 patterns:

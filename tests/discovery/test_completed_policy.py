@@ -22,7 +22,7 @@ from nightkeep.groups.run_group import run_group, sweep_group
 from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import PolicyFile, groups, load
-from nightkeep.reports import load_history
+from nightkeep.records import load_history
 from nightkeep.spark.engine import Engine
 
 WAREHOUSE = "version: 1\ndiscover:\n  - {delta: d}\n"

@@ -16,7 +16,7 @@ from tests.formats.paimon.contents import contents, files, leftovers
 from tests.support.faulty_store import Fuse, Moment, fail
 
 from nightkeep.model import Operation, Outcome, run_token
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 
 RUN = "nightly-2026-11-21"
 

@@ -57,7 +57,7 @@ from nightkeep.model import (
 )
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.protocol import OpenTable, Positions, Snapshot
-from nightkeep.reports import CommitResult, RunDocument
+from nightkeep.records import CommitResult, RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import plan

@@ -22,8 +22,8 @@ from tests.support.commands import said
 from nightkeep.commands.job import check_job, run_job, sweep_job
 from nightkeep.errors import CorruptMetadata, ReaderEnded, RefusedTable
 from nightkeep.groups.child_process import ChildProcess
+from nightkeep.records import load_document
 from nightkeep.redaction import HIDDEN, learn, redact
-from nightkeep.reports import load_document
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline, inline_exchange
 

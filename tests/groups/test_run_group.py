@@ -17,9 +17,9 @@ from nightkeep.groups.run_group import StoredDocument, TableGroup, check_group, 
 from nightkeep.model import Clustering, Curve, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import Overrides, load
-from nightkeep.reports import CheckStatus, Expectations, load_document, load_history
-from nightkeep.reports.check_report import CheckReport, ExpectationResult
-from nightkeep.reports.document import to_text
+from nightkeep.records import CheckStatus, Expectations, load_document, load_history
+from nightkeep.records.check_report import CheckReport, ExpectationResult
+from nightkeep.records.document import to_text
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import Exchange, Mapper, inline, inline_exchange
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from tests.drivers.memory_engine import MemoryEngine
 from tests.groups.test_run_group import Checking
-from tests.reports.test_report import NIGHT
+from tests.records.test_documents import NIGHT
 from tests.support.commands import said
 
 from nightkeep.commands.job import run_job, sweep_job
@@ -17,7 +17,7 @@ from nightkeep.errors import PolicyError, UsageError
 from nightkeep.groups.run_group import StoredDocument, TableGroup, check_group, run_group
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import Overrides, groups, load, load_usable
-from nightkeep.reports import load_history
+from nightkeep.records import load_history
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline, inline_exchange
 from nightkeep_airflow.operators import _named

@@ -14,7 +14,7 @@ from tests.discovery.warehouses import SAMPLES
 from nightkeep.api.place import find_place
 from nightkeep.metastores.hive_connections import MetastoreConnections
 from nightkeep.model import Operation
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 

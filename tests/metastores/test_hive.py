@@ -27,7 +27,7 @@ from nightkeep.metastores import hive, located, locating
 from nightkeep.metastores.hive_connections import MetastoreConnections
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import load_usable
-from nightkeep.reports import found_path
+from nightkeep.records import found_path
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 from nightkeep_airflow.run_tables import find_all, run_policy

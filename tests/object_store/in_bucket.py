@@ -15,7 +15,7 @@ import yaml
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Run, run_token
 from nightkeep.policy import load
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.storage import open_storage
 from nightkeep.tasks import inline

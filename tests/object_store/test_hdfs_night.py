@@ -18,7 +18,7 @@ from tests.drivers.paimon_values import MERGE_ON_READ, Scan
 from tests.object_store.bucket_tables import SAMPLES, catalog_environment, upload_to_hdfs
 
 from nightkeep.model import Outcome
-from nightkeep.reports import CheckStatus, RunDocument, load_history
+from nightkeep.records import CheckStatus, RunDocument, load_history
 from nightkeep.storage import hdfs_client, open_storage
 from nightkeep.storage.hdfs_names import split_hdfs
 

@@ -24,7 +24,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.model.sweep_rules import SweepMode
-from nightkeep.reports import CheckStatus
+from nightkeep.records import CheckStatus
 from nightkeep.retention.orphans.quarantine import restore
 from nightkeep.retention.orphans.sweep_request import SweepResult
 from nightkeep.storage import hdfs, hdfs_client, open_storage

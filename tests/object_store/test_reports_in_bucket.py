@@ -16,15 +16,15 @@ from tests.drivers.memory_engine import MemoryEngine
 from tests.drivers.s3_faults import S3Faults
 from tests.drivers.s3_server import Bucket
 from tests.object_store.bucket_tables import SAMPLES, upload
-from tests.reports.test_report_stores import faults
-from tests.reports.test_unwritable import Judging, engines, version
+from tests.records.test_report_stores import faults
+from tests.records.test_unwritable import Judging, engines, version
 from tests.support.commands import said
 
 from nightkeep.commands.job import run_job
 from nightkeep.groups.run_group import StoredDocument, TableGroup, run_group
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load
-from nightkeep.reports import CheckStatus, load_document, load_history, read_text, write_file
+from nightkeep.records import CheckStatus, load_document, load_history, read_text, write_file
 from nightkeep.spark.engine import Engine
 from nightkeep_airflow.handed import at_hand, handed
 from nightkeep_airflow.results import awaits_check, parse, refresh_result, settle_results

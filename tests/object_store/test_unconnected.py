@@ -13,7 +13,7 @@ from nightkeep.checking.check import check
 from nightkeep.errors import AddressError
 from nightkeep.model import Address
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus
+from nightkeep.records import CheckStatus
 from nightkeep.storage import LocalStorage, ObjectStorage, clients, open_storage
 from nightkeep.storage.hadoop import hadoop_root, hadoop_settings
 from nightkeep.storage.properties import relevant

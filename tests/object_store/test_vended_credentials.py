@@ -18,8 +18,8 @@ from tests.support.standalone_cluster import standalone, submit
 from nightkeep.errors import AddressError
 from nightkeep.formats.iceberg.catalog.catalog import open_handle
 from nightkeep.model import Outcome
+from nightkeep.records import load_history
 from nightkeep.redaction import redact
-from nightkeep.reports import load_history
 from nightkeep.storage import ObjectStorage, renewed
 from nightkeep.storage.hadoop import hadoop_settings
 

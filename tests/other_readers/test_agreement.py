@@ -6,8 +6,8 @@ from nightkeep.model import Address, Fingerprint
 from nightkeep.model.check_values import ReaderName
 from nightkeep.other_readers.agreement import BothReaders, compare_readers, judge, with_other_reader
 from nightkeep.other_readers.reader_process import OtherReader, RowsSeen
-from nightkeep.reports import CheckStatus
-from nightkeep.reports.check_report import CheckReport, ComparedVersions
+from nightkeep.records import CheckStatus
+from nightkeep.records.check_report import CheckReport, ComparedVersions
 
 ROWS, OTHERS, FEWER = (RowsSeen(Fingerprint(*sums)) for sums in ((100, 7, 8), (100, 9, 8), (99, 7, 8)))
 CANNOT = RowsSeen(None, "ValueError: no vectors")

@@ -14,8 +14,8 @@ from nightkeep.model import Address, Operation, Outcome
 from nightkeep.model.check_values import ReaderName
 from nightkeep.other_readers.agreement import compare_readers
 from nightkeep.policy import EffectivePolicy, Settings
-from nightkeep.reports import CheckStatus
-from nightkeep.reports.check_report import ComparedVersions
+from nightkeep.records import CheckStatus
+from nightkeep.records.check_report import ComparedVersions
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 

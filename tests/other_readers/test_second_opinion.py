@@ -15,7 +15,7 @@ from nightkeep.formats.delta.metadata import log_state
 from nightkeep.formats.delta.metadata.replay import LogState
 from nightkeep.model import Outcome
 from nightkeep.model.check_values import ReaderName
-from nightkeep.reports import CheckStatus, RunDocument, held
+from nightkeep.records import CheckStatus, RunDocument, held
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline
 

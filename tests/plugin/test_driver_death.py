@@ -16,7 +16,7 @@ import pytest
 from samples.iceberg_places import place
 from tests.formats.delta.lake import Lake
 
-from nightkeep.reports import load_document
+from nightkeep.records import load_document
 from nightkeep_airflow.submitted import MARK, family
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from samples.leftovers import YOUNG, Leftover, plant
 from tests.discovery.warehouses import DELTA, ICEBERG, PAIMON
 from tests.support.airflow_home import ROOT, Airflow, airflow_home, finished, with_database
 
-from nightkeep.reports import RunDocument, load_history
+from nightkeep.records import RunDocument, load_history
 
 pytestmark = pytest.mark.extended
 

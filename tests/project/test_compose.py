@@ -23,7 +23,7 @@ import yaml
 from tests.support.airflow_home import airflow_home, with_database
 
 from nightkeep.model import Operation, Outcome
-from nightkeep.reports import RunDocument, held, hold
+from nightkeep.records import RunDocument, held, hold
 from nightkeep.storage.clients import _VARIABLES
 
 ROOT = Path(__file__).parents[2]

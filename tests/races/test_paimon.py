@@ -18,7 +18,7 @@ from tests.support.faulty_store import Fuse
 from tests.support.processes import child
 
 from nightkeep.model import Outcome
-from nightkeep.reports import release
+from nightkeep.records import release
 
 Document = dict[str, Any]
 Rows = list[tuple[Any, ...]]

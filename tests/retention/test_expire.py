@@ -13,7 +13,7 @@ from nightkeep.formats.memory.format import table_of
 from nightkeep.model import Address, Fingerprint, Operation, Outcome
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, Settings
-from nightkeep.reports import CheckStatus, RunDocument, held, load_document
+from nightkeep.records import CheckStatus, RunDocument, held, load_document
 from nightkeep.retention import RetentionOrder, run_order, run_retention
 
 __all__ = ["without_spark"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from nightkeep.reports import AGES
+from nightkeep.model.sweep_rules import AGES
 from nightkeep.retention import orphan_list
 from nightkeep.retention.orphan_list import iso, write_orphans
 from nightkeep.retention.orphans.sets import ORPHANS

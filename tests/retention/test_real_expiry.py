@@ -22,7 +22,7 @@ from tests.formats.paimon.keeping import busy, reads
 
 from nightkeep.commands.app import main
 from nightkeep.model import Operation, Outcome, View
-from nightkeep.reports import CheckStatus, RunDocument, document_path, load_document, store
+from nightkeep.records import CheckStatus, RunDocument, document_path, load_document, store
 from nightkeep.spark.engine import Engine
 
 

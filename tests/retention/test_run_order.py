@@ -25,7 +25,7 @@ from nightkeep.model import Fingerprint, Operation, Outcome, View
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, load, parse_window
 from nightkeep.policy.windows import Windows
-from nightkeep.reports import CheckStatus, Expectations, RunDocument, held, hold, load_document, store
+from nightkeep.records import CheckStatus, Expectations, RunDocument, held, hold, load_document, store
 from nightkeep.retention import RetentionOrder, apply_order, run_order, run_retention
 from nightkeep.retention.order import unchecked_versions
 from nightkeep.spark.engine import Engine

@@ -18,9 +18,9 @@ from nightkeep.groups.cared_table import check_table, run_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.protocol import OpenTable
-from nightkeep.reports import CheckStatus, RunDocument, held, store
-from nightkeep.reports.after_commit import AFTER_COMMIT, CHECK_UNFINISHED
-from nightkeep.reports.check_report import CheckReport
+from nightkeep.records import CheckStatus, RunDocument, held, store
+from nightkeep.records.after_commit import AFTER_COMMIT, CHECK_UNFINISHED
+from nightkeep.records.check_report import CheckReport
 from nightkeep.running import run_operation as run_module
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline

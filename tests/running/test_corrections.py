@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightkeep.model import Operation
-from nightkeep.reports import Measured
+from nightkeep.records import Measured
 from nightkeep.running.corrections import LEAST, MOST, UNCORRECTED, correction, read_corrections
 from nightkeep.running.run_costs import seconds_of
 

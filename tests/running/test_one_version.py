@@ -9,7 +9,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.protocol import OpenTable
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.running import one_version
 from nightkeep.running.one_version import OneVersion
 from nightkeep.running.planned_work import Reader

@@ -32,7 +32,7 @@ from nightkeep.model import (
 )
 from nightkeep.policy import EffectivePolicy, Settings, Window, Windows
 from nightkeep.protocol import OpenTable, OperationRules, Snapshot
-from nightkeep.reports import RunDocument, hold, release, store
+from nightkeep.records import RunDocument, hold, release, store
 from nightkeep.running import run_operation as care_module
 from nightkeep.running.run_operation import RunOrder, failed_run, run_operation
 from nightkeep.tasks import Mapper, inline

@@ -18,7 +18,7 @@ from nightkeep.model import (
     UnitProof,
     VersionIdentity,
 )
-from nightkeep.reports import Metrics
+from nightkeep.records import Metrics
 from nightkeep.running.run_summary import (
     Batch,
     commits,

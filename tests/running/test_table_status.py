@@ -12,7 +12,7 @@ from samples.working_copy import copy_tables, variables
 
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import PolicyFile, Settings, load
-from nightkeep.reports import RunDocument, store, table_documents
+from nightkeep.records import RunDocument, store, table_documents
 from nightkeep.running.table_status import TableStatus, past_metrics, read_status
 
 NOW = datetime(2026, 11, 24, 2, tzinfo=UTC)

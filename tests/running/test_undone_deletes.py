@@ -10,7 +10,7 @@ import pytest
 from nightkeep.formats.memory.format import table_of
 from nightkeep.model import Address, Outcome
 from nightkeep.protocol import Seen, Undone, Watch
-from nightkeep.reports import last_look
+from nightkeep.records import last_look
 from nightkeep.running.undone_deletes import find_undone_deletes, hold_if_undone, undone_facts
 
 ADDRESS = Address("paimon", "/lake/t", "t")

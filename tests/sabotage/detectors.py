@@ -23,8 +23,8 @@ from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.other_readers.agreement import ask
 from nightkeep.other_readers.reader_process import ReaderProcess
 from nightkeep.protocol.table_files import Retention
-from nightkeep.reports import CheckStatus
-from nightkeep.reports.check_report import ComparedVersions
+from nightkeep.records import CheckStatus
+from nightkeep.records.check_report import ComparedVersions
 from nightkeep.retention.file_check import check_files
 from nightkeep.retention.orphans.memory_sets import MemorySets
 

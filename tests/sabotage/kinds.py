@@ -35,7 +35,7 @@ from tests.sabotage.bases import Bases, Published
 from nightkeep.formats.paimon.rewrite import rewrite
 from nightkeep.formats.paimon.rewrite.element_fold import ElementFold
 from nightkeep.model import Address, Candidate, Operation, Outcome, Plan, Verified, VerifyLevel
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 
 Gate = Callable[[VerifyLevel], bool]
 """Whether the gate stops it."""

@@ -46,7 +46,7 @@ from tests.sabotage.equal_sums import FIRST, NUMBER, SECOND, Hashed, doubles, si
 from tests.sabotage.kinds import every_kind
 
 from nightkeep.model import Address, Operation, UnitKey
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 
 DAY = "2026-11-01"
 _DAYS_SINCE_1970 = (date.fromisoformat(DAY) - date(1970, 1, 1)).days

@@ -26,7 +26,7 @@ from nightkeep.model import Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, load
-from nightkeep.reports import CheckStatus, RunDocument
+from nightkeep.records import CheckStatus, RunDocument
 from nightkeep.retention import RetentionOrder, run_retention
 from nightkeep.retention.check_afterwards import check_after_removal
 

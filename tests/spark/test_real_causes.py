@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from nightkeep.causes import failure_text
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import EffectivePolicy, Settings
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 

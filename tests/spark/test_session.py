@@ -208,5 +208,5 @@ def test_the_zip_for_executors_holds_an_importable_package(tmp_path: Path) -> No
     archive.write_bytes(package_zip())
     importer = zipimport.zipimporter(str(archive))
     assert importer.find_spec("nightkeep") is not None
-    assert b"<" in importer.get_data("nightkeep/reports/templates/page.html.j2")
+    assert b"<" in importer.get_data("nightkeep/pages/templates/page.html.j2")
     assert "class SparkMapper" in (importer.get_source("nightkeep/spark/session") or "")

@@ -30,7 +30,7 @@ SCRIPTED_JOB = """
 import argparse, json, os, pathlib, signal, sys, time
 from datetime import UTC, datetime
 from nightkeep.model import Operation, Outcome
-from nightkeep.reports import CheckStatus, Expectations, RunDocument, store, write_file
+from nightkeep.records import CheckStatus, Expectations, RunDocument, store, write_file
 
 parser = argparse.ArgumentParser()
 for name in ("policy", "reports", "tables", "run-id-prefix", "result", "where", "zorder", "hilbert", "target-size"):

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from nightkeep.model import Operation, Outcome
-from nightkeep.reports import RunDocument, TableDocuments
+from nightkeep.records import RunDocument, TableDocuments
 
 PAST: Final = frozenset({"days_since_run", "nights_waited", "orphans"})
 BUDGET: Final = "budget: "

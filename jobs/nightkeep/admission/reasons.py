@@ -21,7 +21,7 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy, Window
 from nightkeep.policy.when import Metrics, unmet
-from nightkeep.reports import held
+from nightkeep.records import held
 
 
 class Act(Enum):

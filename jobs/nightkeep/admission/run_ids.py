@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from nightkeep.errors import CorruptMetadata, UsageError
 from nightkeep.model import Operation
-from nightkeep.reports import RunDocument, document_path, load_document
+from nightkeep.records import RunDocument, document_path, load_document
 
 ASKED: Final = "asked"
 """The key of the options in a document."""

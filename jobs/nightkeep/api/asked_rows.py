@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from nightkeep.reports.keyed_hash import keyed_hash
+from nightkeep.records.keyed_hash import keyed_hash
 from nightkeep.sql_text.rows.keys import key_names
 from nightkeep.sql_text.rows.named_columns import named_columns
 

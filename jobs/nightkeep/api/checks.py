@@ -15,8 +15,8 @@ from nightkeep.model.check_values import READS, CheckRequest
 from nightkeep.other_readers.agreement import with_other_reader
 from nightkeep.other_readers.reader_process import OtherReader
 from nightkeep.policy import EffectivePolicy
-from nightkeep.reports.check_report import CheckReport, DiffReport
-from nightkeep.reports.own_report import with_own_report
+from nightkeep.records.check_report import CheckReport, DiffReport
+from nightkeep.records.own_report import with_own_report
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

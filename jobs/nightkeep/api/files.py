@@ -9,7 +9,7 @@ from nightkeep.api.place import Place, find_place, name_run, parse_duration_opti
 from nightkeep.errors import UsageError
 from nightkeep.model import Operation
 from nightkeep.model.sweep_rules import SweepMode
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.retention import RetentionOrder, run_retention
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from nightkeep.groups.night_plan import budgets_of, night_order
 from nightkeep.groups.status_group import statuses
 from nightkeep.policy import PolicyFile
-from nightkeep.reports import night_path, write_file
+from nightkeep.records import night_path, write_file
 
 
 def order_night(policy: PolicyFile, reports: str, prefix: str) -> PolicyFile:

@@ -8,7 +8,7 @@ from nightkeep.errors import STOPS
 from nightkeep.groups.cared_table import check_table, run_table
 from nightkeep.model import Run
 from nightkeep.policy import EffectivePolicy
-from nightkeep.reports import CheckStatus, Expectations, RunDocument, store_or_say
+from nightkeep.records import CheckStatus, Expectations, RunDocument, store_or_say
 from nightkeep.running.interrupted_run import say_unchecked
 from nightkeep.running.planned_work import Reader, Reading
 from nightkeep.running.run_operation import RunOrder, read_table

@@ -16,7 +16,7 @@ from nightkeep.errors import AddressError, UsageError
 from nightkeep.formats import task_modules
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, is_address, load_usable, parse_duration
 from nightkeep.protocol.foreign_tables import suggested_for_path
-from nightkeep.reports import reports_place
+from nightkeep.records import reports_place
 from nightkeep.spark.engine import Engine
 
 if TYPE_CHECKING:

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from nightkeep.card import render_card
 from nightkeep.model import Outcome
+from nightkeep.pages import plans_text, summary_text
 from nightkeep.policy import EffectivePolicy, explain_text
 from nightkeep.policy.explain import settings_of
+from nightkeep.records import Hold, RunDocument, Unreadable
 from nightkeep.redaction import redact
-from nightkeep.reports import Hold, RunDocument, Unreadable, plans_text, summary_text
-from nightkeep.reports.card import render_card
 from nightkeep.running.handled_operations import HandledOperation
 
 _HEAD = ("table", "operation", "outcome", "version", "reason")

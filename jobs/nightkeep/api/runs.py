@@ -15,7 +15,7 @@ from nightkeep.api.results import Runs
 from nightkeep.errors import UsageError
 from nightkeep.model import Clustering, Curve, Operation, VerifyLevel, Writers
 from nightkeep.policy import EffectivePolicy, Overrides
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.running.one_version import OneVersion
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.sql_text.statement import Statement, parse_statement

@@ -5,25 +5,24 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nightkeep import reports as reporting
+from nightkeep import records
 from nightkeep.api.data_docs import build_data_docs, docs_index, docs_pages
 from nightkeep.api.place import Place, find_place, parse_duration_option
 from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
-from nightkeep.reports import (
+from nightkeep.pages import render_index, render_run
+from nightkeep.records import (
     RunDocument,
     has_documents,
     is_address,
     page_name,
     read_history,
     read_thread,
-    render_index,
-    render_run,
     report_store,
     reports_place,
     write_page,
 )
-from nightkeep.reports.old_results import YOUNGEST_MS, forget_results
+from nightkeep.records.old_results import YOUNGEST_MS, forget_results
 from nightkeep.running.handled_operations import handled_operations
 
 
@@ -47,7 +46,7 @@ def release(table: str, *, policy: str | Path | None = None, reports: str | Path
     """Release a table from the hold that a failed check put on it."""
     place = find_place(policy, reports)
     name = _reported_name(place, table)
-    return Release(name, reporting.release(place.reports, name))
+    return Release(name, records.release(place.reports, name))
 
 
 def report(

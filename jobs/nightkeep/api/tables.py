@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Final
 
 from nightkeep.api.place import find_place, require_policy
+from nightkeep.card import render_card
 from nightkeep.discovery import FoundOther, completed, find_tables, located_all
 from nightkeep.errors import PolicyError, brief
 from nightkeep.groups.faults_group import faults_of_tables
 from nightkeep.model import Outcome
 from nightkeep.model.counted import counted
+from nightkeep.pages.text_table import aligned_lines
 from nightkeep.policy import Pattern, PolicyFile, TablePolicy, UnusableTable, faults_of, load_usable
+from nightkeep.records import last_outcomes
 from nightkeep.redaction import redact
-from nightkeep.reports import last_outcomes
-from nightkeep.reports.card import render_card
-from nightkeep.reports.text_table import aligned_lines
 
 _HEAD = ("table", "covered by", "last outcome", "found in", "address")
 _NAMED: Final = 20

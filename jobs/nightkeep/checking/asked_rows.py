@@ -18,7 +18,7 @@ from nightkeep.checking.expectations import GX_AT_WORK, error_of, quiet_context
 from nightkeep.checking.quick_import import quick_import
 from nightkeep.model.check_values import Evidence
 from nightkeep.model.own_expectations import OwnExpectation
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.document import CheckStatus
 
 with quick_import():
     import great_expectations as gx

@@ -31,8 +31,8 @@ from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats.views import open_view
 from nightkeep.model import UnitKey, View
 from nightkeep.model.check_values import CheckRequest, Evidence
-from nightkeep.reports.check_report import CheckReport, ComparedVersions
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.check_report import CheckReport, ComparedVersions
+from nightkeep.records.document import CheckStatus
 from nightkeep.spark.query_settings import planned_for
 from nightkeep.spark.view import Side, TableVersion, TableView, UnitState, gone_meanwhile, replaced
 from nightkeep.surprises import guarded, sentence

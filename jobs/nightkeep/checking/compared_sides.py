@@ -15,8 +15,8 @@ from nightkeep.checking.expectations import FactRow, expect
 from nightkeep.checking.unique_keys import CountedKeys, distinct_keys, shared
 from nightkeep.checking.unit_fingerprints import ComparedRows, UnitFacts, compare_rows, measure
 from nightkeep.model import UnitKey, View
-from nightkeep.reports.check_report import CheckReport, Difference, ExpectationResult, UnitDifference
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.check_report import CheckReport, Difference, ExpectationResult, UnitDifference
+from nightkeep.records.document import CheckStatus
 from nightkeep.spark.view import Side, TableVersion, TableView
 from nightkeep.spark.waiting_threads import waiting_threads
 from nightkeep.surprises import guarded, sentence

@@ -16,7 +16,7 @@ from nightkeep.errors import MissingFile
 from nightkeep.formats.views import open_view
 from nightkeep.model import Address, Fingerprint, View
 from nightkeep.model.check_values import Content, KeptRow
-from nightkeep.reports.check_report import ExpectationResult
+from nightkeep.records.check_report import ExpectationResult
 from nightkeep.spark.query_settings import planned_for
 from nightkeep.spark.view import Side, TableView
 

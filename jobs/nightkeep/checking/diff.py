@@ -10,7 +10,7 @@ from nightkeep.checking.unit_fingerprints import ComparedRows, compare_rows, mea
 from nightkeep.errors import UsageError
 from nightkeep.formats.views import open_view
 from nightkeep.model import Address, View
-from nightkeep.reports.check_report import Difference, DiffReport, UnitDiff
+from nightkeep.records.check_report import Difference, DiffReport, UnitDiff
 from nightkeep.spark.query_settings import planned_for
 from nightkeep.spark.view import Side, TableVersion, TableView
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nightkeep.errors import EvidenceError
-from nightkeep.reports.check_report import Difference, Row, UnitDifference
-from nightkeep.reports.keyed_hash import keyed_hash
+from nightkeep.records.check_report import Difference, Row, UnitDifference
+from nightkeep.records.keyed_hash import keyed_hash
 
 
 def without_values(differences: Sequence[UnitDifference], keys: Sequence[str]) -> tuple[UnitDifference, ...]:

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from nightkeep.causes import cause_in
 from nightkeep.checking.quick_import import quick_import
 from nightkeep.model.check_values import KeptRow
-from nightkeep.reports.check_report import ExpectationResult
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.check_report import ExpectationResult
+from nightkeep.records.document import CheckStatus
 
 with quick_import():
     import great_expectations as gx

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from nightkeep.model import Address
 from nightkeep.model.check_values import CheckRequest, Content, KeptRow
 from nightkeep.model.own_expectations import OwnRequest
-from nightkeep.reports.check_report import CheckReport, DiffReport, ExpectationResult
-from nightkeep.reports.own_report import OwnReport
+from nightkeep.records.check_report import CheckReport, DiffReport, ExpectationResult
+from nightkeep.records.own_report import OwnReport
 from nightkeep.spark.engine import Engine
 
 

@@ -19,8 +19,8 @@ from nightkeep.errors import RefusedTable
 from nightkeep.formats.views import open_view
 from nightkeep.model import UnitKey
 from nightkeep.model.own_expectations import ExpectedOn, OwnRequest
-from nightkeep.reports.document import CheckStatus
-from nightkeep.reports.own_report import OwnReport, OwnResult
+from nightkeep.records.document import CheckStatus
+from nightkeep.records.own_report import OwnReport, OwnResult
 from nightkeep.spark.view import Side, TableView, column
 
 _Commit = tuple[int, int | None]

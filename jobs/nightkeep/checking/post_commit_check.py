@@ -14,12 +14,12 @@ from nightkeep.model.run_names import commit_user
 from nightkeep.other_readers.agreement import with_other_reader
 from nightkeep.other_readers.reader_process import OtherReader
 from nightkeep.policy import EffectivePolicy
-from nightkeep.reports import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_say
-from nightkeep.reports.after_commit import CHECK_UNFINISHED, with_surprise, without_surprise
-from nightkeep.reports.check_report import CheckReport
-from nightkeep.reports.codec import encode
-from nightkeep.reports.own_report import OwnReport, with_own_results
-from nightkeep.reports.validations import keep_validations
+from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_say
+from nightkeep.records.after_commit import CHECK_UNFINISHED, with_surprise, without_surprise
+from nightkeep.records.check_report import CheckReport
+from nightkeep.records.codec import encode
+from nightkeep.records.own_report import OwnReport, with_own_results
+from nightkeep.records.validations import keep_validations
 from nightkeep.spark.engine import Engine
 from nightkeep.surprises import guarded, sentence
 

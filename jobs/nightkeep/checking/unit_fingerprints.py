@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 
 from nightkeep.checking.shown_values import json_value, readable
 from nightkeep.model import Fingerprint, UnitKey, View
-from nightkeep.reports.check_report import Difference, Row
+from nightkeep.records.check_report import Difference, Row
 from nightkeep.spark.view import Side, TableView, column, comparable
 
 SAMPLE_ROWS = 20

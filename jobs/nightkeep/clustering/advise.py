@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nightkeep.card import render_card
 from nightkeep.errors import RefusedTable
 from nightkeep.kernels.skipping import FileBounds, simulated_layout
 from nightkeep.model import Clustering, Curve
 from nightkeep.model.arrow_types import ChunkedArray, Scalar
 from nightkeep.protocol import LayoutReading, S, TableLayout
-from nightkeep.reports.card import render_card
 from nightkeep.sql_text.literals import Literal
 from nightkeep.sql_text.queries import Query, Range, of_columns
 

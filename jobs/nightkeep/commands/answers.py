@@ -14,8 +14,9 @@ from nightkeep.commands.printing import put, show
 from nightkeep.commands.retention import removal_text
 from nightkeep.model import Outcome
 from nightkeep.model.counted import counted
-from nightkeep.reports import CheckStatus, RunDocument, plan_text, summary_text
-from nightkeep.reports.check_report import CheckReport, DiffReport
+from nightkeep.pages import plan_text, summary_text
+from nightkeep.records import CheckStatus, RunDocument
+from nightkeep.records.check_report import CheckReport, DiffReport
 
 _STATUS: Final = {CheckStatus.FAILED: Outcome.MISMATCH.exit_status, CheckStatus.ERRORED: Outcome.FAILED.exit_status}
 

@@ -22,8 +22,8 @@ from nightkeep.model import Operation
 from nightkeep.model.job_entry import JobEntry
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import Overrides, load_usable
+from nightkeep.records import read_text, remove_file, reports_place, write_file
 from nightkeep.redaction import redacted, redacted_output
-from nightkeep.reports import read_text, remove_file, reports_place, write_file
 
 
 @redacted_output()

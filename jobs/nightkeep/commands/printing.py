@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import typer
 
 from nightkeep.model import Outcome
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 
 
 def show(documents: Sequence[RunDocument], *, as_json: bool, text: str) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.sweep_rules import SweepMode
-from nightkeep.reports import RunDocument, leftovers, summary_text
+from nightkeep.pages import leftovers, summary_text
+from nightkeep.records import RunDocument
 
 
 def removal_text(document: RunDocument) -> str:

@@ -16,8 +16,8 @@ from nightkeep.checking.post_commit_check import check_after_commit
 from nightkeep.errors import DEBUG, UsageError
 from nightkeep.groups.stored_document import PERMANENT, StoredDocument
 from nightkeep.policy import EffectivePolicy
-from nightkeep.reports import SESSION_SECONDS, CheckStatus, Expectations, RunDocument, store_or_say
-from nightkeep.reports.after_commit import unfinished_check, unjudged
+from nightkeep.records import SESSION_SECONDS, CheckStatus, Expectations, RunDocument, store_or_say
+from nightkeep.records.after_commit import unfinished_check, unjudged
 from nightkeep.retention import RetentionOrder, apply_order, check_after_removal, failed_retention
 from nightkeep.running.planned_work import Reader
 from nightkeep.running.run_operation import RunOrder, failed_run, read_table, run_operation

@@ -7,8 +7,8 @@ from typing import Final
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Operation, Outcome
-from nightkeep.reports import RunDocument, document_path, load_document
-from nightkeep.reports.after_commit import unfinished_check, unjudged
+from nightkeep.records import RunDocument, document_path, load_document
+from nightkeep.records.after_commit import unfinished_check, unjudged
 
 DIED: Final = "the process that worked on this table died; the rest of its group went on without it"
 

@@ -15,7 +15,7 @@ from nightkeep.formats import OF_ONE_PROCESS
 from nightkeep.groups.child_processes import ChildProcesses
 from nightkeep.model import Outcome
 from nightkeep.policy import EffectivePolicy
-from nightkeep.reports import failure_outcome
+from nightkeep.records import failure_outcome
 from nightkeep.spark.waiting_threads import waiting_threads
 
 T = TypeVar("T")

@@ -30,9 +30,10 @@ from nightkeep.groups.stored_document import PERMANENT, StoredDocument
 from nightkeep.groups.table_group import TableGroup, Unusable
 from nightkeep.model import Operation, Outcome, Run
 from nightkeep.model.sweep_rules import SweepMode
+from nightkeep.pages import plan_text
 from nightkeep.policy import EffectivePolicy, format_of, suited
-from nightkeep.reports import RunDocument, last_seconds, plan_text, read_history
-from nightkeep.reports.after_commit import unfinished_check
+from nightkeep.records import RunDocument, last_seconds, read_history
+from nightkeep.records.after_commit import unfinished_check
 from nightkeep.retention import RetentionOrder, failed_retention, policy_mode, read_metadata
 from nightkeep.running.planned_work import Reading
 from nightkeep.running.run_operation import RunOrder, failed_run, published_earlier, read_table

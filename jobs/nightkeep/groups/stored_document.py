@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model.job_entry import JobEntry
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 
 PERMANENT = "permanent"
 """Key of a document's extras: a retry would fail for the same reason."""

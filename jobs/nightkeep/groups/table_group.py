@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from nightkeep.errors import UsageError
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, Settings
-from nightkeep.reports import write_file
+from nightkeep.records import write_file
 
 
 @dataclass(frozen=True, slots=True)

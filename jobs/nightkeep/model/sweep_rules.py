@@ -7,6 +7,15 @@ from typing import Final
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 
+AGES: Final[tuple[tuple[str, int | None], ...]] = (
+    ("under a day", DAY_MS),
+    ("1 to 7 days", 7 * DAY_MS),
+    ("7 to 30 days", 30 * DAY_MS),
+    ("30 to 90 days", 90 * DAY_MS),
+    ("90 days or more", None),
+)
+"""Names of the age groups of orphan files, and the exclusive end of each in milliseconds. The last has no end."""
+
 
 class SweepMode(StrEnum):
     """What to do with orphan files. The values are those of the command line."""

@@ -27,8 +27,8 @@ from nightkeep.protocol.reading import OpenReading, ReadView
 from nightkeep.reading.plan import plan_read
 from nightkeep.reading.request import ReadRequest
 from nightkeep.reading.splits import read_split
-from nightkeep.reports.check_report import CheckReport, ComparedVersions, ExpectationResult
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.check_report import CheckReport, ComparedVersions, ExpectationResult
+from nightkeep.records.document import CheckStatus
 
 OURS: Final = "Nightkeep"
 

@@ -17,8 +17,8 @@ from nightkeep.model.check_values import Content, KeptRow
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol.table_files import Retention
-from nightkeep.reports import CheckStatus, Expectations, ExpectationSummary, RunDocument, UnitResult, hold_or_say
-from nightkeep.reports import check_report as checks
+from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, UnitResult, hold_or_say
+from nightkeep.records import check_report as checks
 from nightkeep.retention.file_check import FileCheck, check_files
 from nightkeep.retention.order import Log, RetentionOrder, retained_files, unchecked_versions
 from nightkeep.retention.orphans.growing_sets import sets_of

@@ -11,7 +11,7 @@ from nightkeep.admission.owner_says import longest
 from nightkeep.model import Outcome, Run
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import ExpireRequest, OpenExpiry, OpenFiles, Retention
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.retention.check_afterwards import remember_content
 from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
 from nightkeep.retention.order import Log, unchecked_versions

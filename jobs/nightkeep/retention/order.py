@@ -18,7 +18,7 @@ from nightkeep.model.sweep_rules import DAY_MS, SweepMode
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenTable
 from nightkeep.protocol.table_files import OpenFiles
-from nightkeep.reports import Metrics, RunDocument, read_history, secure
+from nightkeep.records import Metrics, RunDocument, read_history, secure
 from nightkeep.running.interrupted_run import unfinished_reason
 from nightkeep.running.run_log import ended_now
 

@@ -12,7 +12,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from nightkeep.reports import AGES, located
+from nightkeep.model.sweep_rules import AGES
+from nightkeep.records import located
 from nightkeep.retention.orphans.sets import NO_FILES, FileTotals
 
 SHOWN: Final = 1000

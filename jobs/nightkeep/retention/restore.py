@@ -8,7 +8,7 @@ from contextlib import suppress
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Operation, Run
 from nightkeep.protocol.table_files import OpenFiles
-from nightkeep.reports import RunDocument, document_path, load_document, require_writable
+from nightkeep.records import RunDocument, document_path, load_document, require_writable
 from nightkeep.retention.order import Log
 from nightkeep.retention.orphans.quarantine import restore
 from nightkeep.retention.sweep import failures

@@ -8,7 +8,7 @@ from typing import cast
 from nightkeep.model import Outcome, Run
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import TableFiles
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.retention.order import Log
 from nightkeep.retention.orphan_list import counted
 from nightkeep.retention.orphans.quarantine_manifest import Mark, folder_of, parts, read_mark, read_plan

@@ -14,8 +14,8 @@ from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy
-from nightkeep.reports import RunDocument, document_path, failure_outcome, load_document, store_or_say
-from nightkeep.reports.after_commit import unjudged
+from nightkeep.records import RunDocument, document_path, failure_outcome, load_document, store_or_say
+from nightkeep.records.after_commit import unjudged
 from nightkeep.retention.check_afterwards import check_after_removal
 from nightkeep.retention.expire import expire_table
 from nightkeep.retention.order import Log, RetentionOrder, retained_files

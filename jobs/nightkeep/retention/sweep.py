@@ -8,7 +8,7 @@ from typing import Final
 from nightkeep.model import Outcome, Run
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import OpenFiles
-from nightkeep.reports import RunDocument, absolute, document_path
+from nightkeep.records import RunDocument, absolute, document_path
 from nightkeep.retention.check_afterwards import remember_content
 from nightkeep.retention.order import Log, unchecked_versions
 from nightkeep.retention.orphan_list import SHOWN, counted, iso, write_orphans

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nightkeep.model import Operation
-from nightkeep.reports import Measured, measured_of_format, measured_of_table
+from nightkeep.records import Measured, measured_of_format, measured_of_table
 from nightkeep.running.run_costs import seconds_of
 
 LEAST: Final = 0.2

@@ -10,7 +10,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenTable, Snapshot
-from nightkeep.reports import failure_outcome
+from nightkeep.records import failure_outcome
 from nightkeep.running.planned_work import request_of, run_of
 from nightkeep.running.run_log import RunOrder
 from nightkeep.stages.plan import refusals

@@ -6,7 +6,7 @@ from typing import Final
 
 from nightkeep.errors import add_stop
 from nightkeep.model import Operation, Outcome
-from nightkeep.reports import RunDocument, store_or_say
+from nightkeep.records import RunDocument, store_or_say
 from nightkeep.running.run_log import RunLog
 
 _NEXT: Final = {

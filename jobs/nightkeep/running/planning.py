@@ -12,7 +12,7 @@ from nightkeep.admission.reasons import Opened
 from nightkeep.model import Clustering, Request, Run
 from nightkeep.policy import EffectivePolicy, when
 from nightkeep.protocol import OpenPlan, OpenTable, Snapshot
-from nightkeep.reports import Metrics, table_documents
+from nightkeep.records import Metrics, table_documents
 from nightkeep.running.corrections import read_corrections
 from nightkeep.running.expected_columns import require_expected_columns
 from nightkeep.running.planned_work import PlannedWork, request_of

@@ -10,7 +10,7 @@ from nightkeep.model import Clustering, FileSizes, Operation
 from nightkeep.model.health import Health
 from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.protocol import OpenPlan
-from nightkeep.reports import Predicted
+from nightkeep.records import Predicted
 from nightkeep.running.corrections import UNCORRECTED, Corrections
 from nightkeep.running.run_costs import seconds_of
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from nightkeep.errors import CorruptMetadata, NightkeepError, NotCreated, UsageError
 from nightkeep.model import Committed, Outcome
-from nightkeep.reports import Metrics, RunDocument, UnitResult, document_path, failure_outcome, load_document
-from nightkeep.reports.after_commit import AFTER_COMMIT, with_surprise
+from nightkeep.records import Metrics, RunDocument, UnitResult, document_path, failure_outcome, load_document
+from nightkeep.records.after_commit import AFTER_COMMIT, with_surprise
 from nightkeep.running.run_log import RunLog
 from nightkeep.running.run_summary import commits
 from nightkeep.surprises import guarded, sentence

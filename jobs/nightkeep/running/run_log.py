@@ -14,7 +14,7 @@ from nightkeep.admission.run_ids import ASKED
 from nightkeep.model import Committed, Operation, Outcome
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import EffectivePolicy
-from nightkeep.reports import Metrics, RunDocument
+from nightkeep.records import Metrics, RunDocument
 from nightkeep.running.software_versions import versions
 
 

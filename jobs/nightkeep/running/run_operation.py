@@ -16,7 +16,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Candidate, Committed, Conflicted, Mismatch, Outcome, Run
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenPlan, OpenTable, Snapshot, Watch, Wide
-from nightkeep.reports import PlanSection, RunDocument, Verification, secure
+from nightkeep.records import PlanSection, RunDocument, Verification, secure
 from nightkeep.running import run_outcomes
 from nightkeep.running.interrupted_run import say_interrupted, unfinished_reason
 from nightkeep.running.planned_work import PlannedWork, Reader, Reading, new_attempt, run_of

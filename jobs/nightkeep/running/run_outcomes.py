@@ -10,7 +10,7 @@ from typing import Final
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.model import CommitScope, Committed, Conflicted, Mismatch, Outcome, Run, UnitKey, VersionIdentity
 from nightkeep.protocol import OpenTable, Snapshot
-from nightkeep.reports import (
+from nightkeep.records import (
     CheckStatus,
     Expectations,
     Metrics,
@@ -20,7 +20,7 @@ from nightkeep.reports import (
     hold_or_say,
     load_document,
 )
-from nightkeep.reports.after_commit import without_surprise
+from nightkeep.records.after_commit import without_surprise
 from nightkeep.running.run_log import RunLog
 from nightkeep.running.run_summary import Batch, commits, ending_reason, mismatched, published, sizes, unit_results
 from nightkeep.surprises import guarded, sentence

@@ -9,7 +9,7 @@ from typing import Any
 
 from nightkeep.model import Committed, Conflicted, FileSizes, Mismatch, Outcome, Rewrite, UnitKey, UnitProof, Verified
 from nightkeep.protocol import OpenPlan, OpenWide, Snapshot, SomeEdit, SomeTask
-from nightkeep.reports import CommitResult, Metrics, UnitResult
+from nightkeep.records import CommitResult, Metrics, UnitResult
 
 Rewrites = tuple[Rewrite[SomeEdit], ...]
 Proven = Verified[SomeTask | OpenWide, SomeEdit]

@@ -17,7 +17,7 @@ from nightkeep.model import Operation, Request
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.policy.when import could_hold, metrics_of
 from nightkeep.protocol import OpenTable, Snapshot
-from nightkeep.reports import failure_outcome
+from nightkeep.records import failure_outcome
 from nightkeep.running.expected_columns import require_expected_columns
 from nightkeep.running.planned_work import request_of, run_of
 from nightkeep.running.run_log import RunOrder

@@ -17,7 +17,7 @@ from nightkeep.model.health import Health
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenTable, Snapshot
-from nightkeep.reports import failure_outcome, table_documents
+from nightkeep.records import failure_outcome, table_documents
 from nightkeep.running.planned_work import request_of, run_of
 from nightkeep.running.planning import predicted_of
 from nightkeep.running.prediction import Prediction, score, shown

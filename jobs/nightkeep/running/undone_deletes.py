@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from nightkeep.model import Outcome
 from nightkeep.protocol import OpenTable, Seen, Snapshot, Undone, Watch
-from nightkeep.reports import HistoryMark, RunDocument, hold, keep_look, last_look
+from nightkeep.records import HistoryMark, RunDocument, hold, keep_look, last_look
 
 _TOLD: Final = 100
 """How many reported commits are remembered, for tables whose last examined version no longer exists."""

@@ -22,7 +22,7 @@ from nightkeep.checking.check import check
 from nightkeep.errors import UsageError
 from nightkeep.model import Address
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.document import CheckStatus
 from nightkeep.spark.class_archive import FOLDER, QUIET, archive_folder, archive_name, sized
 from nightkeep.spark.engine import Engine
 from nightkeep.spark.settings import OPTIONS_OF_FEW_BYTES

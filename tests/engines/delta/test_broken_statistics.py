@@ -16,7 +16,7 @@ import nightkeep
 from nightkeep.checking.check import check
 from nightkeep.model import Address, Outcome
 from nightkeep.model.check_values import CheckRequest, Evidence
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.document import CheckStatus
 
 Forge = Callable[[dict[str, Any]], Any]
 

@@ -9,7 +9,7 @@ from tests.formats.delta.runs import optimize
 from nightkeep.checking.check import check
 from nightkeep.model import Address, Outcome
 from nightkeep.model.check_values import CheckRequest, Evidence
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.document import CheckStatus
 
 HEX = ["id", "hex(note)"]
 

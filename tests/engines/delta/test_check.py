@@ -16,8 +16,8 @@ from tests.drivers.delta_spark import DeltaSpark, Generated, Writing, latest_ver
 from nightkeep.checking.check import check
 from nightkeep.model import Address
 from nightkeep.model.check_values import CheckRequest, Evidence
-from nightkeep.reports.check_report import CheckReport
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.check_report import CheckReport
+from nightkeep.records.document import CheckStatus
 
 Rows = pa.Table
 Action = dict[str, Any]

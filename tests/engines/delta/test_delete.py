@@ -22,7 +22,7 @@ from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats.delta.format import DeltaTable, open_table
 from nightkeep.model import Address, Mismatch, Operation, Plan, Request, Run, Verified, VerifyLevel
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.document import CheckStatus
 from nightkeep.sql_text.rows.keys import key_condition
 from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import plan

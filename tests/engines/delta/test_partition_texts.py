@@ -19,7 +19,7 @@ from nightkeep.checking.check import check
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Address, Outcome
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus
+from nightkeep.records import CheckStatus
 
 TEXTS: Mapping[str, Sequence[str | None]] = {
     "string": ["", " ", "a", "null", "__HIVE_DEFAULT_PARTITION__", None],

@@ -24,7 +24,7 @@ from nightkeep.formats.delta.rewrite.file_bounds import file_bounds
 from nightkeep.kernels.skipping import queries_of, skipped_share
 from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.document import CheckStatus
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "delta"
 DAYS = ("2026-11-01", "2026-11-02")

@@ -9,7 +9,7 @@ from tests.formats.iceberg.runs import address, care_for, configured
 from nightkeep.checking.check import check
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.check_values import CheckRequest, Evidence
-from nightkeep.reports import CheckStatus
+from nightkeep.records import CheckStatus
 
 HEX = ["id", "hex(note)"]
 

@@ -13,7 +13,7 @@ from nightkeep.model import Operation, Outcome, Run
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.protocol.table_files import ExpireRequest, Retention
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore

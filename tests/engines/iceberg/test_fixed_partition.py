@@ -23,7 +23,7 @@ from nightkeep.model import Operation, Outcome, Run
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import ExpireRequest, Retention
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.document import CheckStatus
 from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 

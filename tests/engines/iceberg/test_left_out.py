@@ -11,7 +11,7 @@ from tests.formats.iceberg.runs import COLUMNS, DAYS, address, care_for, configu
 from nightkeep.checking.check import check
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.document import CheckStatus
 
 FORMAT = "write.format.default"
 NAMES = {"orc": "ORC", "avro": "Avro"}

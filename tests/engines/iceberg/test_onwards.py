@@ -24,7 +24,7 @@ from tests.formats.iceberg.oracle_tables import BY_DAY, COLUMNS, DAYS, Written, 
 from tests.formats.iceberg.runs import care_for, configured, contents, opened
 
 from nightkeep.model import Operation, Outcome
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 
 pytestmark = pytest.mark.in_turn("version")
 

@@ -36,8 +36,8 @@ from nightkeep.model import (
 )
 from nightkeep.model.check_values import CheckRequest, Evidence
 from nightkeep.policy import load
-from nightkeep.reports import CheckStatus, RunDocument
-from nightkeep.reports.check_report import CheckReport
+from nightkeep.records import CheckStatus, RunDocument
+from nightkeep.records.check_report import CheckReport
 from nightkeep.running import run_operation
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline

@@ -10,7 +10,7 @@ from tests.formats.iceberg.catalog_world import address_of, configure, loaded
 
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline, inline_exchange
 

@@ -17,7 +17,7 @@ from tests.support.extended import some_extended
 from nightkeep.checking.check import check
 from nightkeep.model import Address, Outcome
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus
+from nightkeep.records import CheckStatus
 
 TABLES: Mapping[str, Mapping[str, str]] = {
     "nested orc": {"file.format": "orc"},

@@ -23,7 +23,7 @@ from nightkeep.formats.paimon.metadata.branch import location_and_branch
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.model.sweep_rules import SweepMode
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.document import CheckStatus
 from nightkeep.retention.orphans.sweep_request import SweepOrder
 from nightkeep.stages import verify as proof
 

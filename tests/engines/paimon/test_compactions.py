@@ -28,8 +28,8 @@ from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask
 from nightkeep.kernels import merge
 from nightkeep.model import Address, Fingerprint, Operation, Outcome, TaskCost, UnitProof, Verified, VerifyLevel
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus
-from nightkeep.reports.check_report import CheckReport
+from nightkeep.records import CheckStatus
+from nightkeep.records.check_report import CheckReport
 from nightkeep.running import run_operation
 
 COLUMNS = [("k", "INT NOT NULL"), ("day", "INT"), ("n", "BIGINT"), ("note", "STRING")]

@@ -21,7 +21,7 @@ from nightkeep.formats.paimon.metadata.features import refuse_schema
 from nightkeep.formats.paimon.metadata.snapshot import read_schemas
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus
+from nightkeep.records import CheckStatus
 from nightkeep.storage import open_storage
 
 COLUMNS = [("day", "STRING NOT NULL"), ("k", "INT NOT NULL"), ("note", "STRING")]

@@ -27,7 +27,7 @@ from nightkeep.formats.paimon.rewrite.element_fold import ElementFold
 from nightkeep.model import Address, Outcome
 from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus
+from nightkeep.records import CheckStatus
 
 ROWS = json.dumps({"type": "ARRAY", "element": FLAT})
 COLUMNS = [

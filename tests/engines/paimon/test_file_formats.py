@@ -17,8 +17,8 @@ from tests.support.extended import some_extended
 from nightkeep.checking.check import check
 from nightkeep.model import Address, Outcome
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus
-from nightkeep.reports.check_report import CheckReport
+from nightkeep.records import CheckStatus
+from nightkeep.records.check_report import CheckReport
 
 ZONED = "TIMESTAMP(6) WITH LOCAL TIME ZONE"
 COLUMNS = [

@@ -15,7 +15,7 @@ from tests.support.extended import some_extended
 
 import nightkeep
 from nightkeep.model import Outcome
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 
 COLUMNS = [("k", "INT NOT NULL"), ("code", "INT"), ("note", "STRING")]
 INDEXES = {

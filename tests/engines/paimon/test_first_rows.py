@@ -20,7 +20,7 @@ from nightkeep.checking.check import check
 from nightkeep.formats.paimon.rewrite import rewrite
 from nightkeep.model import Address, Outcome
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus
+from nightkeep.records import CheckStatus
 
 COLUMNS = [("k", "INT NOT NULL"), ("note", "STRING")]
 OPTIONS = {"bucket": "1", "write-only": "true", "merge-engine": "first-row"}

@@ -26,7 +26,7 @@ from tests.formats.paimon.upgrade import optimize
 from nightkeep.checking.check import check
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus
+from nightkeep.records import CheckStatus
 
 OPTIONS = {"bucket": "2", "write-only": "true", "changelog-producer": "lookup", "snapshot.num-retained.min": "1"}
 

@@ -31,7 +31,7 @@ from nightkeep.formats.paimon.rewrite.gather import completed
 from nightkeep.model import Address, Outcome
 from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus
+from nightkeep.records import CheckStatus
 
 PLACE: Mapping[str, Any] = {
     "type": "ROW",

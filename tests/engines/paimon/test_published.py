@@ -19,8 +19,8 @@ from nightkeep.formats.paimon.metadata import snapshot
 from nightkeep.formats.paimon.metadata.avro import Container
 from nightkeep.model import Address, Candidate, Fingerprint, Outcome, Plan, TaskCost, UnitProof, Verified, VerifyLevel
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus
-from nightkeep.reports.check_report import CheckReport
+from nightkeep.records import CheckStatus
+from nightkeep.records.check_report import CheckReport
 from nightkeep.running import run_operation
 from nightkeep.storage import Storage
 

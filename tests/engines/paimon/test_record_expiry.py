@@ -25,8 +25,8 @@ from nightkeep.formats.paimon.metadata.own_commits import expiry_clock
 from nightkeep.formats.paimon.rewrite import rewrite as compaction
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import RunDocument
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records import RunDocument
+from nightkeep.records.document import CheckStatus
 from nightkeep.stages import verify as proof
 
 DAY = 86400

@@ -18,7 +18,7 @@ from nightkeep.checking.check import check
 from nightkeep.formats.paimon.metadata.schema import has_vectors
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus, RunDocument
+from nightkeep.records import CheckStatus, RunDocument
 
 pytestmark = [pytest.mark.parametrize("kind", KINDS), pytest.mark.parametrize("release", RELEASES)]
 ARRAYS = "tags"

@@ -17,7 +17,7 @@ import nightkeep
 from nightkeep.checking.check import check
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus, RunDocument
+from nightkeep.records import CheckStatus, RunDocument
 
 DEFAULT = "__DEFAULT_PARTITION__"
 TEXTS = (None, "", " ", "\u2003", DEFAULT, "a%b/c=d", "a%25b")

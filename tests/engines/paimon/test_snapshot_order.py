@@ -14,7 +14,7 @@ from nightkeep.checking.check import check
 from nightkeep.formats.paimon.data import columns
 from nightkeep.model import Address, Outcome
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus
+from nightkeep.records import CheckStatus
 
 OPTIONS = {
     "bucket": "1",

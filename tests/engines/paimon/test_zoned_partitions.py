@@ -12,7 +12,7 @@ from tests.drivers.toolchain import SHORT_LIVED
 from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import EffectivePolicy, Settings
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 

@@ -14,7 +14,7 @@ import nightkeep
 from nightkeep.formats.delta.format import DeltaTable, open_table
 from nightkeep.model import Address, Operation, run_token
 from nightkeep.policy import EffectivePolicy, load
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 

@@ -15,7 +15,7 @@ from nightkeep.api.changes import Workers, apply_batch
 from nightkeep.formats.iceberg.upsert.batch import ChangeBatch, ChangeMode
 from nightkeep.formats.iceberg.upsert.sink import Applied
 from nightkeep.model import Operation, Outcome
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 
 Changes = Sequence[tuple[str, Mapping[str, Any]]]
 _NUMBERS = count()

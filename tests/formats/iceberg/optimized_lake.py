@@ -12,7 +12,7 @@ from tests.formats.iceberg import runs
 from nightkeep.formats.iceberg.format import IcebergTable
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
 from nightkeep.model import Clustering, Curve, Operation, Outcome, Plan, Request
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.stages.plan import plan
 
 COLUMNS: Sequence[Column] = (("id", "long"), ("k", "int"), ("v", "string"))

@@ -16,7 +16,7 @@ from nightkeep.formats.iceberg.catalog.metadata_swap import replace
 from nightkeep.formats.iceberg.catalog.opening import pointers_of
 from nightkeep.model import Address, Operation
 from nightkeep.policy import EffectivePolicy, Settings
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 

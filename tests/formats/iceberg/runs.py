@@ -16,7 +16,7 @@ from nightkeep.formats import open_table
 from nightkeep.formats.iceberg.format import IcebergTable
 from nightkeep.model import Address, Operation, run_token
 from nightkeep.policy import EffectivePolicy, Settings
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 

@@ -17,7 +17,7 @@ from nightkeep.formats.paimon.metadata.binary_row import encode_row
 from nightkeep.formats.paimon.metadata.types import parse_type
 from nightkeep.formats.paimon.reading.buckets import bucket_of
 from nightkeep.model import Operation
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 

@@ -14,7 +14,7 @@ from tests.formats.paimon.changelogs import Change, applied, newest
 
 from nightkeep.formats.views import open_view
 from nightkeep.model import Address, Outcome
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 
 COLUMNS = [("k", "INT NOT NULL"), ("n", "BIGINT"), ("note", "STRING")]
 ENGINES: Mapping[str, Mapping[str, str]] = {

@@ -13,7 +13,7 @@ from tests.drivers.paimon_values import Compaction
 from tests.formats.paimon.two_engines import Copies, Place, Version, file_differences, row_differences, version_of
 from tests.formats.paimon.upgrade import optimize
 
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 
 EXTENDED = "taken with all older runs"
 

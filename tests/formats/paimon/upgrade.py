@@ -8,7 +8,7 @@ import yaml
 
 from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy, load
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 

@@ -14,7 +14,7 @@ from nightkeep.formats import open_table
 from nightkeep.formats.iceberg.commit import commit
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import EffectivePolicy, Settings
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.running.run_operation import RunOrder, run_operation
 from nightkeep.tasks import inline
 

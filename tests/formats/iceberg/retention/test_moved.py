@@ -15,7 +15,7 @@ from nightkeep.errors import UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, load
-from nightkeep.reports import RunDocument, document_path
+from nightkeep.records import RunDocument, document_path
 from nightkeep.retention.order import RetentionOrder
 from nightkeep.retention.run_order import run_retention
 from nightkeep.spark.engine import Engine

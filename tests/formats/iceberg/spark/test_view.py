@@ -27,7 +27,7 @@ from nightkeep.formats.iceberg.spark import deletes
 from nightkeep.formats.views import open_view
 from nightkeep.model import Operation, Outcome, View
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.document import CheckStatus
 from nightkeep.spark.view import Side, TableView, column
 
 Made = Callable[[str], Table]

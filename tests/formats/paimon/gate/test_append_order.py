@@ -19,8 +19,8 @@ from nightkeep.checking.check import check
 from nightkeep.formats.paimon.gate import append_order
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus, RunDocument
-from nightkeep.reports.check_report import CheckReport
+from nightkeep.records import CheckStatus, RunDocument
+from nightkeep.records.check_report import CheckReport
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ from nightkeep.model import (
     View,
 )
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus, RunDocument
+from nightkeep.records import CheckStatus, RunDocument
 from nightkeep.running import run_operation
 
 KINDS = tuple(map(parse_type, ("INT", "STRING", "STRING", "INT")))

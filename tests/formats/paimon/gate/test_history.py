@@ -21,7 +21,7 @@ from tests.support.extended import some_extended
 
 from nightkeep.model import Outcome
 from nightkeep.protocol import Seen
-from nightkeep.reports import held, last_look, release
+from nightkeep.records import held, last_look, release
 
 FIRST, LAST = (int(bound) for bound in os.environ.get("NIGHTKEEP_RACES", "60:70").split(":"))
 

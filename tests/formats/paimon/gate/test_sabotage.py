@@ -22,7 +22,7 @@ from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.metadata import snapshot
 from nightkeep.formats.paimon.metadata.avro import Container, read_container, write_container
 from nightkeep.model import Candidate, Outcome, Plan
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 from nightkeep.running import run_operation
 from nightkeep.storage import Storage
 

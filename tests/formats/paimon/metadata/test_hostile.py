@@ -18,7 +18,7 @@ from tests.formats.paimon.upgrade import upgrade
 from nightkeep.encodings.avro_container import Record
 from nightkeep.formats.paimon.metadata.avro import read_container, write_container
 from nightkeep.model import Outcome
-from nightkeep.reports import RunDocument
+from nightkeep.records import RunDocument
 
 Damage = Callable[[bytes], bytes]
 Change = Callable[[list[Record]], object]

@@ -13,7 +13,7 @@ from nightkeep.formats.paimon.spark.append_view import AppendView
 from nightkeep.formats.views import open_view
 from nightkeep.model import Address, Outcome, UnitKey, View
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus
+from nightkeep.records import CheckStatus
 
 # Types of which Spark's text is that of the driver.
 SPELLED = tuple((name, kind) for name, kind in VALUES if kind in ("STRING", "INT", "BIGINT", "DECIMAL(7, 2)", "DATE"))

@@ -20,7 +20,7 @@ from nightkeep.checking.check import check
 from nightkeep.formats.views import open_view
 from nightkeep.model import Address, Outcome
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports.document import CheckStatus
+from nightkeep.records.document import CheckStatus
 from nightkeep.spark.view import TableView
 
 LOOKUP = {"changelog-producer": "lookup"}

@@ -23,7 +23,7 @@ from nightkeep.formats.paimon.metadata.merge_engine import FieldRule, Function, 
 from nightkeep.formats.paimon.spark import merging
 from nightkeep.model import Address
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus
+from nightkeep.records import CheckStatus
 
 VALUES: dict[str, list[Any]] = {
     "i": [None, -3, 0, 2],

@@ -37,7 +37,7 @@ from nightkeep.model import (
     VerifyLevel,
 )
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus
+from nightkeep.records import CheckStatus
 from nightkeep.running import run_operation
 
 COLUMNS = (("n", "INT"), ("text", "STRING"), ("price", "DECIMAL(7, 2)"), ("born", "DATE"), ("at", "TIME(3)"))

@@ -26,7 +26,7 @@ from nightkeep.formats.paimon.metadata.row_changes import StatedChange, row_chan
 from nightkeep.formats.paimon.rewrite.append.update import AppendUpdate, count_updates, refuse_updates, update_rows
 from nightkeep.model import Address, Operation, Outcome, Request
 from nightkeep.model.check_values import CheckRequest
-from nightkeep.reports import CheckStatus
+from nightkeep.records import CheckStatus
 
 COLUMNS = (("n", "INT"), ("text", "STRING"), ("price", "DECIMAL(7, 2)"), ("short", "VARCHAR(4)"), ("at", "TIME(3)"))
 DAYS = ("d1", None)

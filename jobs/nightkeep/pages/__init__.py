@@ -1,0 +1,7 @@
+"""Documents -> pages and text for people. All of it is made from documents alone; no file is read or written."""
+
+from nightkeep.pages.html_pages import render_index, render_run
+from nightkeep.pages.retention_section import leftovers
+from nightkeep.pages.summary import plan_text, plans_text, summary_text
+
+__all__ = ["leftovers", "plan_text", "plans_text", "render_index", "render_run", "summary_text"]

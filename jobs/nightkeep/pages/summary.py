@@ -1,0 +1,154 @@
+"""Documents -> the plain text at the end of a run. Safe for a terminal: control characters become `?`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+
+from nightkeep.model import Operation
+from nightkeep.model.counted import counted
+from nightkeep.pages.bars import show_bytes, show_seconds
+from nightkeep.pages.column_metrics import BeforeAfter, column_changes, delete_files, losers, show_share
+from nightkeep.pages.html_pages import stage_names, tally, unit_name
+from nightkeep.pages.retention_section import leftovers
+from nightkeep.records.document import PlanUnit, RunDocument
+
+_LEFT = ("table", "operation", "outcome")
+_CHANGES = {
+    Operation.DELETE: "hidden in deletion vectors",
+    Operation.UPDATE: "hidden in deletion vectors, and written anew as they are set",
+}
+
+
+def summary_text(documents: Sequence[RunDocument]) -> str:
+    """Aligned columns, one row per document, then reasons, notes and totals. Ends without a newline."""
+    stages = stage_names(documents)
+    head = (*_LEFT, "files", "bytes", "rows proven", *(f"{stage} s" for stage in stages), "total s")
+    rows = [head, *(_row(document, stages) for document in documents)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    rule = "  ".join("-" * width for width in widths)
+    lines = [_aligned(row, widths) for row in rows]
+    reasons = [_printable(f"{d.table}: {d.outcome}: {d.reason}") for d in documents if d.reason]
+    reasons += [_printable(f"{d.table}: check: {d.expectations.reason}") for d in documents if d.expectations.reason]
+    reasons += [_printable(f"{d.table}: {note}") for d in documents for note in _notes(d)]
+    # A table that cannot be opened has the same reason in each of its operations.
+    said = dict.fromkeys(reasons)
+    return "\n".join([lines[0], rule, *lines[1:], *([""] if said else []), *said, "", tally(documents)])
+
+
+def plans_text(documents: Sequence[RunDocument]) -> str:
+    """The plans of several documents. Operations of a table without a plan for the same reason share a line."""
+    plans: dict[tuple[str, ...], list[RunDocument]] = {}
+    for document in documents:
+        shared = (document.table, document.outcome, str(document.reason))
+        own = (document.table, document.operation, document.run_id)
+        plans.setdefault(shared if document.base_version is None else own, []).append(document)
+    return "\n".join(_plan_of(alike) for alike in plans.values())
+
+
+def _plan_of(alike: Sequence[RunDocument]) -> str:
+    document, *others = alike
+    if not others:
+        return plan_text(document)
+    operations = ", ".join(each.operation for each in alike)
+    return _printable(f"{document.table}: {operations} {document.outcome}: {document.reason}")
+
+
+def plan_text(document: RunDocument) -> str:
+    """The plan in one document: what would be done to each unit, and why. Ends without a newline."""
+    units = document.plan.units
+    if document.base_version is None:
+        return _printable(f"{document.table}: {document.operation} {document.outcome}: {document.reason}")
+    order = f", {document.plan.clustering}" if document.plan.clustering else ""
+    head = f"{document.table}: {document.operation} of version {document.base_version}{order}"
+    head += (
+        f", {len(units)} unit{'s' if len(units) > 1 else ''}" if units else f": {document.outcome}: {document.reason}"
+    )
+    lines = [head, *(f"  {_unit(unit)}" for unit in units), *(f"  {text}" for text in _expected(document))]
+    lines += [f"  note: {note}" for note in document.plan.notes]
+    if units and "matching_rows" in document.extra:
+        lines.append(f"  {document.reason}")
+    return "\n".join(map(_printable, lines))
+
+
+def _expected(document: RunDocument) -> Iterator[str]:
+    """What the work would come to, in one line, if it was predicted."""
+    found, metrics = document.metrics.predicted, document.metrics
+    if found is not None:
+        files = _change(metrics.files_before, found.files, "{:,}".format)
+        size = _change(metrics.bytes_before, found.bytes, show_bytes)
+        skips = "".join(f", {name} skips {show_share(share)}" for name, share in found.skipping.items())
+        took = show_seconds(found.seconds)
+        yield f"expected: {files} files, {size}, {took}{skips}; learned from {found.learned_from}"
+
+
+def _unit(unit: PlanUnit) -> str:
+    """One unit of the plan, in the same form as `Plan` prints it."""
+    line = f"{unit_name(unit)}: {unit.reason}; {counted(len(unit.input_files), 'file')}, {unit.input_bytes:,} bytes in"
+    if unit.estimate is None:
+        return line
+    return f"{line}; about {unit.estimate.written_bytes:,} bytes out; {unit.estimate.benefit}"
+
+
+def _notes(document: RunDocument) -> Iterator[str]:
+    """What the columns do not show: several commits, delete files, the effect of clustering on each column, how to
+    restore quarantined files."""
+    if len(document.commits) > 1:
+        first, last = document.commits[0].version, document.commits[-1].version
+        yield f"{len(document.commits)} commits, versions {first} to {last}"
+    if document.operation in _CHANGES and document.commits:
+        yield f"{counted(document.metrics.deleted_rows_marked or 0, 'row')} {_CHANGES[document.operation]}"
+        if document.go_back:
+            yield f"to undo this commit and every later one: {document.go_back}"
+    if expired := document.metrics.extra.get("rows_expired"):
+        yield f"{counted(int(str(expired)), 'row')} expired"
+    deletes = delete_files(document.metrics.extra)
+    if deletes and document.commits:
+        yield f"delete files: {deletes}"
+    if document.plan.clustering and document.commits:
+        changes = column_changes(document.metrics.extra)
+        skipped = [f"{each.column} {_share(each.skipping)}" for each in changes if each.skipping]
+        lost = losers(changes)
+        notes = [f"files skipped: {', '.join(skipped)}"] if skipped else []
+        notes += [f"fewer than before on {lost}"] if lost else []
+        yield "; ".join([str(document.plan.clustering), *notes])
+    left = leftovers(document)
+    if left and left.brings_back:
+        table, run = map(shlex.quote, left.brings_back)
+        yield f"quarantined: {left.aside}; to restore: nightkeep restore {table} {run}"
+
+
+def _share(change: BeforeAfter) -> str:
+    return " -> ".join("-" if share is None else show_share(share) for share in (change.before, change.after))
+
+
+def _row(document: RunDocument, stages: Sequence[str]) -> tuple[str, ...]:
+    metrics = document.metrics
+    spent = [f"{metrics.seconds[s]:.1f}" if s in metrics.seconds else "-" for s in stages]
+    return (
+        _printable(document.table),
+        document.operation,
+        document.outcome,
+        _change(metrics.files_before, metrics.files_after, "{:,}".format),
+        _change(metrics.bytes_before, metrics.bytes_after, show_bytes),
+        f"{document.rows_proven:,}" if document.operation.rewrites else "-",
+        *spent,
+        f"{document.total_seconds:.1f}",
+    )
+
+
+def _change(before: int | None, after: int | None, show: Callable[[int], str]) -> str:
+    known = [show(value) for value in (before, after) if value is not None]
+    return " -> ".join(dict.fromkeys(known)) or "-"
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = [
+        cell.ljust(width) if i < len(_LEFT) else cell.rjust(width)
+        for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return "  ".join(cells).rstrip()
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)

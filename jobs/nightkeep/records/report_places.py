@@ -1,0 +1,105 @@
+"""The place of reports -> its store, and the address of one file -> its content.
+
+A place is a local path, or an address such as `s3://bucket/prefix` or `hdfs://namenode:8020/folder`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from nightkeep.errors import UsageError
+from nightkeep.records.local_reports import LocalReports
+from nightkeep.records.report_store import ReportStore
+from nightkeep.redaction import redact
+
+STORES: Final = ("s3", "s3a", "s3n", "gs", "abfss", "abfs", "hdfs")
+_ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+
+
+def report_store(place: str | Path) -> ReportStore:
+    """The store of a place. Nothing is read or made. Raises UsageError for an address that no store here has."""
+    if not is_address(place):
+        return LocalReports(str(place))
+    scheme, _, _ = str(place).partition("://")
+    if scheme == "file":
+        return LocalReports(unquote(urlsplit(str(place)).path))
+    if scheme not in STORES:
+        raise UsageError(
+            f"{redact(str(place))}: expected a local folder for reports, or an address of {', '.join(STORES)}, found "
+            f"one of {scheme}; set --reports or NIGHTKEEP_REPORTS"
+        )
+    # DAG files import this module, and clients of stores take longer to import than they may take to parse.
+    if scheme == "hdfs":
+        from nightkeep.records.hdfs_reports import hdfs_reports  # noqa: PLC0415 -- pyarrow
+
+        return hdfs_reports(str(place))
+    from nightkeep.records.object_reports import object_reports  # noqa: PLC0415 -- clients of buckets
+
+    return object_reports(str(place))
+
+
+def reports_place(place: str | Path) -> str:
+    """The place of the documents as it was given. Raises UsageError for an address that no store here has."""
+    report_store(place)
+    return str(place)
+
+
+def absolute(address: str) -> str:
+    """The address of a file for other folders to work in."""
+    return address if is_address(address) else os.path.abspath(address)
+
+
+def is_address(place: str | Path) -> bool:
+    """Whether a place is an address, and not a local path."""
+    return bool(_ADDRESS.match(str(place)))
+
+
+def located(address: str | Path) -> tuple[ReportStore, str]:
+    """The store and the name of one file."""
+    if is_address(address):
+        folder, _, name = str(address).rpartition("/")
+        return report_store(folder), name
+    folder, name = os.path.split(address)
+    return LocalReports(folder), name
+
+
+def is_kept(address: str | Path) -> bool:
+    """Whether there is such a file. Raises OSError if the store does not answer."""
+    store, name = located(address)
+    return any(each.name == name for each in store.list(""))
+
+
+def write_file(address: str | Path, text: str) -> str:
+    """Create or replace one file at once. Returns its address."""
+    store, name = located(address)
+    store.write(name, text.encode("utf-8", "backslashreplace"))
+    return store.address(name)
+
+
+def read_text(address: str | Path) -> str | None:
+    """The content of one file; None if there is none. Raises OSError if the store does not answer."""
+    store, name = located(address)
+    try:
+        return store.read(name).data.decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+
+
+def remove_file(address: str | Path) -> None:
+    """Remove one file, if it is there."""
+    store, name = located(address)
+    store.remove(name, read=None)
+
+
+def forget_old(store: ReportStore, folder: str, *, seconds: float) -> None:
+    """Remove the JSON files of a folder that were written so long ago, as far as that works."""
+    with suppress(OSError):
+        for old in store.list(folder):
+            if time.time() - old.modified_ns / 1e9 > seconds and old.name.endswith((".json", ".hand")):
+                store.remove("/".join(filter(None, [folder, old.name])), read=None)

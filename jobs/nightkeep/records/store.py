@@ -1,0 +1,164 @@
+"""Documents <-> files below a place of reports: a folder, or a prefix of a bucket. A file is replaced atomically.
+
+<reports>/<table>/<run id>-<operation>.json    one document
+<reports>/<table>/expectations/...             results in Great Expectations' format (`validations`)
+<reports>/holds/<table>.json                   a hold on a table: only a release removes it
+<reports>/holds/<table>~look.json              the version up to which a table's history was examined
+<reports>/pages/<name>.html                    a page
+<reports>/~found/<run>.json                    the tables that a run found
+<reports>/~ledger/...                          what was predicted and measured (`ledger`)
+<reports>/~results/...                         what a job hands to the task that submitted it
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from nightkeep.causes import advice_on
+from nightkeep.errors import CorruptMetadata, EvidenceError
+from nightkeep.model import Operation
+from nightkeep.records.codec import decode, encode
+from nightkeep.records.document import Extra, RunDocument, to_text
+from nightkeep.records.file_names import FOUND, HOLDS, NO_TABLES, document_name, look_name, slug, table_folder
+from nightkeep.records.json_files import History, read_folders, read_json
+from nightkeep.records.ledger import keep_measured
+from nightkeep.records.report_places import report_store
+from nightkeep.records.report_store import ReportStore
+
+# Larger than most documents.
+_PROBED = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryMark:
+    """The version up to which a table's history was examined, its digest, and the commits that were reported."""
+
+    table: str
+    version: int
+    identity: str
+    told: tuple[str, ...] = ()
+    extra: Extra = field(default_factory=dict)
+
+
+def store(document: RunDocument, reports: str | Path) -> str:
+    """Write or replace the document of its run, table and operation. Returns its address."""
+    kept = report_store(reports)
+    name = document_name(document.table, run_id=document.run_id, operation=document.operation)
+    kept.write(name, bytes_of(to_text(document)))
+    return kept.address(name)
+
+
+def secure(document: RunDocument, reports: str | Path) -> None:
+    """Store a document before the work that it describes, where a hold can be written too.
+
+    Raises EvidenceError if it cannot be written, and RefusedTable for a store that ignores conditions: the work must
+    not be done then.
+    """
+    kept = report_store(reports)
+    try:
+        kept.require_conditions()
+        store(document, reports)
+        kept.make_folder(HOLDS)
+    except OSError as failure:
+        raise _unwritable(failure, kept.address(table_folder(document.table))) from failure
+
+
+def require_writable(reports: str | Path, table: str) -> None:
+    """Raise EvidenceError if no document of `table` can be written, and RefusedTable for a store that ignores
+    conditions."""
+    kept, folder = report_store(reports), table_folder(table)
+    probe = f"{folder}/.probe"
+    try:
+        kept.require_conditions()
+        kept.write(probe, b" " * _PROBED)
+        kept.remove(probe, read=None)
+    except OSError as failure:
+        raise _unwritable(failure, kept.address(folder)) from failure
+
+
+def store_or_say(document: RunDocument, reports: str | Path) -> tuple[RunDocument, str | None]:
+    """Store the document of finished work, and note in the ledger what it measured. If it cannot be written, the
+    document says so and the address is None."""
+    try:
+        address = store(document, reports)
+    except OSError as failure:
+        why = f"its document cannot be written: {why_not(failure)}"
+        if document.committed_version is not None:
+            why = f"version {document.committed_version} was published, but {why}"
+        return replace(document, reason=joined(document.reason, why)), None
+    keep_measured(document, reports)
+    return document, address
+
+
+def document_path(reports: str | Path, table: str, *, run_id: str, operation: Operation) -> str:
+    """The address of the document of a run, table and operation, whether it exists or not."""
+    return report_store(reports).address(document_name(table, run_id=run_id, operation=operation))
+
+
+def has_documents(reports: str | Path, table: str) -> bool:
+    """Whether anything was ever stored of the table."""
+    return bool(report_store(reports).list(table_folder(table)))
+
+
+def found_path(reports: str | Path, prefix: str) -> str:
+    """The file of the tables that the run with this prefix found, whether it exists or not."""
+    return report_store(reports).address(f"{FOUND}/{slug(prefix)}.json")
+
+
+def night_path(reports: str | Path, prefix: str) -> str:
+    """The file of the order of the night with this prefix, whether it exists or not."""
+    return report_store(reports).address(f"{FOUND}/{slug(prefix)}~night.json")
+
+
+def read_history(reports: str | Path, table: str | None = None, *, newest: int | None = None) -> History:
+    """Every document, or those of one table, and the files that could not be read; of each table only the `newest`
+    where that is given. Raises OSError if the place of reports itself cannot be listed."""
+    kept = report_store(reports)
+    folders = [table_folder(table)] if table is not None else document_folders(kept)
+    return read_folders(kept, folders, newest=newest)
+
+
+def load_history(reports: str | Path, table: str | None = None) -> tuple[RunDocument, ...]:
+    """Every document, or those of one table, oldest start first. Raises CorruptMetadata for a damaged one."""
+    history = read_history(reports, table)
+    for damaged in history.unreadable:
+        raise damaged.error()
+    return history.documents
+
+
+def keep_look(reports: str | Path, look: HistoryMark) -> None:
+    """Store up to where a table's history was examined. Replaces the earlier mark."""
+    report_store(reports).write(look_name(look.table), bytes_of(json.dumps(encode(look), indent=2) + "\n"))
+
+
+def last_look(reports: str | Path, table: str) -> HistoryMark | None:
+    """The stored mark of `table`; None if there is none or if it cannot be read: the history is examined again then."""
+    kept, name = report_store(reports), look_name(table)
+    try:
+        return decode(HistoryMark, read_json(kept, name), kept.address(name))
+    except (FileNotFoundError, CorruptMetadata):
+        return None
+
+
+def _unwritable(failure: OSError, folder: str) -> EvidenceError:
+    told = [why_not(failure), "nothing was done", advice_on(str(failure))]
+    return EvidenceError(folder, "a place where the run's document can be written", "; ".join(filter(None, told)))
+
+
+def why_not(failure: OSError) -> str:
+    return failure.strerror or str(failure)
+
+
+def joined(reason: str | None, why: str) -> str:
+    return f"{reason}; {why}" if reason else why
+
+
+def document_folders(store: ReportStore) -> list[str]:
+    """The folders of all tables. Raises OSError if the place of reports cannot be listed; it may be missing."""
+    return [name for name in store.folders() if name not in NO_TABLES]
+
+
+def bytes_of(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
