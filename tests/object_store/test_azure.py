@@ -33,9 +33,10 @@ from nightkeep.model import Address, Operation, Outcome
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.retention.orphans.quarantine import restore
 from nightkeep.retention.orphans.sweep_request import SweepResult
-from nightkeep.storage import ObjectStorage, renewed
-from nightkeep.storage.properties import relevant
-from nightkeep.storage.renewed import Options
+from nightkeep.storage import ObjectStorage
+from nightkeep.storage.objects import renewed
+from nightkeep.storage.objects.properties import relevant
+from nightkeep.storage.objects.renewed import Options
 
 pytestmark = pytest.mark.in_turn("table")
 

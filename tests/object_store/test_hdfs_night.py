@@ -19,8 +19,9 @@ from tests.object_store.bucket_tables import SAMPLES, catalog_environment, uploa
 
 from nightkeep.model import Outcome
 from nightkeep.records import CheckStatus, RunDocument, load_history
-from nightkeep.storage import hdfs_client, open_storage
-from nightkeep.storage.hdfs_names import split_hdfs
+from nightkeep.storage import open_storage
+from nightkeep.storage.hdfs import client as hdfs_client
+from nightkeep.storage.hdfs.names import split_hdfs
 
 pytestmark = pytest.mark.extended
 

@@ -27,7 +27,9 @@ from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.records import CheckStatus
 from nightkeep.retention.orphans.quarantine import restore
 from nightkeep.retention.orphans.sweep_request import SweepResult
-from nightkeep.storage import hdfs, hdfs_client, open_storage
+from nightkeep.storage import open_storage
+from nightkeep.storage.hdfs import client as hdfs_client
+from nightkeep.storage.hdfs import store as hdfs
 
 pytestmark = pytest.mark.in_turn("table")
 

@@ -15,7 +15,7 @@ from tests.support.extended import some_extended
 from nightkeep.errors import EvidenceError
 from nightkeep.model import Outcome
 from nightkeep.model.sweep_rules import SweepMode
-from nightkeep.storage import clients
+from nightkeep.storage.objects import clients
 
 ALWAYS = 1_000
 LISTING = "GET .*list-type=2"

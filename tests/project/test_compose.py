@@ -24,7 +24,7 @@ from tests.support.airflow_home import airflow_home, with_database
 
 from nightkeep.model import Operation, Outcome
 from nightkeep.records import RunDocument, held, hold
-from nightkeep.storage.clients import _VARIABLES
+from nightkeep.storage.objects.clients import _VARIABLES
 
 ROOT = Path(__file__).parents[2]
 IMAGE_ROOT = "/opt/nightkeep"

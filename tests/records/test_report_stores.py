@@ -59,7 +59,9 @@ from nightkeep.records import (
 from nightkeep.records.holds import _hold as parsed_hold
 from nightkeep.records.report_store import KeptFile, ReportStore
 from nightkeep.records.validations import keep_validations, read_validations
-from nightkeep.storage import HdfsStorage, hdfs, hdfs_client
+from nightkeep.storage import HdfsStorage
+from nightkeep.storage.hdfs import client as hdfs_client
+from nightkeep.storage.hdfs import store as hdfs
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from uuid import uuid4
 from nightkeep.errors import MissingFile, NightkeepError
 from nightkeep.records.report_store import MOST_BYTES, KeptFile, ListedReport
 from nightkeep.storage import HdfsStorage, ListedFile
-from nightkeep.storage.hdfs import replaced
-from nightkeep.storage.hdfs_client import CALL_SECONDS
+from nightkeep.storage.hdfs.client import CALL_SECONDS
+from nightkeep.storage.hdfs.store import replaced
 
 _VERSIONS: Final = ".versions"
 _REMOVED: Final = b'{"removed": true}\n'

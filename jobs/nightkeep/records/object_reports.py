@@ -9,8 +9,8 @@ from typing import BinaryIO, ClassVar, Final, cast
 from nightkeep.errors import MissingFile
 from nightkeep.records.report_store import MOST_BYTES, KeptFile, ListedReport
 from nightkeep.storage import ObjectStorage
-from nightkeep.storage.clients import split_location
-from nightkeep.storage.tagged_objects import Tagged, read_tagged, require_conditional_swap, swap_tagged, write_stream
+from nightkeep.storage.objects.clients import split_location
+from nightkeep.storage.objects.tagged import Tagged, read_tagged, require_conditional_swap, swap_tagged, write_stream
 
 _REMOVED: Final = b'{"removed": true}\n'
 """The content of a file that was removed on a condition: stores replace on a condition, and few delete on one."""

@@ -19,7 +19,7 @@ from nightkeep.errors import UsageError
 from nightkeep.model import UnitKey, VersionIdentity, View
 from nightkeep.spark.settings import LISTED_BY_DRIVER, LISTED_BY_TASKS
 from nightkeep.storage import Storage
-from nightkeep.storage.hadoop import CONNECTORS, HIDDEN, hadoop_root, hadoop_settings
+from nightkeep.storage.objects.hadoop import CONNECTORS, HIDDEN, hadoop_root, hadoop_settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,18 +13,17 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from nightkeep.errors import AddressError
-from nightkeep.storage.bounds import Bounds, is_within
-from nightkeep.storage.clients import SCHEMES, split_location
 from nightkeep.storage.exclusive import require_exclusive_create
-from nightkeep.storage.hdfs import HdfsStorage, open_hdfs
-from nightkeep.storage.hdfs_names import SCHEME as HDFS
+from nightkeep.storage.hdfs.names import SCHEME as HDFS
+from nightkeep.storage.hdfs.store import HdfsStorage, open_hdfs
 from nightkeep.storage.listed_files import MoveAnswer, MoveEnd, delete_listed, move_listed
-from nightkeep.storage.listed_folders import NoAnswer, answers_of, location_of
-from nightkeep.storage.local import LocalStorage
-from nightkeep.storage.many_requests import at_once
+from nightkeep.storage.local.store import LocalStorage
+from nightkeep.storage.many_requests import NoAnswer, answers_of, at_once, location_of
 from nightkeep.storage.moved_folders import MovedFolders, whole_store
-from nightkeep.storage.objects import ObjectStorage
-from nightkeep.storage.properties import relevant
+from nightkeep.storage.names import Bounds, is_within
+from nightkeep.storage.objects.clients import SCHEMES, split_location
+from nightkeep.storage.objects.properties import relevant
+from nightkeep.storage.objects.store import ObjectStorage
 from nightkeep.storage.verbs import ListedFile, Storage, delete_each, same_bytes, spelled
 
 __all__ = [

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from nightkeep.errors import RefusedTable
 from nightkeep.storage.moved_folders import whole_store
-from nightkeep.storage.objects import ObjectStorage
+from nightkeep.storage.objects.store import ObjectStorage
 from nightkeep.storage.verbs import Storage
 
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from nightkeep.errors import MissingFile, NightkeepError
-from nightkeep.storage.local import LocalStorage
+from nightkeep.storage.local.store import LocalStorage
 from nightkeep.storage.many_requests import at_once, each_chunk, merged
 from nightkeep.storage.verbs import ListedFile, Storage, always, spelled
 

@@ -1,10 +1,14 @@
-"""Many requests to a store -> their answers in order, a bounded number at a time."""
+"""Many requests to a store -> their answers, a bounded number at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Final, TypeVar
+from urllib.parse import quote
+
+from nightkeep.errors import EvidenceError, RefusedTable
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -35,3 +39,29 @@ def each_chunk(work: Callable[[Sequence[S]], T], items: Sequence[S], *, of: Call
 def merged(parts: Iterable[Mapping[str, T]]) -> dict[str, T]:
     """All entries of the parts."""
     return {name: value for part in parts for name, value in part.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """Why a store did not answer."""
+
+    why: str
+
+
+def answers_of(folders: Sequence[str], ask: Callable[[str], T]) -> Iterator[tuple[str, T | NoAnswer]]:
+    """Each folder with what `ask` returns for it, or with the failure of the store."""
+
+    def answer(folder: str) -> T | NoAnswer:
+        try:
+            return ask(folder)
+        except (EvidenceError, RefusedTable, OSError) as failure:
+            return NoAnswer(str(failure))
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        yield from zip(folders, threads.map(answer, folders), strict=True)
+
+
+def location_of(location: str, folder: str) -> str:
+    """The location of a folder below another location, spelled in the same way."""
+    name = quote(folder) if location.startswith("file:") else folder
+    return f"{location.rstrip('/')}/{name}" if folder else location

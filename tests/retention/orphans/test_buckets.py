@@ -19,7 +19,8 @@ from nightkeep.retention.orphans.lease import LEASE_MS
 from nightkeep.retention.orphans.quarantine import close, restore
 from nightkeep.retention.orphans.removal import _Work
 from nightkeep.retention.orphans.sets import ORPHANS
-from nightkeep.storage import LocalStorage, ObjectStorage, clients
+from nightkeep.storage import LocalStorage, ObjectStorage
+from nightkeep.storage.objects import clients
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta

@@ -15,7 +15,8 @@ from nightkeep.errors import AddressError, Unreachable
 from nightkeep.formats.iceberg.catalog.catalog import parse_location
 from nightkeep.formats.iceberg.catalog.failures import reason
 from nightkeep.limits import PATIENCE
-from nightkeep.storage import LocalStorage, clients
+from nightkeep.storage import LocalStorage
+from nightkeep.storage.objects import clients
 
 URI = "uri of shut in .pyiceberg.yaml, or PYICEBERG_CATALOG__SHUT__URI"
 

@@ -26,7 +26,7 @@ from nightkeep.formats.delta.metadata.struct_stats import stats_texts
 from nightkeep.limits import RECORDS, UNPACKED, require_memory
 from nightkeep.model.arrow_types import Array, ArrowField
 from nightkeep.storage import Storage
-from nightkeep.storage.file_names import MAX_NAME_BYTES
+from nightkeep.storage.names import MAX_NAME_BYTES
 
 SIDECARS = f"{LOG}/_sidecars"
 

@@ -11,9 +11,9 @@ from urllib.parse import quote, unquote, urlsplit
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.storage import HdfsStorage, LocalStorage, ObjectStorage, Storage
-from nightkeep.storage.clients import SCHEMES
-from nightkeep.storage.file_names import MAX_NAME_BYTES
-from nightkeep.storage.hdfs_names import SCHEME as HDFS
+from nightkeep.storage.hdfs.names import SCHEME as HDFS
+from nightkeep.storage.names import MAX_NAME_BYTES
+from nightkeep.storage.objects.clients import SCHEMES
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 # Characters that a URI path may hold unescaped. Not the colon: it would make the first folder a scheme.

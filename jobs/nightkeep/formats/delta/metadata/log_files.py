@@ -22,7 +22,7 @@ from nightkeep.formats.delta.metadata.locations import own_name, storage_name
 from nightkeep.formats.delta.metadata.struct_stats import row_counts
 from nightkeep.model.arrow_types import Array, ChunkedArray
 from nightkeep.model.file_columns import UNKNOWN, FileColumns, Flags, Numbers
-from nightkeep.storage.file_names import MAX_NAME_BYTES
+from nightkeep.storage.names import MAX_NAME_BYTES
 
 pc: Final[Any] = arrow_compute
 """The stubs know few of the combinations of types."""

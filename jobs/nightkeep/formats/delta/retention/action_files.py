@@ -23,7 +23,7 @@ from nightkeep.limits import DOCUMENT, require_memory
 from nightkeep.model.arrow_types import Array, Datum
 from nightkeep.protocol.table_files import FILES
 from nightkeep.storage import Storage, spelled
-from nightkeep.storage.file_names import MAX_NAME_BYTES
+from nightkeep.storage.names import MAX_NAME_BYTES
 from nightkeep.storage.times import happened_ms
 
 BATCH: Final = 20_000

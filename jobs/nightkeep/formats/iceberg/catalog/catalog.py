@@ -32,8 +32,8 @@ from nightkeep.model.dotted import join_name, split_name
 from nightkeep.model.metastore_table import catalog_and_name, metastore_table
 from nightkeep.redaction import learn
 from nightkeep.storage import LocalStorage, Storage, within
-from nightkeep.storage.properties import gives_keys, relevant, without_keys
-from nightkeep.storage.renewed import Options
+from nightkeep.storage.objects.properties import gives_keys, relevant, without_keys
+from nightkeep.storage.objects.renewed import Options
 
 _OPENED: Final[dict[tuple[int, str, str], Catalog]] = {}
 """Catalogs of this process, by its id (a fork shares no connections), name and settings."""

@@ -7,8 +7,8 @@ from typing import Final
 from nightkeep.formats.iceberg.metadata.locations import MACHINE, require_in, root_of
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, properties, text
 from nightkeep.storage import HdfsStorage, LocalStorage, ObjectStorage, Storage
-from nightkeep.storage.hdfs_names import SCHEME as HDFS
-from nightkeep.storage.renewed import Options, Renewal
+from nightkeep.storage.hdfs.names import SCHEME as HDFS
+from nightkeep.storage.objects.renewed import Options, Renewal
 
 _FOLDERS: Final = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 

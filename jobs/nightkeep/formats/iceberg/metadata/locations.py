@@ -7,9 +7,9 @@ from typing import Final
 
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.storage import Storage
-from nightkeep.storage.clients import SCHEMES
-from nightkeep.storage.file_names import MAX_NAME_BYTES
-from nightkeep.storage.hdfs_names import SCHEME as HDFS
+from nightkeep.storage.hdfs.names import SCHEME as HDFS
+from nightkeep.storage.names import MAX_NAME_BYTES
+from nightkeep.storage.objects.clients import SCHEMES
 
 MACHINE: Final = "/"
 """The root of this machine's storage."""

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from nightkeep.storage.azure_settings import azure_settings, container_of
-from nightkeep.storage.clients import s3_settings, split_location
-from nightkeep.storage.google_settings import google_settings
-from nightkeep.storage.objects import ObjectStorage
-from nightkeep.storage.renewed import Options, current
+from nightkeep.storage.objects.azure_settings import azure_settings, container_of
+from nightkeep.storage.objects.clients import s3_settings, split_location
+from nightkeep.storage.objects.google_settings import google_settings
+from nightkeep.storage.objects.renewed import Options, current
+from nightkeep.storage.objects.store import ObjectStorage
 from nightkeep.storage.verbs import Storage
 
 

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from hdfs_native import Client
 
 from nightkeep.silence import note_silence, patience, why_silent
-from nightkeep.storage.hdfs_failures import failure_of, idleness_of, silence_of
+from nightkeep.storage.hdfs.failures import failure_of, idleness_of, silence_of
 
 T = TypeVar("T")
 

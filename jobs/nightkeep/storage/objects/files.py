@@ -10,8 +10,8 @@ import obstore
 import pyarrow as pa
 from obstore.exceptions import BaseError, GenericError, NotSupportedError
 
-from nightkeep.storage.client_failures import asking
-from nightkeep.storage.clients import Client
+from nightkeep.storage.objects.clients import Client
+from nightkeep.storage.objects.failures import asking
 from nightkeep.storage.ranged_files import AT_LEAST, ranged_file
 
 if TYPE_CHECKING:

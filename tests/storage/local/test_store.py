@@ -13,7 +13,8 @@ from tests.support.faulty_store import FaultyStorage, Fuse, Moment, fail
 from tests.support.processes import child
 
 from nightkeep.errors import AddressError, CorruptMetadata, MissingFile, NotCreated
-from nightkeep.storage import ListedFile, LocalStorage, local, open_storage
+from nightkeep.storage import ListedFile, LocalStorage, open_storage
+from nightkeep.storage.local import store as local
 
 PROCESSES = 50
 

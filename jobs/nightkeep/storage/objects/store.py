@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.limits import FILE
-from nightkeep.storage.bounds import Bounds, require_bound
-from nightkeep.storage.client_failures import asking
-from nightkeep.storage.clients import Client, client, is_key, split_location
 from nightkeep.storage.many_requests import at_once
-from nightkeep.storage.object_files import create_object, open_object
-from nightkeep.storage.renewed import Options, Renewal
+from nightkeep.storage.names import Bounds, require_bound
+from nightkeep.storage.objects.clients import Client, client, is_key, split_location
+from nightkeep.storage.objects.failures import asking
+from nightkeep.storage.objects.files import create_object, open_object
+from nightkeep.storage.objects.renewed import Options, Renewal
 from nightkeep.storage.verbs import ListedFile, always
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from nightkeep.storage import renewed
-from nightkeep.storage.renewed import ENDS, Options, current
+from nightkeep.storage.objects import renewed
+from nightkeep.storage.objects.renewed import ENDS, Options, current
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from nightkeep.errors import AddressError
-from nightkeep.storage.properties import given
-from nightkeep.storage.renewed import Options
+from nightkeep.storage.objects.properties import given
+from nightkeep.storage.objects.renewed import Options
 
 CREDENTIALS: Final = ("account_key", "sas_token", "token", "client_secret")
 # The strongest last, as the client has them.

@@ -17,12 +17,11 @@ from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from nightkeep.errors import AddressError
-from nightkeep.storage import azure_settings, google_settings
-from nightkeep.storage.advice import ADVICE
-from nightkeep.storage.first_contact import require_first_answer
-from nightkeep.storage.machine_roles import has_role
-from nightkeep.storage.properties import given
-from nightkeep.storage.renewed import Options, Renewal, current
+from nightkeep.storage.objects import azure_settings, google_settings
+from nightkeep.storage.objects.advice import ADVICE
+from nightkeep.storage.objects.first_contact import has_role, require_first_answer
+from nightkeep.storage.objects.properties import given
+from nightkeep.storage.objects.renewed import Options, Renewal, current
 
 if TYPE_CHECKING:
     from obstore.store import (

@@ -12,11 +12,11 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, NotFoundError, PreconditionError
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
-from nightkeep.storage.client_failures import asking
-from nightkeep.storage.clients import Client, client, is_key, split_location
 from nightkeep.storage.exclusive import require_exclusive_create
-from nightkeep.storage.object_files import create_object
-from nightkeep.storage.objects import ObjectStorage
+from nightkeep.storage.objects.clients import Client, client, is_key, split_location
+from nightkeep.storage.objects.failures import asking
+from nightkeep.storage.objects.files import create_object
+from nightkeep.storage.objects.store import ObjectStorage
 
 if TYPE_CHECKING:
     from obstore import PutMode, UpdateVersion

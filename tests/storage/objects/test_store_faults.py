@@ -27,7 +27,8 @@ from tests.support.processes import child
 from tests.support.store_twin import PLACES, STEP, Step, done, done_to
 
 from nightkeep.errors import RefusedTable
-from nightkeep.storage import ObjectStorage, clients, require_exclusive_create
+from nightkeep.storage import ObjectStorage, require_exclusive_create
+from nightkeep.storage.objects import clients
 
 PROCESSES, THREADS = 5, 20
 RETRIES = 3

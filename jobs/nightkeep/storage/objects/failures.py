@@ -10,8 +10,8 @@ from typing import Final
 from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
 
 from nightkeep.errors import MissingFile
-from nightkeep.storage.advice import ADVICE, StoreAdvice
-from nightkeep.storage.clients import SCHEMES
+from nightkeep.storage.objects.advice import ADVICE, StoreAdvice
+from nightkeep.storage.objects.clients import SCHEMES
 
 
 @contextmanager

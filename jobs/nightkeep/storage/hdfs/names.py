@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from nightkeep.errors import AddressError
-from nightkeep.storage.file_names import is_name
+from nightkeep.storage.names import is_name
 
 SCHEME: Final = "hdfs"
 

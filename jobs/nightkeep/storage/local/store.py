@@ -17,10 +17,9 @@ import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata, MissingFile, NotCreated, RefusedTable
 from nightkeep.limits import FILE
-from nightkeep.storage.bounds import Bounds, bound_of, require_bound
-from nightkeep.storage.file_names import is_name, parts_of
+from nightkeep.storage.local.open_folders import listed_folder, opened_file, opened_folder, reopened
 from nightkeep.storage.many_requests import each_chunk, merged
-from nightkeep.storage.open_folders import listed_folder, opened_file, opened_folder, reopened
+from nightkeep.storage.names import Bounds, bound_of, is_name, parts_of, require_bound
 from nightkeep.storage.verbs import ListedFile, always, same_bytes
 
 _BATCH: Final = 10_000

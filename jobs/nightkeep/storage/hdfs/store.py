@@ -19,12 +19,11 @@ from hdfs_native import Client, FileStatus, WriteOptions
 
 from nightkeep.errors import AddressError, CorruptMetadata, MissingFile, NotCreated, RefusedTable
 from nightkeep.limits import FILE
-from nightkeep.storage.bounds import Bounds, bound_of, require_bound
-from nightkeep.storage.file_names import parts_of
-from nightkeep.storage.hdfs_client import asked, client
-from nightkeep.storage.hdfs_files import open_ranges, written
-from nightkeep.storage.hdfs_names import SCHEME, is_hdfs_name, split_hdfs
+from nightkeep.storage.hdfs.client import asked, client
+from nightkeep.storage.hdfs.files import open_ranges, written
+from nightkeep.storage.hdfs.names import SCHEME, is_hdfs_name, split_hdfs
 from nightkeep.storage.many_requests import at_once
+from nightkeep.storage.names import Bounds, bound_of, parts_of, require_bound
 from nightkeep.storage.verbs import ListedFile, always
 
 T = TypeVar("T")

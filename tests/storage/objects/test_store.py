@@ -14,7 +14,9 @@ from tests.drivers.s3_faults import S3Faults, put_folder
 from tests.drivers.s3_server import ACCESS_KEY, SECRET_KEY, Bucket, S3Server
 
 from nightkeep.errors import AddressError, CorruptMetadata, MissingFile
-from nightkeep.storage import ObjectStorage, clients, objects, open_storage
+from nightkeep.storage import ObjectStorage, open_storage
+from nightkeep.storage.objects import clients
+from nightkeep.storage.objects import store as objects
 
 PROCESSES, THREADS = 5, 20
 RETRIES = 3

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from nightkeep.storage.properties import given
-from nightkeep.storage.renewed import Options
+from nightkeep.storage.objects.properties import given
+from nightkeep.storage.objects.renewed import Options
 
 _CREDENTIALS: Final = (
     "GOOGLE_SERVICE_ACCOUNT",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from nightkeep.storage.renewed import Options
+from nightkeep.storage.objects.renewed import Options
 
 # The stronger one last.
 _S3: Final = {

@@ -1,0 +1,1 @@
+"""Folders of HDFS, and the client of a namenode."""

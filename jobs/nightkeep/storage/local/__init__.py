@@ -1,0 +1,1 @@
+"""Folders of a POSIX file system."""

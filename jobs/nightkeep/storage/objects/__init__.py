@@ -1,0 +1,1 @@
+"""Prefixes of buckets, and the clients of their stores."""
