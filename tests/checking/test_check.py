@@ -75,6 +75,7 @@ def test_javas_compactions_pass(spark: SparkSession, name: str, version: int) ->
     assert [result.name for result in report.results] == [e.description for e in expectations.EXPECTATIONS]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", some_extended(["orders", "customers", "positions", "stock", "events_input"], keep=2))
 def test_our_upgrades_pass(spark: SparkSession, tmp_path: Path, name: str) -> None:
     table = copied(tmp_path, name)
@@ -109,6 +110,7 @@ def test_the_report_prints_and_is_json(spark: SparkSession) -> None:
 # ---- versions that are wrong ----
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("step", ["compare_rows", "expect"])
 def test_what_cannot_be_explained_has_failed_all_the_same(
     spark: SparkSession, orders: Path, monkeypatch: pytest.MonkeyPatch, step: str

@@ -38,6 +38,7 @@ class Running(Engine):
         self._spark = session
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_sweep_leaves_the_rows_that_were_there(kind: str, tmp_path: Path, spark: SparkSession) -> None:
     sample, left_over = TABLES[kind]

@@ -186,6 +186,7 @@ def test_a_check_is_left_to_the_command_that_the_sentence_names(clicks: Path, tm
     assert versions(clicks) == count + 1
 
 
+@pytest.mark.extended
 def test_a_second_signal_ends_it_at_once(clicks: Path, tmp_path: Path) -> None:
     with running(tmp_path, *NIGHTKEEP, "run", f"delta:{clicks}", "--operation", "optimize", "--no-check") as program:
         program.wait_for(lambda: "log level" in (tmp_path / "stderr").read_text())
@@ -193,6 +194,7 @@ def test_a_second_signal_ends_it_at_once(clicks: Path, tmp_path: Path) -> None:
     assert ended.status == 130 and "interrupted by SIGINT" in ended.sentence()
 
 
+@pytest.mark.extended
 def test_a_job_says_how_many_documents_it_has_stored(clicks: Path, tmp_path: Path) -> None:
     shutil.copytree(clicks, tmp_path / "other")
     tables = "".join(f"  - {{name: {name}, table: 'delta:{tmp_path}/{name}'}}\n" for name in ("clicks", "other"))

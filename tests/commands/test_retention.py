@@ -119,6 +119,7 @@ def test_a_policy_cannot_ask_for_a_sweep_as_a_nightly_operation(shell: Shell) ->
     assert "'upgrade', 'persist-deletes' or 'optimize'" in said.err
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", ["sweep", "expire --dry-run", "sweep --quarantine --no-check"])
 def test_neither_spark_nor_great_expectations_is_loaded(shell: Shell, verb: str) -> None:

@@ -56,12 +56,14 @@ def one_sentence(done: subprocess.CompletedProcess[str], script: str) -> str:
     return done.stderr
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("script", some_extended(SCRIPTS, keep=3))
 def test_a_slip_is_one_sentence_and_a_status_of_its_own(script: str, tmp_path: Path) -> None:
     done = ended(script, *arguments(script, tmp_path / "tables.yaml"))
     assert done.returncode == 2 and "tables.yaml" in one_sentence(done, script)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("script", some_extended(SCRIPTS, keep=3))
 def test_a_surprise_is_one_sentence_and_a_failure(script: str, tmp_path: Path) -> None:
     done = ended(script, *arguments(script, tmp_path / "tables.yaml"), **broken(tmp_path))
@@ -69,6 +71,7 @@ def test_a_surprise_is_one_sentence_and_a_failure(script: str, tmp_path: Path) -
     assert done.returncode == 1 and "KeyError: " in told and "no such thing" in told and SECRET not in told
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("script", "asked", "environ"),
     [("care", ("--debug",), {}), ("sweep_orphans", (), {"NIGHTKEEP_DEBUG": "1"}), ("apply_changes", ("--debug",), {})],

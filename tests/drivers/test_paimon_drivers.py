@@ -164,6 +164,7 @@ def test_random_rows_are_the_same_for_the_same_seed(paimon_java: PaimonJava, ord
 # Histories
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_engines_agree_with_the_model_of_a_history(
     seed: int, paimon_java: PaimonJava, pypaimon: PyPaimon, tmp_path: Path

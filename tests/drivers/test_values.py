@@ -56,6 +56,7 @@ OPS: dict[str, Callable[[Any, list[Any]], bool]] = {
 ARITY = {"in": 2, "between": 2}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("op", some_extended([*OPS, "is_null", "is_not_null"], keep=3))
 def test_both_engines_filter_as_the_model_does(
     op: str, paimon_java: PaimonJava, pypaimon: PyPaimon, assorted: Path

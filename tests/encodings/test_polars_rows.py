@@ -335,6 +335,7 @@ def test_a_page_of_less_than_no_values_does_not_reach_polars(version: str, told:
         decoded(pa.py_buffer(damaged), polars_batches)
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("checksums", [False, True])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])

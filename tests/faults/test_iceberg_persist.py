@@ -67,6 +67,7 @@ def test_a_clean_run_passes_every_kind_of_write(clean: tuple[Point, ...]) -> Non
     assert passed[at + 1 :] == [f"after {SWAP} json", "before delete json", "after delete json"]
 
 
+@pytest.mark.extended
 def test_every_write_fails_once(clean: tuple[Point, ...], kept: Kept, rows: Rows, iceberg_java: IcebergJava) -> None:
     burnt = []
     for at, point in enumerate(clean, start=1):

@@ -46,6 +46,7 @@ def test_a_clean_run_passes_every_kind_of_write(clean: tuple[Point, ...]) -> Non
         assert {f"before {step}", f"after {step}"} <= steps
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_every_write_fails_once(clean: tuple[Point, ...], base: Contents, tmp_path: Path) -> None:
     burnt = []

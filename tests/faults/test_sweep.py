@@ -62,6 +62,7 @@ def test_a_clean_act_passes_every_kind_of_write(what: str, templates: dict[str, 
         assert {(moment, "create") for moment in Moment} <= steps
 
 
+@pytest.mark.few(2)
 @each_act
 def test_every_write_fails_once(what: str, templates: dict[str, Path], all_files: Files, tmp_path: Path) -> None:
     burnt = _clean(templates, what, tmp_path / "clean")
@@ -78,6 +79,7 @@ def test_every_write_fails_once(what: str, templates: dict[str, Path], all_files
     assert len(burnt) > 4
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @each_act
 def test_the_process_dies_at_every_write(
@@ -137,6 +139,7 @@ def _all_back(toy: Toy) -> None:
             assert len(quarantines(toy.table_files())) <= 2
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["quarantine", "restore"])
 def test_the_process_dies_at_every_write_of_a_copy_to_another_mount(
@@ -169,6 +172,7 @@ def _originals(toy: Toy) -> list[tuple[bytes, int]]:
     return [(b"", 0) if path is None else (path.read_bytes(), path.stat().st_mtime_ns) for path in paths]
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["same", "another"])
 def test_a_restore_finishes_what_a_killed_quarantine_began(

@@ -201,6 +201,7 @@ class TestApart:
             _wait_for_end(psutil.Process(first))
             assert apart.call("t", os.getpid) != first
 
+    @pytest.mark.few(1)
     @pytest.mark.parametrize(
         "failure",
         [

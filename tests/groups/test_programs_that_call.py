@@ -83,6 +83,7 @@ class TestProgramsOfPython:
         assert ran(folder, [sys.executable, "script.py"]).strip() == FOUND
         assert len(list((folder / "reports").rglob("*sweep*.json"))) == 1
 
+    @pytest.mark.extended
     def test_a_script_from_standard_input(self, folder: Path) -> None:
         assert ran(folder, [sys.executable, "-"], stdin=SCRIPT).strip() == FOUND
 
@@ -93,16 +94,19 @@ class TestProgramsOfPython:
     def test_a_command(self, folder: Path) -> None:
         assert ran(folder, [sys.executable, "-c", SCRIPT]).strip() == FOUND
 
+    @pytest.mark.extended
     def test_a_module(self, folder: Path) -> None:
         found = ran(folder, [sys.executable, "-m", "script"], PYTHONPATH=os.pathsep.join([*sys.path, str(folder)]))
         assert found.strip() == FOUND
 
+    @pytest.mark.extended
     def test_cells_of_a_notebook(self, folder: Path) -> None:
         """As a kernel runs them: in a main module that has no file."""
         (folder / "kernel.py").write_text(NOTEBOOK)
         (folder / "cells.txt").write_text(SCRIPT.replace("found =", "\nfound ="))
         assert ran(folder, [sys.executable, "kernel.py", "cells.txt"]).strip() == FOUND
 
+    @pytest.mark.extended
     def test_a_test_of_pytest(self, folder: Path) -> None:
         body = textwrap.indent(SCRIPT.replace("print(", f"assert '{FOUND}' == ' '.join("), "    ")
         body = body.replace("join(*sorted", "join(sorted")

@@ -22,6 +22,7 @@ def test_what_is_mutated_reads_as_it_is(format: str) -> None:
     assert {name: errors for name, errors in told.items() if errors} == {}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format", NAMES)
 def test_a_mutation_ends_in_a_result_or_an_error_of_ours(format: str) -> None:
     refused, failures = fuzz(format, 0, COUNT)

@@ -130,6 +130,7 @@ def test_of_two_that_publish_at_once_one_wins(faulty: FaultyHdfs, table: InBucke
     assert table.care("slow").outcome is Outcome.UNCHANGED
 
 
+@pytest.mark.extended
 def test_an_append_of_delta_spark_meanwhile_is_kept(
     faulty: FaultyHdfs, hdfs_folder: str, delta_spark: DeltaSpark, tmp_path: Path
 ) -> None:
@@ -147,6 +148,7 @@ def test_an_append_of_delta_spark_meanwhile_is_kept(
     assert len(delta_spark.read(table.location).rows) == len(before.rows) + 3
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("trouble", [Trouble.AFTER, Trouble.TWICE])
 def test_a_lost_answer_to_a_commit_is_found_by_reading(faulty: FaultyHdfs, table: InBucket, trouble: Trouble) -> None:
     base = table.latest()
@@ -178,6 +180,7 @@ POINTS = range(1, 80, 8)
 """Of the changes that a run makes."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("at", some_extended(POINTS, keep=2))
 @pytest.mark.parametrize("trouble", [Trouble.BEFORE, Trouble.AFTER])
 def test_a_change_that_fails_costs_no_row_and_the_next_run_finishes(
@@ -203,6 +206,7 @@ def swept(address: Address, mode: SweepMode) -> SweepResult:
     return swept_now(address, mode)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("kind", "orphan"), [("delta", f"part-00000-{UUID}.c000.snappy.parquet"), ("paimon", f"manifest/manifest-{UUID}-0")]
 )

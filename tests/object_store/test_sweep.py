@@ -178,6 +178,7 @@ def table(lake: Lake, name: str, s3_server: S3Server, monkeypatch: pytest.Monkey
     return lake.tables[name]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", some_extended(TABLES, keep=2))
 def test_what_is_left_over_goes_comes_back_and_goes_for_good(
     name: str, lake: Lake, table: InStore, lakes: Lakes, paimon_java: PaimonJava
@@ -240,6 +241,7 @@ def test_the_command_sweeps_a_bucket_and_tells_whole_uris(s3_bucket: Bucket, tmp
     assert planted <= table.files().keys()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("denied", ["GET .*list-type=2", r"GET .*/0+1\.json"])
 def test_the_command_tells_what_the_store_denied(
     denied: str, s3_bucket: Bucket, s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

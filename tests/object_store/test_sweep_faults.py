@@ -74,6 +74,7 @@ def table(tables: dict[str, InStore], kind: str, faults: S3Faults) -> InStore:
 each_kind = pytest.mark.parametrize("kind", LEFT)
 
 
+@pytest.mark.few(1)
 @pytest.mark.in_turn("fault")
 @each_kind
 @pytest.mark.parametrize("fault", ["small pages", "throttled once", "pages throttled once", "metadata cut once"])
@@ -142,6 +143,7 @@ ACTING = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("kind", "fault"), some_extended([(kind, fault) for fault, (kind, *_) in ACTING.items()], keep=2)
 )

@@ -83,6 +83,7 @@ def test_a_run_outlives_its_credentials(vending: VendingRest, tmp_path: Path, mo
     assert "ticket" not in str(document.to_json())
 
 
+@pytest.mark.extended
 def test_a_task_carries_what_is_valid_and_asks_for_more(vending: VendingRest) -> None:
     ours = storage()
     (first,) = (files[0].name for files in [next(iter(ours.walk("")))])

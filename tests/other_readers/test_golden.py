@@ -66,16 +66,19 @@ def test_duckdb_on_delta(table: str, processes: dict[ReaderName, ReaderProcess])
     assert_read_alike(where, table, newest(where), processes[ReaderName.DUCKDB])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("table", some_extended(ICEBERG, keep=4))
 def test_duckdb_on_iceberg(table: str, lake: dict[str, Address], processes: dict[ReaderName, ReaderProcess]) -> None:
     assert_read_alike(lake[table], table, newest(lake[table]), processes[ReaderName.DUCKDB])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("table", some_extended(ICEBERG, keep=12))
 def test_pyiceberg(table: str, lake: dict[str, Address], processes: dict[ReaderName, ReaderProcess]) -> None:
     assert_read_alike(lake[table], table, newest(lake[table]), processes[ReaderName.PYICEBERG])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("table", sorted(PAIMON))
 def test_pypaimon(table: str, processes: dict[ReaderName, ReaderProcess]) -> None:
     where = Address("paimon", str(PAIMON[table]), table)

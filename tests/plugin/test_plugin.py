@@ -167,6 +167,7 @@ print(json.dumps([*answers, submitted(["a"], "local[2]")]))"""
     assert not [word for line in found for word in line if "spark.log.level" in word]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("said_by", ["connection", "argument", "defaults"])
 def test_a_driver_in_the_cluster_is_refused(airflow: Airflow, said_by: str) -> None:
     (airflow.home / "conf").mkdir()
@@ -192,6 +193,7 @@ except AirflowFailException as failure:
     assert "remove deploy-mode from the connection" in found
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("failing", "raised"),
     some_extended(

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,13 @@ def test_values_that_are_kept_are_spread_over_all_of_them() -> None:
         ((4,), None),
     ]
     assert not marked[2].marks
+
+
+def test_few_cases_of_a_function_are_those_that_turns_left() -> None:
+    every = [replace(case, few=2) for case in cases("f", (A, B, C, "d"))]
+    assert kept(every) == [("f", A, 2), ("f", C, 2)]
+    assert kept([replace(case, few=9) for case in cases("f", (A,))]) == [("f", A, 2)]
+    assert kept([replace(case, few=1, in_turn=frozenset()) for case in cases("g", (A, B))]) == [("g", A, 2)]
 
 
 @pytest.mark.extended

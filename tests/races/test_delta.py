@@ -55,6 +55,7 @@ def outcomes(document: Document) -> dict[str, str]:
 at_every_stage = pytest.mark.parametrize("before", ["execute", "publish", "link"])
 
 
+@pytest.mark.few(1)
 @at_every_stage
 def test_an_append_meanwhile_is_kept(delta_spark: DeltaSpark, made: HandMade, before: str) -> None:
     with waiting(made.folder, before=before) as ours:
@@ -115,6 +116,7 @@ REWRITES: dict[str, Callable[[DeltaSpark, Lakes, Path], object]] = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("rewrite", "before"),
     some_extended([*((name, "link") for name in REWRITES), ("delta-spark packs", "publish")], keep=3),
@@ -171,6 +173,7 @@ ALTERED = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("change", some_extended(ALTERED, keep=2))
 def test_a_change_of_the_table_wins(delta_spark: DeltaSpark, made: HandMade, change: str) -> None:
     at_start = files(made.folder)

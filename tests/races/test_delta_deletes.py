@@ -62,6 +62,7 @@ def test_a_change_of_rows_of_one_partition_takes_all_of_it(
     assert_all_or_none(delta_spark, made, document, at_start, truth)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("rewrite", some_extended(REWRITES, keep=2))
 def test_a_rewrite_of_the_files_takes_all_of_it(
     delta_spark: DeltaSpark, lakes: Lakes, made: HandMade, rewrite: str
@@ -81,6 +82,7 @@ OURS: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("other", OURS)
 def test_another_run_of_ours_on_one_partition_takes_all_of_it(
     delta_spark: DeltaSpark, made: HandMade, other: str
@@ -106,6 +108,7 @@ def test_a_change_of_the_table_takes_all_of_it(delta_spark: DeltaSpark, made: Ha
     assert_all_or_none(delta_spark, made, document, at_start, truth)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("before", ["publish", "link"])
 def test_an_append_meanwhile_is_no_race(delta_spark: DeltaSpark, made: HandMade, before: str) -> None:
     """All units are committed on the version of the append, whose rows stay."""

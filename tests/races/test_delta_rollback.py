@@ -39,6 +39,7 @@ def _cut(made: HandMade, commits: int) -> None:
 before_the_link = pytest.mark.parametrize("before", ["execute", "verify", "publish", "commit"])
 
 
+@pytest.mark.few(4)
 @before_the_link
 @pytest.mark.parametrize("commits", some_extended([0, 1, 2, 5], keep=2))
 def test_a_log_that_is_cut_meanwhile_is_a_conflict(made: HandMade, before: str, commits: int) -> None:

@@ -178,6 +178,7 @@ def test_only_the_bucket_that_was_compacted_meanwhile_is_left_out(paimon_java: P
     assert shown(paimon_java, orders) == merged(paimon_java, orders) == truth
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("before", ["publish", "link"])
 @pytest.mark.parametrize("other", ["ours", "another run"])
 def test_of_two_of_us_one_commits(paimon_java: PaimonJava, orders: Path, before: str, other: str) -> None:

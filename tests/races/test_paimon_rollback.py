@@ -53,6 +53,7 @@ def _roll_back(engine: PaimonJava, folder: Path, commits: int) -> None:
 before_the_link = pytest.mark.parametrize("before", ["execute", "verify", "publish", "commit"])
 
 
+@pytest.mark.few(4)
 @before_the_link
 @pytest.mark.parametrize("commits", some_extended([0, 1, 2, 5], keep=2))
 def test_a_rollback_meanwhile_is_a_conflict(paimon_java: PaimonJava, table: Path, before: str, commits: int) -> None:

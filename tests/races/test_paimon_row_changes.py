@@ -88,6 +88,7 @@ def again(table: Appended, operation: Operation, run_id: str) -> Any:
     return operate(table.folder, operation, run_id=run_id, rows=ROWS, sets=sets)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("meanwhile", some_extended(MEANWHILE, keep=3), ids=lambda each: each.__name__)
 @pytest.mark.parametrize("operation", CHANGES)
 @pytest.mark.parametrize("before", some_extended(["link", "publish", "verify", "execute"], keep=1))

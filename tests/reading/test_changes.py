@@ -43,12 +43,14 @@ def found(table: str, since: int, version: int, options: Mapping[str, Any]) -> t
     return added, removed
 
 
+@pytest.mark.in_turn("view")
 @pytest.mark.parametrize("view", ["merge-on-read", "raw"])
 @pytest.mark.parametrize(("since", "version"), [(1, 7), (3, 4), (4, 7), (7, 2), (5, 5)])
 def test_a_difference_of_paimon_versions(since: int, version: int, view: str) -> None:
     assert found(ORDERS, since, version, {"view": view}) == expected(ORDERS, since, version, {"view": view})
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("since", "version"), [(3, 9), (10, 15), (15, 12)])
 def test_a_difference_of_delta_versions(since: int, version: int) -> None:
     assert found(CLICKS, since, version, {}) == expected(CLICKS, since, version, {})

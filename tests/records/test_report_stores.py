@@ -227,6 +227,7 @@ class TestInHdfs:
         with pytest.raises(FileNotFoundError):
             kept.read("a")
 
+    @pytest.mark.few(1)
     @pytest.mark.parametrize("trouble", [Trouble.BEFORE, Trouble.AFTER, Trouble.TWICE])
     def test_each_call_of_a_change_may_fail_or_be_made_twice(
         self, hdfs_folder: str, monkeypatch: pytest.MonkeyPatch, trouble: Trouble
@@ -288,6 +289,7 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {name: data for name, data in files.items() if data != b'{"removed": true}\n'}
 
 
+@pytest.mark.few(2)
 def test_of_two_that_write_at_once_none_is_lost(place: str) -> None:
     """A ledger has every line, and whoever held the table, it is held."""
     start = threading.Barrier(4)

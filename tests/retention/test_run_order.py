@@ -389,6 +389,7 @@ class TestAgain:
             assert again.extra["acted"] == {"files": 1, "bytes": left.extra["orphans_bytes"]}
             assert place.restored().outcome is Outcome.VERIFIED
 
+    @pytest.mark.few(1)
     @pytest.mark.slow
     def test_a_surprise_keeps_what_was_stored(self, place: Place) -> None:
         class Surprised(Looking):
@@ -411,6 +412,7 @@ def died(_: object) -> RunDocument:
 
 
 class TestGroup:
+    @pytest.mark.few(1)
     @pytest.mark.slow
     def test_expires_where_the_policy_says_and_sweeps_every_table(self, place: Place) -> None:
         text = f"""

@@ -1,9 +1,10 @@
 """Which tests `make test` leaves to `make test-extended`, which is run before a change is merged; CI runs `make test`.
 
 A mark `in_turn("version")` says that `make test` shows a behaviour once for each combination of the other parameters,
-with the values of `version` in turn; the combinations that are left are extended. A mark `extended` is of a whole test,
-such as a long history, or of some of its parameters. `make test` tries a fifth of the examples of a property, and
-`make test-extended` all of them. Without an option pytest runs everything.
+with the values of `version` in turn; the combinations that are left are extended. A mark `few(2)` says that two of the
+cases that are left stay, evenly spread. A mark `extended` is of a whole test, such as a long history, or of some of its
+parameters. `make test` tries a fifth of the examples of a property, and `make test-extended` all of them. Without an
+option pytest runs everything.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -16,13 +17,15 @@ from _pytest.mark import ParameterSet
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One test: the file and the function it is of, its parameters, and the names of those that come in turn."""
+    """One test: the file and the function it is of, its parameters, the names of those that come in turn, and how many
+    cases of the function `make test` takes; 0 are all."""
 
     file: str
     function: str
     parameters: Mapping[str, object]
     in_turn: frozenset[str] = frozenset()
     extended: bool = False
+    few: int = 0
 
 
 def some_extended(values: Iterable[Any], *, keep: int) -> list[Any]:
@@ -31,7 +34,7 @@ def some_extended(values: Iterable[Any], *, keep: int) -> list[Any]:
     A value is of one parameter; a tuple is of several.
     """
     every = list(values)
-    kept = {n * len(every) // keep for n in range(keep)}
+    kept = _spread(len(every), keep)
     return [value if n in kept else _marked(value) for n, value in enumerate(every)]
 
 
@@ -53,7 +56,16 @@ def deselect_extended(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def extended_among(cases: Sequence[Case]) -> set[int]:
-    """Places of the extended cases. Each combination of parameters that take no turns keeps one case."""
+    """Places of the extended cases. Each combination of parameters that take no turns keeps one case; of those, few."""
+    extended = _left_by_turns(cases)
+    limited = [n for n, case in enumerate(cases) if case.few and n not in extended]
+    for function in _grouped(limited, lambda n: (cases[n].file, cases[n].function)):
+        kept = _spread(len(function), cases[function[0]].few)
+        extended.update(place for n, place in enumerate(function) if n not in kept)
+    return extended
+
+
+def _left_by_turns(cases: Sequence[Case]) -> set[int]:
     extended = {n for n, case in enumerate(cases) if case.extended}
     taking_turns = [n for n, case in enumerate(cases) if case.in_turn and not case.extended]
     for file in _grouped(taking_turns, lambda n: cases[n].file):
@@ -62,6 +74,11 @@ def extended_among(cases: Sequence[Case]) -> set[int]:
             for place, alike in enumerate(_grouped(function, lambda n: _others(cases[n])), start=turn):
                 extended.update(set(alike) - {alike[place % len(alike)]})
     return extended
+
+
+def _spread(count: int, keep: int) -> set[int]:
+    """Places of `keep` of `count` values, evenly spread; of all where there are no more."""
+    return {n * count // keep for n in range(keep)} if keep < count else set(range(count))
 
 
 def _marked(value: Any) -> Any:
@@ -91,10 +108,12 @@ def _is_property(item: pytest.Item) -> bool:
 def _case(item: pytest.Item) -> Case:
     file, _, function = item.nodeid.partition("::")
     called = getattr(item, "callspec", None)
+    few = item.get_closest_marker("few")
     return Case(
         file=file,
         function=function.partition("[")[0],
         parameters={} if called is None else called.params,
         in_turn=frozenset(name for mark in item.iter_markers("in_turn") for name in mark.args),
         extended=item.get_closest_marker("extended") is not None,
+        few=0 if few is None else few.args[0],
     )

@@ -52,6 +52,7 @@ def forge(table: Path, change: Forge) -> None:
     rewrite_adds(table, lambda add: add.update(stats=json.dumps(change(json.loads(add["stats"])))))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", some_extended(list(FORGED), keep=2))
 def test_a_forged_statistic_costs_nothing_but_itself(
     delta_spark: DeltaSpark, spark: SparkSession, tmp_path: Path, name: str

@@ -118,6 +118,7 @@ def test_the_rows_that_delta_sparks_delete_leaves_are_left(
     assert len(places) <= 3 and all(json.loads(add["stats"])["tightBounds"] is False for add in told)
 
 
+@pytest.mark.extended
 def test_delta_spark_deletes_and_optimizes_on_top(delta_spark: DeltaSpark, table: Path) -> None:
     deleted(table, "n = 4")
     before = delta_spark.read(table)

@@ -63,6 +63,7 @@ def with_footer(table: Path, told: Mapping[bytes, bytes | None]) -> None:
     rewrite_adds(table, lambda add: add.update(size=sizes[add["path"]]))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("kind", "zone"), some_extended(list(product(KINDS, ZONES)), keep=3))
 def test_every_operation_keeps_what_delta_spark_shows(
     delta_spark: DeltaSpark, tmp_path: Path, kind: str, zone: str
@@ -82,6 +83,7 @@ def test_every_operation_keeps_what_delta_spark_shows(
     assert not any(b"org.apache.spark.legacyDateTime" in told for told in held)
 
 
+@pytest.mark.extended
 def test_packing_and_persisting_deletes_too(delta_spark: DeltaSpark, tmp_path: Path) -> None:
     table = made(delta_spark, tmp_path / "t", KINDS[0], ZONES[0])
     delta_spark.sql(
@@ -122,6 +124,7 @@ def test_dates_of_spark_2_need_no_zone(delta_spark: DeltaSpark, tmp_path: Path) 
     assert delta_spark.read(table) == ours(table) == before
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("told", [OF_SPARK_2, UNKNOWN], ids=["none", "unknown"])
 def test_old_times_of_an_unknown_zone_are_refused_before_anything_is_published(
     delta_spark: DeltaSpark, tmp_path: Path, told: Mapping[bytes, bytes | None]

@@ -125,6 +125,7 @@ def test_features_that_nothing_uses_refuse_nothing(delta_spark: DeltaSpark, tabl
 WRITERS = ("ofALaterRelease", "inCommitTimestamp-preview", "collations")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("feature", WRITERS)
 def test_what_only_writers_must_know_is_read(
     delta_spark: DeltaSpark, table: Path, tmp_path: Path, feature: str

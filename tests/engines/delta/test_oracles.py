@@ -51,6 +51,7 @@ def laid_anew(table: Path) -> Outcome:
     return document.outcome
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "name", some_extended(sorted(path.parent.name for path in GOLDEN.glob("*/rows.json")), keep=14)
 )
@@ -80,6 +81,7 @@ def test_what_an_engine_cannot_read_of_ours_it_cannot_read_of_delta_spark(lakes:
                 continue
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["row_tracking", "row_tracking_backfilled"])
 def test_rows_keep_their_ids(name: str, delta_spark: DeltaSpark, tmp_path: Path) -> None:
     table = Path(shutil.copytree(GOLDEN / name / "table", tmp_path / "table"))
@@ -180,6 +182,7 @@ def test_the_vector_of_a_lone_file_is_purged(delta_spark: DeltaSpark, lakes: Lak
     assert delta_spark.read(made.folder) == lakes.delta_rs_read(made.folder) == lakes.duckdb_read(made.folder) == rows
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("writer", ["delta-spark", "delta-rs"])
 def test_paths_that_each_engine_escapes_in_its_own_way(
     writer: str, delta_spark: DeltaSpark, lakes: Lakes, tmp_path: Path

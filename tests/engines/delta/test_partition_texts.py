@@ -236,6 +236,7 @@ def test_a_text_is_what_delta_spark_reads(delta_spark: DeltaSpark, tmp_path: Pat
     assert ours(table) == theirs(delta_spark, table, kind)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", TEXTS)
 def test_a_rewrite_changes_no_value(delta_spark: DeltaSpark, spark: SparkSession, tmp_path: Path, kind: str) -> None:
     table = made(tmp_path / "t", kind, TEXTS[kind], files=3)

@@ -48,6 +48,7 @@ HELD = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("statement", some_extended(HELD, keep=2))
 def test_what_delta_spark_began_before_our_commit_is_not_built_on_files_that_are_gone(
     delta_spark: DeltaSpark, made: HandMade, statement: str
@@ -129,6 +130,7 @@ def told(snapshot: DeltaSnapshot) -> list[tuple[Any, ...]]:
     return [*sorted(found), (snapshot.row_id_high_water_mark,)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.in_turn("row_ids")
 @pytest.mark.parametrize("row_ids", [True, False], ids=["row ids", "no row ids"])
 @pytest.mark.parametrize("writer", ["delta-spark", "delta-rs"])

@@ -10,6 +10,7 @@ from tests.formats.delta.runs import shown as ours
 from nightkeep.model import Outcome
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mapping", ["none", "name"])
 def test_a_shallow_clone_is_read(delta_spark: DeltaSpark, tmp_path: Path, mapping: str) -> None:
     source, clone = tmp_path / "a source %20", tmp_path / "clone"

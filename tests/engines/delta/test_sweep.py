@@ -34,6 +34,7 @@ def copy(name: str, folder: Path) -> Path:
     return Path(shutil.copytree(GOLDEN / name / "table", folder / "a table %20 of \u00fc"))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", some_extended(NAMES, keep=3))
 def test_orphans_are_those_of_a_vacuum_but_for_names_that_no_writer_gives(
     name: str, delta_spark: DeltaSpark, tmp_path: Path

@@ -41,6 +41,7 @@ def live(table: Path) -> set[str]:
     return {file.name for file in found} | {name for name in vectors if name is not None}
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("name", TABLES)
 def test_every_live_file_of_every_table_survives_and_all_that_is_planted_goes(name: str, tmp_path: Path) -> None:
     table = Path(shutil.copytree(TABLES[name], tmp_path / "table"))
@@ -188,6 +189,7 @@ def test_a_commit_during_the_sweep_survives(made: HandMade, monkeypatch: pytest.
 # ---- leftovers ----
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("at", [3, 9, 15])
 def test_what_a_killed_run_of_ours_left_is_found_once_it_is_old(at: int, made: HandMade) -> None:
     before = files(made.folder)

@@ -13,6 +13,7 @@ from nightkeep.model import Outcome
 TEXTS = ('{"a": 1, "b": [true, null, "x"]}', "5", "null", '"a text"', "[]")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mapping", ["none", "name", "id"])
 def test_variants_are_shown_as_they_are_stored(delta_spark: DeltaSpark, tmp_path: Path, mapping: str) -> None:
     table = tmp_path / "t"

@@ -14,6 +14,7 @@ from nightkeep.records import CheckStatus
 HEX = ["id", "hex(note)"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("metrics", ["truncate(16)", "none"])
 def test_bytes_of_a_text_are_what_spark_reads_before(
     iceberg_spark: IcebergSpark, spark: SparkSession, iceberg: Warehouse, metrics: str

@@ -38,6 +38,7 @@ def old_files(table: Table) -> list[object]:
     return [unit.files for unit in opened(table).snapshot().units if unit.left_out]
 
 
+@pytest.mark.few(1)
 @pytest.mark.in_turn("operation")
 @pytest.mark.parametrize(("version", "kind"), [(2, "orc"), (3, "avro")])
 @pytest.mark.parametrize("operation", [Operation.PERSIST_DELETES, Operation.OPTIMIZE])

@@ -81,6 +81,7 @@ def lake_of(
 # Every engine reads the same
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", some_extended(CONVERTED, keep=6))
 def test_engines_agree_on_what_a_conversion_leaves(name: str, lake_of: Callable[[str], Nights], lakes: Lakes) -> None:
     """DuckDB and Java before and after; pyiceberg, which knows no equality deletes, after."""
@@ -100,6 +101,7 @@ def test_engines_agree_on_what_a_conversion_leaves(name: str, lake_of: Callable[
         assert pyiceberg_read(lake.table.metadata) == before
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "name", some_extended(["merge_on_read_v2", "dropped_key_v2", "dropped_key_v3", "merge_on_read_v3"], keep=2)
 )
@@ -400,6 +402,7 @@ SPELLED = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", some_extended(PLACES, keep=3))
 def test_files_are_found_and_put_where_the_table_says(lake: Nights, name: str) -> None:
     """Java and ours by turns; each spells locations as the table does, and finds what the other wrote."""

@@ -38,6 +38,7 @@ def every_size_is_right(java: IcebergJava, table: Table) -> None:
     assert {path: Path(path.removeprefix("file:")).stat().st_size for path in sizes} == sizes
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", some_extended(MOVED, keep=4))
 def test_a_moved_table_is_the_same_elsewhere(
     name: str, made: Callable[[str], Table], iceberg_java: IcebergJava, iceberg: Warehouse
@@ -60,6 +61,7 @@ def placed(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     return Warehouse(CATALOG, folder)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "rows"), (("orders", 11_815), ("customers", 7_955)))
 def test_samples_are_read_where_they_are_placed(
     name: str, rows: int, placed: Warehouse, iceberg_java: IcebergJava, lakes: Lakes

@@ -24,6 +24,7 @@ def lake(iceberg_java: IcebergJava, iceberg: Warehouse) -> Iterator[OptimizedLak
         yield OptimizedLake(iceberg_java, iceberg.table())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_nights_between_writers(lake: OptimizedLake, version: int, seed: int) -> None:

@@ -176,6 +176,7 @@ STORIES = (
 )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("goes_on", "version"),
     [

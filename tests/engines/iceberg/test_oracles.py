@@ -41,6 +41,7 @@ def readers(
         yield Readers(iceberg_java, iceberg_spark, lakes, iceberg.table())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("writer", some_extended(WRITERS, keep=2))
 def test_every_reader_sees_the_same_rows_after_each_operation(writer: str, version: int, readers: Readers) -> None:

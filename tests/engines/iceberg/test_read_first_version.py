@@ -59,6 +59,7 @@ def shown(table: Table, **options: Any) -> tuple[pa.Table, Rows]:
     return found, canonical_rows(found, metadata.schema, found.column_names).ordered()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", MADE)
 def test_rows_are_those_of_java(iceberg_java: IcebergJava, iceberg: Warehouse, name: str) -> None:
     table = iceberg.table()

@@ -155,6 +155,7 @@ def test_files_of_converted_deletes_are_gone_from_the_table_and_may_be_deleted(l
     assert lake.shown() == shown and len(shown) == 19
 
 
+@pytest.mark.few(1)
 @VERSIONS
 @pytest.mark.parametrize("end", ["parquet or puffin", "avro", "json"])
 def test_positions_of_a_failed_cycle_are_found_by_the_next(lake: Nights, version: int, end: str) -> None:

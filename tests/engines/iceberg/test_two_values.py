@@ -86,6 +86,7 @@ def made(iceberg_java: IcebergJava, iceberg: Warehouse, tmp_path: Path) -> Made:
     return make
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("metrics", ["full", "none"])
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_a_partition_with_two_values_is_refused_by_name(
@@ -105,6 +106,7 @@ def test_a_partition_with_two_values_is_refused_by_name(
             nightkeep.read(str(address(table))).read_all()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("metrics", ["full", "none"])
 @pytest.mark.parametrize("name", EQUAL)
 def test_equal_values_are_proven_without_statistics(
@@ -120,6 +122,7 @@ def test_equal_values_are_proven_without_statistics(
             assert iceberg_java.read(table) == before
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("metrics", ["truncate(16)", "full", "none"])
 def test_spark_writes_such_a_file_of_text_that_is_no_utf_8(
     iceberg_spark: IcebergSpark, iceberg: Warehouse, metrics: str

@@ -51,6 +51,7 @@ def _row(kind: str, k: int, step: int) -> Row:
     return (*row[: plain.AT], at, *row[plain.AT + 1 :]) if "avro" in kind else row
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", some_extended([*TABLES], keep=2))
 def test_what_we_do_is_what_java_reads(paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path, kind: str) -> None:
     table = made(paimon_java, tmp_path / "t", kind)

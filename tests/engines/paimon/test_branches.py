@@ -65,6 +65,7 @@ class Branched:
         return upgrade(name, operation=self.operation, **settings)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", range(len(KINDS)))
 def test_a_branch_is_cared_for_by_its_name(
     paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path, kind: int
@@ -86,6 +87,7 @@ def test_a_branch_is_cared_for_by_its_name(
     assert orphans(made.table) == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(range(12), keep=3))
 def test_random_care_of_branches(paimon_java: PaimonJava, tmp_path: Path, seed: int) -> None:
     """Main's expiry and sweeps keep what the branch needs; care of either changes neither's rows."""

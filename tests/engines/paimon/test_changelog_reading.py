@@ -62,6 +62,7 @@ def same_as_java(engine: PaimonJava, table: Path) -> Counter[Any]:
     return every
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("producer", PRODUCERS)
 def test_changes_are_those_that_java_reads(producer: str, paimon_java: PaimonJava, tmp_path: Path) -> None:
     made(paimon_java, tmp_path / "t", PRODUCERS[producer])
@@ -93,6 +94,7 @@ def test_a_table_without_keys_has_none(paimon_java: PaimonJava, tmp_path: Path) 
         nightkeep.read(f"paimon:{tmp_path / 't'}", incremental="changelog", since=0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(range(20), keep=2))
 def test_random_histories_are_read_as_java_reads_them(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     history = changelog_history(seed)

@@ -70,6 +70,7 @@ def second_opinion(table: Path, spark: SparkSession, **asked: Any) -> CheckRepor
     return check(CheckRequest(Address("paimon", str(table), table.name), **asked), spark=spark)
 
 
+@pytest.mark.few(1)
 @OF_ALL
 def test_readers_see_the_same_rows_whoever_compacts_next(
     engine: str, paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path
@@ -119,6 +120,7 @@ def test_sweep_and_expiry_keep_what_readers_need(paimon_java: PaimonJava, tmp_pa
     assert paimon_java.delete_orphans(table)["files"] == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("before", ["publish", "link"])
 def test_an_append_meanwhile_is_kept(before: str, paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path) -> None:
     table = made(paimon_java, tmp_path / "t", {})
@@ -135,6 +137,7 @@ def test_an_append_meanwhile_is_kept(before: str, paimon_java: PaimonJava, spark
     assert read(paimon_java, table) == truth
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("before", ["publish", "link"])
 def test_a_compaction_of_the_same_files_wins(before: str, full: bool, paimon_java: PaimonJava, tmp_path: Path) -> None:
@@ -256,6 +259,7 @@ SABOTAGE: list[tuple[str, Patch, bool, bool]] = [
 NAMES = [f"{engine}-{act.__name__}-{'full' if full else 'minor'}" for engine, act, full, _ in SABOTAGE]
 
 
+@pytest.mark.in_turn("level")
 @pytest.mark.parametrize("level", ["full", "touched"])
 @pytest.mark.parametrize(("engine", "act", "full", "seen"), SABOTAGE, ids=NAMES)
 def test_a_wrong_compaction_is_not_published(
@@ -270,6 +274,7 @@ def test_a_wrong_compaction_is_not_published(
     assert [unit.equal for unit in document.units] == [not seen]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("engine", "act"),
     [

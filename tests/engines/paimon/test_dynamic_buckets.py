@@ -44,6 +44,7 @@ def read(engine: PaimonJava, table: Path) -> list[tuple[Any, ...]]:
     return sorted(engine.read(table, Scan(options=MERGE_ON_READ)).rows)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("operation", KINDS)
 def test_a_key_is_found_in_its_bucket_after_our_commits(
     operation: Operation, paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path

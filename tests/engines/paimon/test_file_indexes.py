@@ -58,6 +58,7 @@ def found(engine: PaimonJava, table: Path, field: str, value: Any, op: str = "eq
     return sorted(engine.read(table, Scan(filter=condition, options=MERGE_ON_READ)).rows)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", some_extended(KINDS, keep=2))
 def test_filters_find_the_rows_of_files_with_and_without_an_index(
     name: str, paimon_java: PaimonJava, tmp_path: Path

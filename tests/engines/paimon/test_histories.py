@@ -36,16 +36,19 @@ FIRST, LAST = (int(bound) for bound in (CHOSEN or "0:50").split(":"))
 FEWER = range(FIRST, LAST if CHOSEN else 14)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=2))
 def test_an_upgrade_does_what_java_does(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=2))
 def test_an_upgrade_merges_rows_as_java_does(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path, merge_history)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(FEWER, keep=2))
 def test_an_upgrade_joins_elements_as_java_does(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path, element_history)
@@ -56,6 +59,7 @@ def test_a_compaction_without_vectors_joins_elements(seed: int, paimon_java: Pai
     check_history(paimon_java, seed, tmp_path, plain_element_history, compaction_seam)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(FEWER, keep=2))
 def test_an_upgrade_orders_rows_by_snapshot(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path, snapshot_order_history)
@@ -68,11 +72,13 @@ def test_a_compaction_without_vectors_orders_rows_by_snapshot(
     check_history(paimon_java, seed, tmp_path, plain_snapshot_order_history, compaction_seam)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(FEWER, keep=2))
 def test_an_upgrade_keeps_first_rows_as_java_does(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path, first_row_history)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(FEWER, keep=2))
 def test_a_compaction_without_vectors_does_what_java_does(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path, plain_history, compaction_seam)
@@ -92,6 +98,7 @@ def test_a_compaction_without_vectors_reads_and_writes_files_of_other_formats(
     check_history(paimon_java, seed, tmp_path, plain_format_history, compaction_seam)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(FEWER, keep=2))
 def test_an_upgrade_tells_streaming_readers_what_java_tells(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path, changelog_history, told_seam)
@@ -104,6 +111,7 @@ def test_full_compactions_tell_streaming_readers_what_java_tells(
     check_history(paimon_java, seed, tmp_path, full_changelog_history, told_by_full_seam)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=2))
 def test_changelogs_by_lookup_without_vectors(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path, looked_up_history, told_by_full_seam)
@@ -114,6 +122,7 @@ def test_changelogs_of_first_rows(seed: int, paimon_java: PaimonJava, tmp_path: 
     check_history(paimon_java, seed, tmp_path, told_first_row_history, told_seam)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(FEWER, keep=2))
 def test_changelogs_in_files_of_other_formats(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     seam = told_seam if seed % 2 else told_by_full_seam

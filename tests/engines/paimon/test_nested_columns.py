@@ -91,6 +91,7 @@ def rows(java: PaimonJava, table: Path, options: Mapping[str, str]) -> Sequence[
     return sorted(map(repr, java.read(table, Scan(options=options)).rows))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", some_extended(TABLES, keep=2))
 def test_values_are_kept_while_their_fields_evolve(
     name: str, paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path
@@ -186,6 +187,7 @@ CHANGES: Mapping[str, tuple[Maintain, Mapping[str, str]]] = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", some_extended(CHANGES, keep=2))
 def test_streaming_readers_are_told_nested_values(
     name: str, paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path

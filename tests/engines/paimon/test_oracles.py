@@ -54,6 +54,7 @@ def table(request: pytest.FixtureRequest, paimon_java: PaimonJava, tmp_path: Pat
 every_table = pytest.mark.parametrize("table", some_extended((*SAMPLES, *GENERATED), keep=4), indirect=True)
 
 
+@pytest.mark.few(2)
 @every_table
 def test_both_engines_read_what_a_merge_showed(table: Path, paimon_java: PaimonJava, pypaimon: PyPaimon) -> None:
     before = table.with_name("before")
@@ -75,6 +76,7 @@ def test_both_engines_read_what_a_merge_showed(table: Path, paimon_java: PaimonJ
     assert skipped or whole.files == 1, "expected some filter to skip a file by its statistics"
 
 
+@pytest.mark.few(2)
 @every_table
 def test_java_goes_on_after_us(table: Path, paimon_java: PaimonJava) -> None:
     paimon_java.create_tag(table, "kept", snapshot=paimon_java.snapshots(table)[-1]["id"])
@@ -122,6 +124,7 @@ def test_readers_by_the_time_of_files_see_rows_that_we_moved(
     assert (seen == every) is (act is None)
 
 
+@pytest.mark.few(2)
 @every_table
 def test_a_snapshot_says_what_java_would_have_said(table: Path, paimon_java: PaimonJava) -> None:
     java = table.with_name("java")

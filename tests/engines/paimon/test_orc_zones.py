@@ -112,6 +112,7 @@ def by_java(java: PaimonJava, table: Path) -> list[tuple[Any, ...]]:
     )
 
 
+@pytest.mark.few(1)
 def test_times_are_those_that_java_reads(
     writer: PaimonJava, paimon_java: PaimonJava, zone: str, tmp_path: Path
 ) -> None:

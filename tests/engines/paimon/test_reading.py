@@ -61,6 +61,7 @@ def table(request: pytest.FixtureRequest, paimon_java: PaimonJava, tmp_path: Pat
 every_table = pytest.mark.parametrize("table", some_extended((*SAMPLES, *HISTORIES), keep=5), indirect=True)
 
 
+@pytest.mark.few(3)
 @every_table
 def test_the_reader_shows_what_java_shows(
     table: Path, paimon_java: PaimonJava, monkeypatch: pytest.MonkeyPatch
@@ -76,6 +77,7 @@ def test_the_reader_shows_what_java_shows(
             assert in_order(ours(table, types, view=view, where=where)) == in_order(wanted.rows), (where, view)
 
 
+@pytest.mark.few(3)
 @every_table
 def test_columns_are_those_asked_for_in_their_order(table: Path, paimon_java: PaimonJava) -> None:
     types = types_of(paimon_java, table)
@@ -114,6 +116,7 @@ def test_a_version_and_a_tag_have_the_columns_they_had(paimon_java: PaimonJava, 
         nightkeep.read(f"paimon:{table}", version=77)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("table", some_extended(HISTORIES, keep=2), indirect=True)
 def test_a_difference_is_that_of_javas_states(table: Path, paimon_java: PaimonJava) -> None:
     """Java's own difference merges only the files that one snapshot lacks, and so shows late rows that no reader of

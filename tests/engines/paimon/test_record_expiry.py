@@ -115,6 +115,7 @@ def aged(engine: PaimonJava, seed: int, folder: Path) -> Aged:
     return made
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_readers_see_what_was_there_less_what_is_old(
     paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path, seed: int
@@ -187,6 +188,7 @@ def test_the_gate_sees_rows_that_expired_wrongly(
     assert made.care(full=True, verify=level).outcome is Outcome.VERIFIED
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_the_check_sees_rows_that_expired_wrongly(
     paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path, vectors: str

@@ -52,6 +52,7 @@ def _per_partition(files: tuple[JavaFile, ...]) -> Mapping[str, int]:
     return counts
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("naming", NAMING)
 def test_append_tables_are_packed_deleted_from_and_updated(
     paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path, naming: str
@@ -95,6 +96,7 @@ def _checked(table: Path, done: RunDocument, spark: SparkSession) -> CheckStatus
     return check(request, spark=spark).status
 
 
+@pytest.mark.in_turn("vectors")
 @pytest.mark.parametrize("naming", NAMING)
 @pytest.mark.parametrize("vectors", ["vectors", "none"])
 def test_tables_with_keys_are_upgraded(

@@ -71,6 +71,7 @@ def row(n: int) -> tuple[Any, ...]:
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_statistics_are_those_of_java(kind: str, paimon_java: PaimonJava, tmp_path: Path) -> None:
     operation, options = KINDS[kind]

@@ -85,6 +85,7 @@ NOBODY = (
 )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("producer", ["none", "input", "lookup"])
 def test_planted_orphans_are_those_that_java_finds(
     producer: str, paimon_java: PaimonJava, pypaimon: PyPaimon, tmp_path: Path

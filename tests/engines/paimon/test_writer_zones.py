@@ -18,6 +18,7 @@ OPTIONS = {"bucket": "1", "write-only": "true", "deletion-vectors.enabled": "tru
 MINUTE_MS = 60_000
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "zone", some_extended(["Asia/Shanghai", "Asia/Kathmandu", "America/Los_Angeles", "Pacific/Apia"], keep=2)
 )

@@ -91,6 +91,7 @@ FAULTS = {
 ALWAYS = 1_000
 
 
+@pytest.mark.few(5)
 @pytest.mark.in_turn("times")
 @pytest.mark.parametrize("times", [1, 3, ALWAYS])
 @pytest.mark.parametrize("fault", FAULTS)

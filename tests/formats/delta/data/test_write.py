@@ -445,6 +445,7 @@ def publish(folder: Path, *actions: Mapping[str, object]) -> None:
     (folder / "_delta_log" / f"{version:020d}.json").write_text(lines)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mapping", ["none", "name", "id"])
 def test_the_engines_read_our_files(delta_spark: DeltaSpark, lakes: Lakes, tmp_path: Path, mapping: str) -> None:
     columns = ", ".join(f"{name} {kind}" for name, kind in SQL_TYPES.items())
@@ -466,6 +467,7 @@ def test_the_engines_read_our_files(delta_spark: DeltaSpark, lakes: Lakes, tmp_p
         assert lakes.delta_rs_read(tmp_path) == expected
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mapping", ["none", "id"])
 def test_delta_spark_finds_the_row_ids_we_keep(delta_spark: DeltaSpark, tmp_path: Path, mapping: str) -> None:
     properties = f"'delta.enableRowTracking' = 'true', 'delta.columnMapping.mode' = '{mapping}'"

@@ -164,6 +164,7 @@ def test_what_nobody_damaged_is_proven(made: HandMade, tracked: HandMade, level:
             assert isinstance(checked, Verified), checked
 
 
+@pytest.mark.in_turn("level")
 @every_level
 @pytest.mark.parametrize("act", REWRITTEN, ids=lambda act: act.__name__)
 def test_the_gate_catches(act: Act, level: VerifyLevel, made: HandMade) -> None:

@@ -218,6 +218,7 @@ def read(storage: LocalStorage) -> int:
     return len(load(Address("delta", storage.root, "golden"), storage).units)
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CHECKPOINTS)
 def test_a_checkpoint_cut_anywhere_is_evidence(tmp_path: Path, name: str) -> None:
@@ -233,6 +234,7 @@ def test_a_checkpoint_cut_anywhere_is_evidence(tmp_path: Path, name: str) -> Non
     assert read(storage)
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CHECKPOINTS)
 def test_a_checkpoint_with_a_wrong_byte_reads_or_is_evidence(tmp_path: Path, name: str) -> None:

@@ -22,6 +22,7 @@ TABLES = sorted(path.parent.name for path in GOLDEN.glob("*/rows.json"))
 REFUSED = {"variant"}
 
 
+@pytest.mark.few(23)
 @pytest.mark.parametrize("name", TABLES)
 def test_the_reader_shows_what_delta_spark_showed(name: str) -> None:
     expected = Rows.of(json.loads((GOLDEN / name / "rows.json").read_text()))
@@ -31,6 +32,7 @@ def test_the_reader_shows_what_delta_spark_showed(name: str) -> None:
     require_filters_agree(lambda where: nightkeep.read(address, where=where).read_all(), found, seed=len(name))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["clicks", "readings", "accounts"])
 def test_filters_find_the_rows_of_samples(name: str) -> None:
     address = f"delta:{SAMPLES / name}"

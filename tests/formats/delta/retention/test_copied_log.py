@@ -58,6 +58,7 @@ def _spark_without_checksums(request: pytest.FixtureRequest, table: Path) -> Non
         path.unlink()
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("some", [True, pytest.param(False, marks=pytest.mark.extended)], ids=["some", "all"])
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ def skipping(found: Lake, *columns: str) -> list[float]:
     return [skipped_share(bounds[path], queries_of(bounds[path])) for path in paths]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("curve", Curve)
 def test_rows_stay_and_every_clustering_column_skips(tmp_path: Path, curve: Curve) -> None:
     found = lake(tmp_path)
@@ -108,6 +109,7 @@ def test_many_tiny_files_become_files_near_the_target(tmp_path: Path) -> None:
     assert len(near) <= 14 and sum(near) >= 0.9 * len(near)
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "columns", [("b",), ("s",), ("ts", "flag"), ("deep.x", "s"), ("DEEP.X",), ("a", "b", "s", "ts")]
@@ -134,6 +136,7 @@ def test_columns_of_every_kind_in_memory_and_in_buckets(
     assert np.allclose(results[0], results[1], atol=0.08)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("columns", "curve", "expected"),
     [(1, Curve.Z, 0.98), (2, Curve.Z, 0.824), (2, Curve.HILBERT, 0.868), (4, Curve.Z, 0.546), (4, Curve.HILBERT, 0.61)],
@@ -148,6 +151,7 @@ def test_a_hundred_files_skip_what_is_published(tmp_path: Path, columns: int, cu
     assert np.mean(skipping(found, *names)) == pytest.approx(expected, abs=0.025)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("noise", [True, False])
 def test_skew_is_spread_and_buckets_stay_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, noise: bool) -> None:
     """Nine rows of ten are equal, so that no range can cut them."""
@@ -286,6 +290,7 @@ def test_an_append_is_clustered_alone_and_skipping_stays(tmp_path: Path) -> None
     assert not found.plan(asked).units
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_repeated_appends_rewrite_a_row_a_few_times(tmp_path: Path) -> None:
     found = lake(tmp_path, 4_000, 4)

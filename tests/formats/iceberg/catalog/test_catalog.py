@@ -396,6 +396,7 @@ def server(
         yield faults, warehouse
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_server_takes_our_commit(
     iceberg_java: IcebergJava, server: tuple[RestFaults, Warehouse], version: int
@@ -429,6 +430,7 @@ def test_a_server_is_told_how_long_snapshots_of_main_are_kept(
     assert direct.document()["refs"]["main"] == {**document["refs"]["main"], "snapshot-id": 7}
 
 
+@pytest.mark.in_turn("way")
 @pytest.mark.parametrize("status", [0, 500, 502, 503, 504])
 @pytest.mark.parametrize("way", [Way.BEFORE, Way.AFTER])
 def test_a_lost_answer_leaves_the_outcome_open(

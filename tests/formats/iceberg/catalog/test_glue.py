@@ -39,6 +39,7 @@ def lake(glue: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
         catalog.drop_table(NAME)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_table_is_cared_for(lake: str, tmp_path: Path, version: int) -> None:
     theirs = made(lake, files=4)

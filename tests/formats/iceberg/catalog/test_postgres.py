@@ -34,6 +34,7 @@ def lake(postgres: PostgresServer, database: str, tmp_path: Path, monkeypatch: p
     return database
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_table_is_cared_for(lake: str, tmp_path: Path, version: int) -> None:
     theirs = made(lake, files=4)

@@ -107,6 +107,7 @@ def converted(lake: Lake, run: Run) -> Verified:
     return checked
 
 
+@pytest.mark.in_turn("late")
 @pytest.mark.parametrize("late", [False, True], ids=["before we look", "after we looked"])
 @pytest.mark.parametrize("name", MEANWHILE)
 def test_what_costs_a_conversion_its_partitions(lake: Lake, name: str, late: bool) -> None:
@@ -237,6 +238,7 @@ def test_positions_of_a_file_that_we_rewrote_are_rejected(lake: Lake) -> None:
 # Several of us
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("other", ["ours", "another run"])
 @pytest.mark.parametrize("before", ["execute", "publish"])
 def test_of_two_of_us_one_commits(lake: Lake, before: str, other: str) -> None:

@@ -117,6 +117,7 @@ def data_file(raw: Mapping[str, Any]) -> DataFile:
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("codec", ["zstd", "snappy", "gzip", "uncompressed"])
 def test_engines_read_what_we_write(
     iceberg_java: IcebergJava, iceberg: Warehouse, iceberg_spark: IcebergSpark, codec: str

@@ -48,6 +48,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"iceberg:{CATALOG}/shop"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "rows"), (("orders", 11_815), ("customers", 7_955)))
 def test_filters_find_the_rows_of_samples(name: str, rows: int, lake: str) -> None:
     address = f"{lake}.{name}"

@@ -63,6 +63,7 @@ def opened(lake: OptimizedLake, column: str, low: Any, high: Any) -> float:
     return len(lake.java.tasks(lake.table, where=where)) / len(lake.live())
 
 
+@pytest.mark.few(1)
 @VERSIONS
 @pytest.mark.parametrize("curve", Curve)
 def test_java_skips_files_by_every_column(lake: OptimizedLake, version: int, curve: Curve) -> None:

@@ -43,6 +43,7 @@ def refusals(name: str, version: int) -> dict[Operation, str]:
     return {}
 
 
+@pytest.mark.in_turn("version")
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("name", some_extended(NAMES, keep=3))
 def test_a_reserved_name_hides_no_row(

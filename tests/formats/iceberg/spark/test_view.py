@@ -109,6 +109,7 @@ def same(judged: Rows, found: Rows) -> None:
     assert (found.columns, found.rows) == (judged.columns, judged.rows)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", some_extended(_chosen(), keep=10))
 def test_spark_sees_what_iceberg_sees(
     name: str, known_table: Made, spark: SparkSession, iceberg_java: IcebergJava, request: pytest.FixtureRequest
@@ -122,6 +123,7 @@ def test_spark_sees_what_iceberg_sees(
         same(iceberg_java.read(table, columns=found.columns), found)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["types_v3", "partition_types_v2", "evolved_v2", "foreign_v3", "positions"])
 def test_statistics_that_java_wrote_hold(name: str, known_table: Made, spark: SparkSession) -> None:
     relation = opened(spark, known_table(name))

@@ -157,6 +157,7 @@ SEEN_BY_READERS = (
 )
 
 
+@pytest.mark.in_turn("level")
 @pytest.mark.parametrize("level", ["full", "touched"])
 @pytest.mark.parametrize("act", CAUGHT, ids=lambda act: act.__name__)
 def test_the_gate_catches(act: Act, level: str, table: Path) -> None:

@@ -81,6 +81,7 @@ def orders(tmp_path: Path) -> Path:
     return Path(shutil.copytree(SAMPLES / "orders", tmp_path / "orders"))
 
 
+@pytest.mark.in_turn("level")
 @pytest.mark.parametrize("level", ["full", "touched"])
 @pytest.mark.parametrize("act", CAUGHT, ids=lambda act: act.__name__)
 def test_the_gate_catches(act: Act, level: str, orders: Path) -> None:

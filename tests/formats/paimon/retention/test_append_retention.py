@@ -15,6 +15,7 @@ NOW = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "1", "snap
 COLUMNS = (("text", "STRING"), ("n", "INT"))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("beside_data", ["false", "true"])
 def test_a_table_with_several_vector_files(paimon_java: PaimonJava, tmp_path: Path, beside_data: str) -> None:
     options = {**VECTORS, **SMALL, "index-file-in-data-file-dir": beside_data}

@@ -70,6 +70,7 @@ CASES: Mapping[str, tuple[Mapping[str, str], Prepared]] = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.in_turn("producer")
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("producer", ["none", "input", "lookup"])
@@ -145,6 +146,7 @@ def test_every_kept_version_has_a_reason(paimon_java: PaimonJava, tmp_path: Path
     }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("producer", ["none", "input", "lookup"])
 def test_engines_go_on_after_an_expiry(
     producer: str, paimon_java: PaimonJava, pypaimon: PyPaimon, tmp_path: Path
@@ -193,6 +195,7 @@ def test_a_table_without_keys(paimon_java: PaimonJava, tmp_path: Path) -> None:
     assert reads(paimon_java, ours) == reads(paimon_java, theirs)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", [3, 13, 37, 42, 49])
 def test_random_histories_are_left_as_java_leaves_them(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     ours, theirs, history = tmp_path / "ours", tmp_path / "theirs", random_history(seed)

@@ -77,6 +77,7 @@ def _pairs(metadata: Sequence[Path], *, some: bool) -> Sequence[tuple[Path, Path
     return Random(1).sample(alike, min(SOME, len(alike)))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("some", [True, pytest.param(False, marks=pytest.mark.extended)], ids=["some", "all"])
 @pytest.mark.parametrize("make", [_appended, _keyed])
 def test_no_copy_of_metadata_over_another_makes_a_needed_file_an_orphan(

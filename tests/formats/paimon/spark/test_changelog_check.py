@@ -53,6 +53,7 @@ def counted(spark: SparkSession, table: Path) -> int:
     return sum(relation.unreported(8, 7, sorted(version.units)).values())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("options", [{}, LOOKUP, SILENT], ids=["none", "lookup", "silent"])
 def test_a_sound_changelog_has_no_wrong_change(spark: SparkSession, tmp_path: Path, options: Mapping[str, str]) -> None:
     table = upgraded(tmp_path, options)

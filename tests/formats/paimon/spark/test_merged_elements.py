@@ -101,6 +101,7 @@ def a_row(random: Random) -> Row:
     return random.choice([INSERT, UPDATE_AFTER, INSERT, UPDATE_BEFORE, DELETE]), values
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(range(12), keep=2))
 def test_spark_folds_elements_as_java_does(seed: int, spark: SparkSession) -> None:
     random = Random(seed)

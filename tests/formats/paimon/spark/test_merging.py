@@ -78,6 +78,7 @@ def a_field(random: Random, name: str) -> FieldRule:
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(range(12), keep=3))
 def test_spark_folds_as_java_does(seed: int, spark: SparkSession) -> None:
     random = Random(seed)
@@ -133,6 +134,7 @@ ENGINES = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_check_reads_what_was_merged(
     engine: str, paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path

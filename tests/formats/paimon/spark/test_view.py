@@ -49,6 +49,7 @@ def java_rows(engine: PaimonJava, table: Path, options: Mapping[str, str]) -> Co
     return Counter(tuple(map(str, row)) for row in engine.read(table, Scan(options=options)).rows)
 
 
+@pytest.mark.in_turn("direction")
 @pytest.mark.parametrize("direction", ["ascending", "descending"])
 @pytest.mark.parametrize("sequence", ["rank", "day,rank", None])
 def test_merges_and_hides_what_java_does(
@@ -86,6 +87,7 @@ def test_merges_and_hides_what_java_does(
 SAMPLES = Path(__file__).parents[4] / "samples" / "paimon" / "shop.db"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["customers", "positions"])
 def test_vectors_too_large_to_broadcast_hide_the_same_rows(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str
