@@ -13,7 +13,7 @@ from typing import Final
 from uuid import uuid4
 
 from nightkeep.records import RESULTS, is_address, read_text, remove_file, report_store
-from nightkeep.records.report_places import forget_old
+from nightkeep.records.places import forget_old
 
 _KEPT_SECONDS: Final = 30 * 24 * 60 * 60
 

@@ -16,7 +16,8 @@ from tests.object_store.bucket_tables import filled
 from nightkeep.discovery import find_tables
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Outcome
-from nightkeep.storage import HdfsStorage, ObjectStorage
+from nightkeep.storage.hdfs.store import HdfsStorage
+from nightkeep.storage.objects.store import ObjectStorage
 
 pytestmark = pytest.mark.extended
 

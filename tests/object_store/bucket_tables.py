@@ -13,7 +13,9 @@ from tests.drivers.s3_server import ACCESS_KEY, REGION, SECRET_KEY, Bucket
 from tests.object_store.in_bucket import InBucket
 
 from nightkeep.model import Operation
-from nightkeep.storage import HdfsStorage, ObjectStorage, Storage
+from nightkeep.storage import Storage
+from nightkeep.storage.hdfs.store import HdfsStorage
+from nightkeep.storage.objects.store import ObjectStorage
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 

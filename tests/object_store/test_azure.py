@@ -33,10 +33,10 @@ from nightkeep.model import Address, Operation, Outcome
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.retention.orphans.quarantine import restore
 from nightkeep.retention.orphans.sweep_request import SweepResult
-from nightkeep.storage import ObjectStorage
 from nightkeep.storage.objects import renewed
 from nightkeep.storage.objects.properties import relevant
 from nightkeep.storage.objects.renewed import Options
+from nightkeep.storage.objects.store import ObjectStorage
 
 pytestmark = pytest.mark.in_turn("table")
 

@@ -14,10 +14,11 @@ from nightkeep.errors import AddressError
 from nightkeep.model import Address
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.records import CheckStatus
-from nightkeep.storage import LocalStorage, ObjectStorage, open_storage
+from nightkeep.storage import LocalStorage, open_storage
 from nightkeep.storage.objects import clients
 from nightkeep.storage.objects.hadoop import hadoop_root, hadoop_settings
 from nightkeep.storage.objects.properties import relevant
+from nightkeep.storage.objects.store import ObjectStorage
 
 
 def test_a_check_without_the_connector_names_its_jar(spark: SparkSession, s3_bucket: Bucket) -> None:

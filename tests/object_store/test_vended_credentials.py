@@ -20,9 +20,9 @@ from nightkeep.formats.iceberg.catalog.catalog import open_handle
 from nightkeep.model import Outcome
 from nightkeep.records import load_history
 from nightkeep.redaction import redact
-from nightkeep.storage import ObjectStorage
 from nightkeep.storage.objects import renewed
 from nightkeep.storage.objects.hadoop import hadoop_settings
+from nightkeep.storage.objects.store import ObjectStorage
 
 ROOT = Path(__file__).parents[2]
 LAKE = "vending"

@@ -133,7 +133,7 @@ SCRIPTS = {"nightkeep.spark.write_class_archive": "checking records"}
 """Modules that only `python -m` runs, and what they import beyond their room. No module imports them."""
 READS = re.compile(r"nightkeep\.(api|reading)\.\w+")
 """What shows rows to people on Spark. It is no part of the check."""
-HEAVY = {"pyarrow", "pyspark", "polars", "pandas", "numpy", "great_expectations"}
+HEAVY = {"pyarrow", "pyspark", "polars", "pandas", "numpy", "great_expectations", "obstore", "hdfs_native"}
 GATE = re.compile(r"nightkeep\.(stages\.verify|gate(\.\w+)?|formats\.\w+\.gate(\.\w+)?)")
 WRITES = re.compile(r"nightkeep\.(clustering(\.\w+)?|formats\.\w+\.(rewrite|commit|upsert)(\.\w+)?)")
 
@@ -174,10 +174,10 @@ MANY_VERBS = {
     "AppendView",
     "DeltaView",
     "IcebergView",
-    "ReportStore",
-    "LocalReports",
-    "ObjectReports",
-    "HdfsReports",
+    "KeptFiles",
+    "KeptOnDisk",
+    "KeptInBucket",
+    "KeptInHdfs",
 }
 """Protocols that have more verbs than a class should have methods, and what implements them."""
 

@@ -16,9 +16,9 @@ import nightkeep
 from nightkeep.checking.expectations import expect
 from nightkeep.errors import UsageError
 from nightkeep.records import RunDocument, load_history, store
-from nightkeep.records.local_reports import LocalReports
 from nightkeep.records.old_results import forget_pages, forget_results
 from nightkeep.records.validations import keep_validations, read_validations
+from nightkeep.storage.local.kept import KeptOnDisk
 
 DAY_S, DAY_MS = 24 * 60 * 60, 24 * 60 * 60 * 1000
 
@@ -83,9 +83,9 @@ def test_a_failure_or_another_machine_in_the_middle_leaves_the_rest_for_the_next
 ) -> None:
     for number in range(4):
         kept(tmp_path, f"run{number}", 100)
-    remove, calls = LocalReports.remove, list[str]()
+    remove, calls = KeptOnDisk.remove, list[str]()
 
-    def failing(self: LocalReports, name: str, *, read: object) -> bool:
+    def failing(self: KeptOnDisk, name: str, *, read: object) -> bool:
         calls.append(name)
         if len(calls) == 2:
             raise OSError("no answer")
@@ -93,7 +93,7 @@ def test_a_failure_or_another_machine_in_the_middle_leaves_the_rest_for_the_next
             os.unlink(self.address(name))
         return remove(self, name, read=None)
 
-    monkeypatch.setattr(LocalReports, "remove", failing)
+    monkeypatch.setattr(KeptOnDisk, "remove", failing)
     assert forget_results(tmp_path, older_than_ms=90 * DAY_MS) == 3
     assert forget_results(tmp_path, older_than_ms=90 * DAY_MS) == 1
 

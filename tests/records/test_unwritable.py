@@ -31,10 +31,10 @@ from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import load
 from nightkeep.records import CheckStatus, load_history, store
 from nightkeep.records.check_report import CheckReport, ExpectationResult
-from nightkeep.records.local_reports import LocalReports
-from nightkeep.records.report_store import KeptFile
 from nightkeep.running.run_operation import RunOrder
 from nightkeep.spark.engine import Engine
+from nightkeep.storage.kept import KeptFile
+from nightkeep.storage.local.kept import KeptOnDisk
 from nightkeep.tasks import inline, inline_exchange
 from nightkeep_airflow.results import awaits_check, parse, refresh_result
 
@@ -48,19 +48,19 @@ class Full:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.first, self.last, self.writes = 0, 0, 0
-        real, swap_real = LocalReports.write, LocalReports.swap
+        real, swap_real = KeptOnDisk.write, KeptOnDisk.swap
 
-        def write(store: LocalReports, name: str, data: bytes) -> None:
+        def write(store: KeptOnDisk, name: str, data: bytes) -> None:
             self.note(name)
             real(store, name, data)
 
-        def swap(store: LocalReports, name: str, data: bytes, *, read: KeptFile | None) -> bool:
+        def swap(store: KeptOnDisk, name: str, data: bytes, *, read: KeptFile | None) -> bool:
             if name.startswith("holds/"):
                 self.note(name)
             return swap_real(store, name, data, read=read)
 
-        monkeypatch.setattr(LocalReports, "write", write)
-        monkeypatch.setattr(LocalReports, "swap", swap)
+        monkeypatch.setattr(KeptOnDisk, "write", write)
+        monkeypatch.setattr(KeptOnDisk, "swap", swap)
 
     def note(self, name: str) -> None:
         self.writes += 1

@@ -10,7 +10,8 @@ import pytest
 from tests.drivers.s3_server import Bucket
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
-from nightkeep.storage import LocalStorage, ObjectStorage, Storage
+from nightkeep.storage import LocalStorage, Storage
+from nightkeep.storage.objects.store import ObjectStorage
 
 CHANGES: dict[str, Callable[[Storage, str], object]] = {
     "create": lambda store, name: store.create(name).__enter__(),

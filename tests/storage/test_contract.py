@@ -14,17 +14,9 @@ from tests.support.examples import examples
 from tests.support.store_twin import PLACES, STEP, Step, done, done_to
 
 from nightkeep.errors import AddressError, CorruptMetadata, MissingFile
-from nightkeep.storage import (
-    HdfsStorage,
-    ListedFile,
-    LocalStorage,
-    MoveEnd,
-    ObjectStorage,
-    Storage,
-    delete_listed,
-    move_listed,
-    open_storage,
-)
+from nightkeep.storage import ListedFile, LocalStorage, MoveEnd, Storage, delete_listed, move_listed, open_storage
+from nightkeep.storage.hdfs.store import HdfsStorage
+from nightkeep.storage.objects.store import ObjectStorage
 
 ODD_NAMES = (
     "a b",

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.support.store_twin import STEP, Step, done, done_to
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.storage import LocalStorage, MovedFolders, require_exclusive_create, whole_store
+from nightkeep.storage import LocalStorage, MovedFolders, whole_store
+from nightkeep.storage.exclusive import require_exclusive_create
 
 
 def moved(folder: Path) -> MovedFolders:

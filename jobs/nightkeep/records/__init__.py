@@ -21,7 +21,7 @@ from nightkeep.records.holds import Hold, held, hold, hold_or_say, release
 from nightkeep.records.json_files import History, Unreadable, load_document
 from nightkeep.records.last_run import LastRun, TableDocuments, last_outcomes, last_run, read_thread, table_documents
 from nightkeep.records.ledger import Measured, last_seconds, measured_of_format, measured_of_table
-from nightkeep.records.report_places import (
+from nightkeep.records.places import (
     absolute,
     is_address,
     is_kept,

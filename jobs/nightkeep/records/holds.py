@@ -16,10 +16,10 @@ from nightkeep.records.codec import decode, encode
 from nightkeep.records.document import Extra, RunDocument
 from nightkeep.records.file_names import document_name, hold_name
 from nightkeep.records.json_files import Unreadable, parsed, read_kept
-from nightkeep.records.report_places import is_address, report_store
-from nightkeep.records.report_store import KeptFile, ReportStore
+from nightkeep.records.places import is_address, report_store
 from nightkeep.records.store import bytes_of, joined, why_not
 from nightkeep.redaction import redacted
+from nightkeep.storage.kept import KeptFile, KeptFiles
 
 _TRIES: Final = 10
 _MOST_EARLIER: Final = 20
@@ -71,7 +71,7 @@ class _Standing:
     earlier: Sequence[object] = ()
 
 
-def _standing(store: ReportStore, name: str, run_id: str) -> _Standing | None:
+def _standing(store: KeptFiles, name: str, run_id: str) -> _Standing | None:
     """None if what is there cannot be read."""
     try:
         read = _read(store, name)
@@ -155,7 +155,7 @@ def release(reports: str | Path, table: str) -> Hold | Unreadable | None:
     return found
 
 
-def _read(store: ReportStore, name: str) -> KeptFile:
+def _read(store: KeptFiles, name: str) -> KeptFile:
     if not is_address(store.root):
         return read_kept(store, name)
     try:
@@ -168,7 +168,7 @@ def _read(store: ReportStore, name: str) -> KeptFile:
         raise CorruptMetadata(store.address(name), "a hold", str(failure)) from failure
 
 
-def _remove(store: ReportStore, name: str, read: KeptFile | None) -> None:
+def _remove(store: KeptFiles, name: str, read: KeptFile | None) -> None:
     try:
         is_removed = store.remove(name, read=read)
     except OSError as failure:
@@ -177,5 +177,5 @@ def _remove(store: ReportStore, name: str, read: KeptFile | None) -> None:
         raise EvidenceError(store.address(name), "the hold that was read", "another one, which stands; read it first")
 
 
-def _hold(store: ReportStore, name: str, read: KeptFile) -> Hold:
+def _hold(store: KeptFiles, name: str, read: KeptFile) -> Hold:
     return decode(Hold, parsed(read, store.address(name)), store.address(name))

@@ -18,9 +18,9 @@ from typing import NoReturn, TypeVar
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.records.document import RunDocument
-from nightkeep.records.report_places import located
-from nightkeep.records.report_store import KeptFile, ListedReport, ReportStore
+from nightkeep.records.places import located
 from nightkeep.records.stored_stacks import without_stacks
+from nightkeep.storage.kept import KeptFile, KeptFiles, ListedKept
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -57,7 +57,7 @@ class History:
     older: int = 0
 
 
-def read_json(store: ReportStore, name: str) -> object:
+def read_json(store: KeptFiles, name: str) -> object:
     """The JSON value of a file. Raises FileNotFoundError, and CorruptMetadata, naming the file, otherwise."""
     return parsed(read_kept(store, name), store.address(name))
 
@@ -68,7 +68,7 @@ def parsed(kept: KeptFile, address: str) -> object:
         return json_value(kept.data)
 
 
-def read_kept(store: ReportStore, name: str) -> KeptFile:
+def read_kept(store: KeptFiles, name: str) -> KeptFile:
     """A file. Raises FileNotFoundError, and CorruptMetadata, naming the file, if it cannot be read."""
     with _json_of(store.address(name)):
         return store.read(name)
@@ -99,12 +99,12 @@ def load_document(address: str | Path) -> RunDocument:
     return stored_document(*located(address))
 
 
-def stored_document(store: ReportStore, name: str) -> RunDocument:
+def stored_document(store: KeptFiles, name: str) -> RunDocument:
     """As `load_document`, by the name in a store."""
     return without_stacks(RunDocument.from_json(read_json(store, name), store.address(name)))
 
 
-def read_folders(store: ReportStore, folders: Sequence[str], *, newest: int | None = None) -> History:
+def read_folders(store: KeptFiles, folders: Sequence[str], *, newest: int | None = None) -> History:
     """The documents of these folders, or the `newest` of each, by when they were written. A folder that does not exist
     has none."""
     found = [*side_by_side(store, partial(_listed, store), folders)]
@@ -119,12 +119,12 @@ def read_folders(store: ReportStore, folders: Sequence[str], *, newest: int | No
     return History(tuple(documents), tuple(sorted(unreadable, key=lambda each: each.path)), older)
 
 
-def documents_in(store: ReportStore, folder: str) -> list[ListedReport]:
+def documents_in(store: KeptFiles, folder: str) -> list[ListedKept]:
     """The documents in a folder, by name. Hidden files are none."""
     return [each for each in store.list(folder) if each.name.endswith(".json") and not each.name.startswith(".")]
 
 
-def side_by_side(store: ReportStore, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+def side_by_side(store: KeptFiles, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
     """The work on each item, in order; as many at once as the store likes."""
     if store.at_once == 1 or len(items) < 2:
         yield from map(work, items)
@@ -133,7 +133,7 @@ def side_by_side(store: ReportStore, work: Callable[[T], R], items: Sequence[T])
         yield from threads.map(work, items)
 
 
-def _listed(store: ReportStore, folder: str) -> Sequence[tuple[str, ListedReport] | Unreadable]:
+def _listed(store: KeptFiles, folder: str) -> Sequence[tuple[str, ListedKept] | Unreadable]:
     try:
         return [(folder, each) for each in documents_in(store, folder)]
     except OSError as failure:
@@ -141,11 +141,11 @@ def _listed(store: ReportStore, folder: str) -> Sequence[tuple[str, ListedReport
         return [Unreadable(address, address, "a folder that can be listed", failure.strerror or str(failure))]
 
 
-def _written(listed: tuple[str, ListedReport] | Unreadable) -> int:
+def _written(listed: tuple[str, ListedKept] | Unreadable) -> int:
     return 0 if isinstance(listed, Unreadable) else listed[1].modified_ns
 
 
-def _document(store: ReportStore, folder: str, listed: ListedReport) -> RunDocument | Unreadable | None:
+def _document(store: KeptFiles, folder: str, listed: ListedKept) -> RunDocument | Unreadable | None:
     """A document that was listed; None if it was removed meanwhile."""
     name = f"{folder}/{listed.name}"
     try:

@@ -16,9 +16,9 @@ from nightkeep.model import Operation, Outcome
 from nightkeep.records.document import RunDocument
 from nightkeep.records.file_names import table_folder
 from nightkeep.records.json_files import History, documents_in, read_folders, side_by_side, stored_document
-from nightkeep.records.report_places import report_store
-from nightkeep.records.report_store import ReportStore
+from nightkeep.records.places import report_store
 from nightkeep.records.store import document_folders
+from nightkeep.storage.kept import KeptFiles
 
 _LOOKED_AT: Final = 10
 """How many of a name's newest documents are read for ids."""
@@ -38,7 +38,7 @@ class LastRun:
 class TableDocuments:
     """The documents of one table, listed newest first, by when they were written; none is read yet."""
 
-    store: ReportStore
+    store: KeptFiles
     folder: str
     names: tuple[str, ...]
 
@@ -74,7 +74,7 @@ def last_outcomes(reports: str | Path, tables: Sequence[str]) -> dict[str, Outco
     return {table: last.outcome for table, last in zip(known, found, strict=True) if last is not None}
 
 
-def _last_run(store: ReportStore, folder: str) -> LastRun | None:
+def _last_run(store: KeptFiles, folder: str) -> LastRun | None:
     documents = list[RunDocument]()
     for document in _newest_first(store, folder):
         if documents and document.run_id != documents[0].run_id:
@@ -102,23 +102,23 @@ def read_thread(reports: str | Path, table: str) -> History:
     return History(tuple(documents), (*own.unreadable, *earlier.unreadable))
 
 
-def _newest_ids(store: ReportStore, folder: str) -> set[str | None]:
+def _newest_ids(store: KeptFiles, folder: str) -> set[str | None]:
     """The ids in the newest documents: another table may have taken the name, and some runs open no table."""
     return {each.table_id for each in islice(_newest_first(store, folder), _LOOKED_AT)}
 
 
-def _newest_first(store: ReportStore, folder: str) -> Iterator[RunDocument]:
+def _newest_first(store: KeptFiles, folder: str) -> Iterator[RunDocument]:
     return _listed(store, folder).newest_first()
 
 
-def _listed(store: ReportStore, folder: str) -> TableDocuments:
+def _listed(store: KeptFiles, folder: str) -> TableDocuments:
     written = list[tuple[int, str]]()
     with suppress(OSError):
         written = [(each.modified_ns, each.name) for each in documents_in(store, folder)]
     return TableDocuments(store, folder, tuple(name for _, name in sorted(written, reverse=True)))
 
 
-def _readable(store: ReportStore, name: str) -> RunDocument | None:
+def _readable(store: KeptFiles, name: str) -> RunDocument | None:
     with suppress(CorruptMetadata, OSError):
         return stored_document(store, name)
     return None

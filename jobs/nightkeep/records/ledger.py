@@ -22,8 +22,8 @@ from nightkeep.records.codec import decode, encode
 from nightkeep.records.document import PlanUnit, RunDocument
 from nightkeep.records.file_names import LEDGER, slug
 from nightkeep.records.json_files import json_value
-from nightkeep.records.report_places import report_store
-from nightkeep.records.report_store import KeptFile, ReportStore
+from nightkeep.records.places import report_store
+from nightkeep.storage.kept import KeptFile, KeptFiles
 
 _MOST_BYTES = 64 << 10
 """A ledger is cut to half of this when it grows beyond: some hundred lines."""
@@ -138,7 +138,7 @@ def _sums(units: Sequence[PlanUnit]) -> dict[str, int] | None:
     }
 
 
-def _read(store: ReportStore, name: str) -> tuple[Measured, ...]:
+def _read(store: KeptFiles, name: str) -> tuple[Measured, ...]:
     """The lines of a ledger, of each run the last one, in the order of their first ones."""
     try:
         lines = store.read(name).data[-_MOST_BYTES:].splitlines()
@@ -154,7 +154,7 @@ def _decoded(lines: Sequence[bytes], subject: str) -> Iterator[Measured]:
             yield decode(Measured, json_value(line), subject)
 
 
-def _append(store: ReportStore, name: str, line: bytes) -> None:
+def _append(store: KeptFiles, name: str, line: bytes) -> None:
     """Add a line to what is there. Another writer may add one at the same time: then it is read again."""
     for _ in range(_TRIES):
         before = _kept(store, name)
@@ -168,7 +168,7 @@ def _append(store: ReportStore, name: str, line: bytes) -> None:
             return
 
 
-def _kept(store: ReportStore, name: str) -> KeptFile | None:
+def _kept(store: KeptFiles, name: str) -> KeptFile | None:
     try:
         return store.read(name)
     except FileNotFoundError:

@@ -16,9 +16,9 @@ from typing import Final
 
 from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.records.file_names import NO_TABLES, PAGES
-from nightkeep.records.report_places import is_address, report_store
-from nightkeep.records.report_store import ReportStore
+from nightkeep.records.places import is_address, report_store
 from nightkeep.records.validations import DATA_DOCS, RESULTS_OF_RUNS
+from nightkeep.storage.kept import KeptFiles
 
 YOUNGEST_MS: Final = DAY_MS
 """A younger file is never removed. A run takes hours, not days."""
@@ -47,7 +47,7 @@ def forget_pages(reports: str | Path, kept: Collection[str]) -> None:
             _removed(store, f"{folder}/{name}")
 
 
-def _files(store: ReportStore, folder: str, ending: str, least_ms: int) -> Iterator[tuple[str, int]]:
+def _files(store: KeptFiles, folder: str, ending: str, least_ms: int) -> Iterator[tuple[str, int]]:
     """Names and ages, in milliseconds, of files that are at least so old."""
     now_ms = time.time_ns() // 1_000_000
     for each in store.list(folder):
@@ -56,13 +56,13 @@ def _files(store: ReportStore, folder: str, ending: str, least_ms: int) -> Itera
             yield each.name, age_ms
 
 
-def _is_own(store: ReportStore, folder: str) -> bool:
+def _is_own(store: KeptFiles, folder: str) -> bool:
     """Whether a folder is where its name says. A bucket has no links."""
     address = store.address(folder)
     return is_address(address) or os.path.realpath(address) == os.path.join(os.path.realpath(store.root), folder)
 
 
-def _removed(store: ReportStore, name: str) -> bool:
+def _removed(store: KeptFiles, name: str) -> bool:
     with suppress(OSError):
         return store.remove(name, read=None)
     return False

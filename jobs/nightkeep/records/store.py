@@ -24,8 +24,8 @@ from nightkeep.records.document import Extra, RunDocument, to_text
 from nightkeep.records.file_names import FOUND, HOLDS, NO_TABLES, document_name, look_name, slug, table_folder
 from nightkeep.records.json_files import History, read_folders, read_json
 from nightkeep.records.ledger import keep_measured
-from nightkeep.records.report_places import report_store
-from nightkeep.records.report_store import ReportStore
+from nightkeep.records.places import report_store
+from nightkeep.storage.kept import KeptFiles
 
 # Larger than most documents.
 _PROBED = 1 << 16
@@ -58,9 +58,8 @@ def secure(document: RunDocument, reports: str | Path) -> None:
     """
     kept = report_store(reports)
     try:
-        kept.require_conditions()
+        kept.prepare(HOLDS)
         store(document, reports)
-        kept.make_folder(HOLDS)
     except OSError as failure:
         raise _unwritable(failure, kept.address(table_folder(document.table))) from failure
 
@@ -71,7 +70,7 @@ def require_writable(reports: str | Path, table: str) -> None:
     kept, folder = report_store(reports), table_folder(table)
     probe = f"{folder}/.probe"
     try:
-        kept.require_conditions()
+        kept.prepare(folder)
         kept.write(probe, b" " * _PROBED)
         kept.remove(probe, read=None)
     except OSError as failure:
@@ -155,7 +154,7 @@ def joined(reason: str | None, why: str) -> str:
     return f"{reason}; {why}" if reason else why
 
 
-def document_folders(store: ReportStore) -> list[str]:
+def document_folders(store: KeptFiles) -> list[str]:
     """The folders of all tables. Raises OSError if the place of reports cannot be listed; it may be missing."""
     return [name for name in store.folders() if name not in NO_TABLES]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nightkeep.errors import EvidenceError
 from nightkeep.records.file_names import PAGES, page_name
-from nightkeep.records.report_places import report_store
+from nightkeep.records.places import report_store
 from nightkeep.records.store import bytes_of, why_not
 
 

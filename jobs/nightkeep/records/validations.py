@@ -17,7 +17,7 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.records.document import RunDocument
 from nightkeep.records.file_names import document_name, slug
 from nightkeep.records.json_files import read_json
-from nightkeep.records.report_places import absolute, report_store
+from nightkeep.records.places import absolute, report_store
 from nightkeep.records.stored_pages import write_below
 from nightkeep.redaction import redacted
 

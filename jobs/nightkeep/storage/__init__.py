@@ -1,6 +1,7 @@
 """Bytes in and out of one table's folder. All other modules read and write through this room.
 
-Names are relative to the store's root. Only hints are ever overwritten: any other write creates a file or fails.
+Names are relative to the store's root. Only hints are ever overwritten: any other write creates a file or fails. `kept`
+has the verbs of what stands beside the tables, which several writers change.
 """
 
 from __future__ import annotations
@@ -13,28 +14,22 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from nightkeep.errors import AddressError
-from nightkeep.storage.exclusive import require_exclusive_create
 from nightkeep.storage.hdfs.names import SCHEME as HDFS
-from nightkeep.storage.hdfs.store import HdfsStorage, open_hdfs
 from nightkeep.storage.listed_files import MoveAnswer, MoveEnd, delete_listed, move_listed
 from nightkeep.storage.local.store import LocalStorage
 from nightkeep.storage.many_requests import NoAnswer, answers_of, at_once, location_of
 from nightkeep.storage.moved_folders import MovedFolders, whole_store
 from nightkeep.storage.names import Bounds, is_within
-from nightkeep.storage.objects.clients import SCHEMES, split_location
-from nightkeep.storage.objects.properties import relevant
-from nightkeep.storage.objects.store import ObjectStorage
+from nightkeep.storage.objects.names import SCHEMES
 from nightkeep.storage.verbs import ListedFile, Storage, delete_each, same_bytes, spelled
 
 __all__ = [
-    "HdfsStorage",
     "ListedFile",
     "LocalStorage",
     "MoveAnswer",
     "MoveEnd",
     "MovedFolders",
     "NoAnswer",
-    "ObjectStorage",
     "Storage",
     "answers_of",
     "at_once",
@@ -44,7 +39,6 @@ __all__ = [
     "location_of",
     "move_listed",
     "open_storage",
-    "require_exclusive_create",
     "same_bytes",
     "spelled",
     "whole_store",
@@ -62,9 +56,14 @@ def open_storage(location: str, properties: Mapping[str, str] = _NOTHING) -> Sto
     for one that does not exist, and OSError if the store does not answer.
     """
     parts = urlsplit(location)
+    # DAG files import this room, and clients of stores take longer to import than they may take to parse.
     if parts.scheme in SCHEMES:
-        return _objects(location, properties)
+        from nightkeep.storage.objects.store import open_objects  # noqa: PLC0415 -- clients of buckets
+
+        return open_objects(location, properties)
     if parts.scheme == HDFS:
+        from nightkeep.storage.hdfs.store import open_hdfs  # noqa: PLC0415 -- the client of HDFS
+
         return open_hdfs(location)
     if parts.scheme not in ("", "file"):
         names = ", ".join((*SCHEMES, HDFS))
@@ -81,15 +80,10 @@ def within(storage: Storage, *folders: str, more: bool = False) -> Storage:
     With `more`, `folders` are added to the store's earlier bounds. A store without support for bounds is returned as it
     is.
     """
+    from nightkeep.storage.hdfs.store import HdfsStorage  # noqa: PLC0415 -- the client of HDFS
+    from nightkeep.storage.objects.store import ObjectStorage  # noqa: PLC0415 -- clients of buckets
+
     if not isinstance(storage, LocalStorage | ObjectStorage | HdfsStorage):
         return storage
     bounds: Bounds = (*storage.bounds, *folders) if more else folders
     return replace(storage, bounds=tuple(dict.fromkeys(bounds)))
-
-
-def _objects(location: str, properties: Mapping[str, str]) -> ObjectStorage:
-    scheme, authority, prefix = split_location(location)
-    storage = ObjectStorage(f"{scheme}://{authority}/{prefix}".rstrip("/"), relevant(properties))
-    if next(storage.walk(""), None) is None:
-        raise AddressError(f"{location}: expected the files of a table, found none")
-    return storage

@@ -19,8 +19,9 @@ from nightkeep.retention.orphans.lease import LEASE_MS
 from nightkeep.retention.orphans.quarantine import close, restore
 from nightkeep.retention.orphans.removal import _Work
 from nightkeep.retention.orphans.sets import ORPHANS
-from nightkeep.storage import LocalStorage, ObjectStorage
+from nightkeep.storage import LocalStorage
 from nightkeep.storage.objects import clients
+from nightkeep.storage.objects.store import ObjectStorage
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta

@@ -9,9 +9,9 @@ from tests.object_store.bucket_tables import SAMPLES, upload_to_hdfs
 from tests.object_store.in_bucket import InBucket
 
 from nightkeep.model import Operation, Outcome
-from nightkeep.storage import HdfsStorage
 from nightkeep.storage.hdfs import client as hdfs_client
 from nightkeep.storage.hdfs.names import split_hdfs
+from nightkeep.storage.hdfs.store import HdfsStorage
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 

@@ -17,12 +17,13 @@ from tests.support.processes import child
 from tests.support.store_twin import done, done_to
 
 from nightkeep.errors import AddressError, CorruptMetadata, NotCreated, RefusedTable
-from nightkeep.storage import HdfsStorage, open_storage, within
+from nightkeep.storage import open_storage, within
 from nightkeep.storage.hdfs import client as hdfs_client
 from nightkeep.storage.hdfs import store as hdfs
 from nightkeep.storage.hdfs.failures import failure_of
 from nightkeep.storage.hdfs.files import open_ranges
 from nightkeep.storage.hdfs.names import split_hdfs
+from nightkeep.storage.hdfs.store import HdfsStorage
 
 PROCESSES, THREADS = 5, 20
 VERBS = ("put", "put_if_absent", "replace", "create", "move", "delete", "delete_all")

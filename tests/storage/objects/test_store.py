@@ -14,9 +14,10 @@ from tests.drivers.s3_faults import S3Faults, put_folder
 from tests.drivers.s3_server import ACCESS_KEY, SECRET_KEY, Bucket, S3Server
 
 from nightkeep.errors import AddressError, CorruptMetadata, MissingFile
-from nightkeep.storage import ObjectStorage, open_storage
+from nightkeep.storage import open_storage
 from nightkeep.storage.objects import clients
 from nightkeep.storage.objects import store as objects
+from nightkeep.storage.objects.store import ObjectStorage
 
 PROCESSES, THREADS = 5, 20
 RETRIES = 3

@@ -27,8 +27,9 @@ from tests.support.processes import child
 from tests.support.store_twin import PLACES, STEP, Step, done, done_to
 
 from nightkeep.errors import RefusedTable
-from nightkeep.storage import ObjectStorage, require_exclusive_create
+from nightkeep.storage.exclusive import require_exclusive_create
 from nightkeep.storage.objects import clients
+from nightkeep.storage.objects.store import ObjectStorage
 
 PROCESSES, THREADS = 5, 20
 RETRIES = 3

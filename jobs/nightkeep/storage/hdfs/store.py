@@ -118,8 +118,23 @@ class HdfsStorage:
         return is_created
 
     def replace(self, name: str, data: bytes, *, temporary: str) -> None:
-        with replaced(self, name, temporary=temporary) as sink:
+        with self.replaced(name, temporary=temporary) as sink:
             sink.write(data)
+
+    @contextmanager
+    def replaced(self, name: str, *, temporary: str) -> Iterator[BinaryIO]:
+        """The sink of a file that takes the place of `name` once the context is left without an error."""
+        self._own_path(name)
+        with self.create(temporary) as sink:
+            yield sink
+        was = self.stat(temporary)
+        try:
+            self._rename(temporary, name, overwrite=True)
+        except MissingFile:
+            # The client repeats a request whose answer is lost, and the first one did it.
+            there = self.stat(name)
+            if was is None or there is None or there[1:] != was[1:]:
+                raise
 
     def move(self, name: str, to: str, *, may_go: Callable[[], bool] = always) -> bool:
         """One rename, which keeps the file's time. There is no moment at which the file has both names."""
@@ -247,22 +262,6 @@ class HdfsStorage:
     @property
     def _authority(self) -> str:
         return split_hdfs(self.root)[0]
-
-
-@contextmanager
-def replaced(storage: HdfsStorage, name: str, *, temporary: str) -> Iterator[BinaryIO]:
-    """The sink of a file that takes the place of `name` once the context is left without an error."""
-    storage._own_path(name)
-    with storage.create(temporary) as sink:
-        yield sink
-    was = storage.stat(temporary)
-    try:
-        storage._rename(temporary, name, overwrite=True)
-    except MissingFile:
-        # The client repeats a request whose answer is lost, and the first one did it.
-        there = storage.stat(name)
-        if was is None or there is None or there[1:] != was[1:]:
-            raise
 
 
 @lru_cache(maxsize=256)

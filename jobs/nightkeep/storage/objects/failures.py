@@ -11,7 +11,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedEr
 
 from nightkeep.errors import MissingFile
 from nightkeep.storage.objects.advice import ADVICE, StoreAdvice
-from nightkeep.storage.objects.clients import SCHEMES
+from nightkeep.storage.objects.names import SCHEMES
 
 
 @contextmanager

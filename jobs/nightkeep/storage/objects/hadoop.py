@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from nightkeep.storage.objects.azure_settings import azure_settings, container_of
-from nightkeep.storage.objects.clients import s3_settings, split_location
+from nightkeep.storage.objects.clients import s3_settings
 from nightkeep.storage.objects.google_settings import google_settings
+from nightkeep.storage.objects.names import split_location
 from nightkeep.storage.objects.renewed import Options, current
 from nightkeep.storage.objects.store import ObjectStorage
 from nightkeep.storage.verbs import Storage

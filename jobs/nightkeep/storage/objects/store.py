@@ -5,7 +5,7 @@ Names are keys below the prefix, without any encoding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -14,19 +14,23 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import obstore
 import pyarrow as pa
+from obstore.exceptions import AlreadyExistsError, NotFoundError, PreconditionError
 
-from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
+from nightkeep.errors import AddressError, CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.limits import FILE
+from nightkeep.storage.kept import require_small
 from nightkeep.storage.many_requests import at_once
 from nightkeep.storage.names import Bounds, require_bound
-from nightkeep.storage.objects.clients import Client, client, is_key, split_location
+from nightkeep.storage.objects.clients import Client, client
 from nightkeep.storage.objects.failures import asking
 from nightkeep.storage.objects.files import create_object, open_object
+from nightkeep.storage.objects.names import is_key, split_location
+from nightkeep.storage.objects.properties import relevant
 from nightkeep.storage.objects.renewed import Options, Renewal
 from nightkeep.storage.verbs import ListedFile, always
 
 if TYPE_CHECKING:
-    from obstore import Bytes, ObjectMeta
+    from obstore import Bytes, ObjectMeta, PutMode, UpdateVersion
 
 _PAGE: Final = 1000
 """Keys in a page of a listing and in a bulk deletion: the maximum of S3."""
@@ -54,12 +58,23 @@ class ObjectStorage:
     renewal: Renewal | None = field(default=None, repr=False, kw_only=True)
 
     def read(self, name: str) -> bytes:
+        return self.tagged(name, require=lambda size: FILE.require(size, self._subject(name)))[0]
+
+    def tagged(self, name: str, *, require: Callable[[int], None]) -> tuple[bytes, UpdateVersion]:
+        """Whole content, and what a `swap` names it by: stores do that in one of two ways. Raises MissingFile, and what
+        `require` raises for the size."""
         with asking(self._subject(name)):
             answer = obstore.get(self._client(), self._key(name))
         # The answer's head is here already, but not its bytes.
-        FILE.require(answer.meta["size"], self._subject(name))
+        meta = answer.meta
+        require(meta["size"])
+        tag: UpdateVersion = {}
+        if meta["e_tag"] is not None:
+            tag["e_tag"] = meta["e_tag"]
+        if meta["version"] is not None:
+            tag["version"] = meta["version"]
         with asking(self._subject(name)):
-            return bytes(answer.bytes())
+            return bytes(answer.bytes()), tag
 
     def open(self, name: str) -> pa.NativeFile:
         return open_object(self._client(), self._key(name), subject=self._subject(name))
@@ -94,10 +109,14 @@ class ObjectStorage:
             yield batch
 
     def create(self, name: str) -> AbstractContextManager[BinaryIO]:
-        key = self._own_key(name)
+        self._own_key(name)
         if self.exists(name):
             raise FileExistsError(f"{self._subject(name)}: expected no such file")
-        return create_object(self._client(), key, subject=self._subject(name))
+        return self.replaced(name)
+
+    def replaced(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """A sink for an object that is created, or replaced, once the context is left without an error."""
+        return create_object(self._client(), self._own_key(name), subject=self._subject(name))
 
     def put(self, name: str, data: bytes) -> None:
         # After a lost answer the client repeats the request, and may find the object that it wrote itself.
@@ -111,6 +130,22 @@ class ObjectStorage:
     def replace(self, name: str, data: bytes, *, temporary: str) -> None:
         with asking(self._subject(name)):
             obstore.put(self._client(), self._own_key(name), data)
+
+    def swap(self, name: str, data: bytes, *, tag: UpdateVersion | None) -> bool:
+        """Replace the content that has this tag, or create what was not there, in one conditional request. False, and
+        nothing changes, if the object is another one by now.
+
+        After a lost answer the client repeats the request, which then finds its own object: an object with these bytes
+        is True, whoever wrote it. Raises OSError if the store does not answer.
+        """
+        mode: PutMode = "create" if tag is None else tag
+        with asking(self._subject(name)), suppress(AlreadyExistsError, PreconditionError, NotFoundError):
+            obstore.put(self._client(), self._own_key(name), data, mode=mode, use_multipart=False)
+            return True
+        try:
+            return self.tagged(name, require=lambda size: require_small(size, len(data)))[0] == data
+        except (MissingFile, ValueError):
+            return False
 
     def move(self, name: str, to: str, *, may_go: Callable[[], bool] = always) -> bool:
         """The store copies the object, and the copy is compared. The copy's time is that of the copying.
@@ -291,3 +326,12 @@ class ObjectStorage:
     def _prefix(self) -> str:
         _, _, prefix = split_location(self.root)
         return f"{prefix}/" if prefix else ""
+
+
+def open_objects(location: str, properties: Mapping[str, str]) -> ObjectStorage:
+    """The store of a prefix. Raises AddressError if there is no object, and OSError if the store does not answer."""
+    scheme, authority, prefix = split_location(location)
+    storage = ObjectStorage(f"{scheme}://{authority}/{prefix}".rstrip("/"), relevant(properties))
+    if next(storage.walk(""), None) is None:
+        raise AddressError(f"{location}: expected the files of a table, found none")
+    return storage

@@ -48,7 +48,8 @@ from nightkeep.formats.iceberg.metadata.new_locations import data_location, meta
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.limits import BLOCK
 from nightkeep.model import Operation, Outcome
-from nightkeep.storage import LocalStorage, ObjectStorage
+from nightkeep.storage import LocalStorage
+from nightkeep.storage.objects.store import ObjectStorage
 
 pytestmark = pytest.mark.in_turn("version")
 

@@ -25,7 +25,8 @@ from nightkeep.formats.delta.metadata.schema import DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
 from nightkeep.model import Candidate, Operation, Rewrite, Run, UnitKey
 from nightkeep.model.run_names import commit_user, horizon_ms
-from nightkeep.storage import Storage, require_exclusive_create
+from nightkeep.storage import Storage
+from nightkeep.storage.exclusive import require_exclusive_create
 from nightkeep.storage.times import not_ahead
 
 ROW_TRACKING = "delta.rowTracking"

@@ -15,7 +15,8 @@ from nightkeep.formats.delta.metadata.actions import parse_lines
 from nightkeep.formats.delta.metadata.log_segment import commits_newest_first
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
 from nightkeep.model import Request, Writers
-from nightkeep.storage import ObjectStorage, Storage
+from nightkeep.storage import Storage
+from nightkeep.storage.objects.store import ObjectStorage
 
 HISTORY: Final = 20
 """How many recent commits are read. A writer of none of them is assumed to have stopped."""

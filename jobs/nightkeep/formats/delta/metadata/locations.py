@@ -10,10 +10,12 @@ from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
-from nightkeep.storage import HdfsStorage, LocalStorage, ObjectStorage, Storage
+from nightkeep.storage import LocalStorage, Storage
 from nightkeep.storage.hdfs.names import SCHEME as HDFS
+from nightkeep.storage.hdfs.store import HdfsStorage
 from nightkeep.storage.names import MAX_NAME_BYTES
-from nightkeep.storage.objects.clients import SCHEMES
+from nightkeep.storage.objects.names import SCHEMES
+from nightkeep.storage.objects.store import ObjectStorage
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 # Characters that a URI path may hold unescaped. Not the colon: it would make the first folder a scheme.

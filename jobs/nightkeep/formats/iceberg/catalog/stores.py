@@ -6,9 +6,11 @@ from typing import Final
 
 from nightkeep.formats.iceberg.metadata.locations import MACHINE, require_in, root_of
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, properties, text
-from nightkeep.storage import HdfsStorage, LocalStorage, ObjectStorage, Storage
+from nightkeep.storage import LocalStorage, Storage
 from nightkeep.storage.hdfs.names import SCHEME as HDFS
+from nightkeep.storage.hdfs.store import HdfsStorage
 from nightkeep.storage.objects.renewed import Options, Renewal
+from nightkeep.storage.objects.store import ObjectStorage
 
 _FOLDERS: Final = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 

@@ -9,7 +9,7 @@ from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.storage import Storage
 from nightkeep.storage.hdfs.names import SCHEME as HDFS
 from nightkeep.storage.names import MAX_NAME_BYTES
-from nightkeep.storage.objects.clients import SCHEMES
+from nightkeep.storage.objects.names import SCHEMES
 
 MACHINE: Final = "/"
 """The root of this machine's storage."""

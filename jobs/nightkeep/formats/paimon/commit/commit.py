@@ -30,7 +30,8 @@ from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import digest, newest_first, parse_snapshot, snapshot_ids
 from nightkeep.model import Candidate, Rewrite, Run, UnitKey, VersionIdentity, digest_of
 from nightkeep.model.run_names import commit_user, horizon_ms
-from nightkeep.storage import Storage, require_exclusive_create
+from nightkeep.storage import Storage
+from nightkeep.storage.exclusive import require_exclusive_create
 from nightkeep.storage.times import not_ahead
 
 BATCH_COMMIT_IDENTIFIER = (1 << 63) - 1

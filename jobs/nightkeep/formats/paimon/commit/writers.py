@@ -9,7 +9,8 @@ from nightkeep.formats.paimon.metadata.snapshot import PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import newest_first
 from nightkeep.model import Request, Writers
 from nightkeep.model.run_names import COMMIT_USER
-from nightkeep.storage import ObjectStorage, Storage, whole_store
+from nightkeep.storage import Storage, whole_store
+from nightkeep.storage.objects.store import ObjectStorage
 
 WRITER_HISTORY = 20
 """How many recent snapshots are searched for others that compact."""

@@ -1,4 +1,4 @@
-"""A folder of HDFS for reports. A rename that never overwrites decides who of several writers was first.
+"""Small files in a folder of HDFS. A rename that never overwrites decides who of several writers was first.
 
 HDFS replaces no file on a condition. A file that is changed on one is a folder of versions, `NAME.versions/NUMBER`: the
 newest is the content, and whoever creates the next has changed what was read. Replaced versions stay for as long as a
@@ -16,14 +16,12 @@ from typing import BinaryIO, ClassVar, Final
 from uuid import uuid4
 
 from nightkeep.errors import MissingFile, NightkeepError
-from nightkeep.records.report_store import MOST_BYTES, KeptFile, ListedReport
-from nightkeep.storage import HdfsStorage, ListedFile
+from nightkeep.storage import ListedFile
 from nightkeep.storage.hdfs.client import CALL_SECONDS
-from nightkeep.storage.hdfs.store import replaced
+from nightkeep.storage.hdfs.store import HdfsStorage
+from nightkeep.storage.kept import REMOVED, KeptFile, ListedKept, require_small
 
 _VERSIONS: Final = ".versions"
-_REMOVED: Final = b'{"removed": true}\n'
-"""The version of a file that was removed."""
 _CHANGE_SECONDS: Final = 300.0
 """How old what was read may be when the call that changes it begins."""
 _KEPT_MS: Final = int(1000 * (_CHANGE_SECONDS + 4 * CALL_SECONDS))
@@ -39,8 +37,8 @@ class _Version:
 
 
 @dataclass(frozen=True, slots=True)
-class HdfsReports:
-    """The verbs of `ReportStore` over a folder of HDFS."""
+class KeptInHdfs:
+    """The verbs of `KeptFiles` over a folder of HDFS."""
 
     storage: HdfsStorage
     at_once: ClassVar[int] = 8
@@ -54,7 +52,7 @@ class HdfsReports:
 
     def read(self, name: str) -> KeptFile:
         found = self._found(name)
-        if found is None or found.data == _REMOVED:
+        if found is None or found.data == REMOVED:
             raise FileNotFoundError(2, "no such file", self.address(name))
         return found
 
@@ -71,7 +69,7 @@ class HdfsReports:
             return self._follow(name, data, read.tag)
         found = self._found(name)
         if read is None:
-            is_there = found is not None and found.data != _REMOVED
+            is_there = found is not None and found.data != REMOVED
             version = _Version(0, time.monotonic()) if found is None else found.tag
         else:
             is_there = found is None or found.data != read.data
@@ -80,41 +78,37 @@ class HdfsReports:
 
     def remove(self, name: str, *, read: KeptFile | None) -> bool:
         if read is not None:
-            return self.swap(name, _REMOVED, read=read)
+            return self.swap(name, REMOVED, read=read)
         if self._versions(name):
-            self.write(name, _REMOVED)
+            self.write(name, REMOVED)
         self.storage.delete(name)
         return True
 
     def stand_in(self, name: str, to: str) -> None:
         """A copy: files of HDFS have one name."""
-        data = self.read(name).data
-        if not self.storage.put_if_absent(to, data, temporary=_beside(to)):
+        if not self.swap(to, self.read(name).data, read=None):
             raise FileExistsError(self.address(to))
 
     def write_stream(self, name: str) -> AbstractContextManager[BinaryIO]:
-        return replaced(self.storage, name, temporary=_beside(name))
+        return self.storage.replaced(name, temporary=_beside(name))
 
-    def list(self, folder: str) -> tuple[ListedReport, ...]:
+    def list(self, folder: str) -> tuple[ListedKept, ...]:
         below = f"{folder}/" if folder else ""
         plain = [file for file in self.storage.list(folder) if not _is_beside(file.name)]
         changed = dict(self._changed(folder))
         found = {file.name: file for file in plain} | changed
         return tuple(
-            ListedReport(name.removeprefix(below), found[name].modified_ms * 1_000_000) for name in sorted(found)
+            ListedKept(name.removeprefix(below), found[name].modified_ms * 1_000_000) for name in sorted(found)
         )
 
     def folders(self) -> tuple[str, ...]:
         return tuple(name for name in self.storage.folders("") if not name.endswith(_VERSIONS))
 
-    def make_folder(self, folder: str) -> None:
-        """Each write makes the folders that it needs."""
-
     def exists(self) -> bool:
         return self.storage.exists("")
 
-    def require_conditions(self) -> None:
-        """A rename of HDFS overwrites nothing."""
+    def prepare(self, folder: str) -> None:
+        """A rename of HDFS overwrites nothing, and each write makes the folders that it needs."""
 
     def _found(self, name: str) -> KeptFile | None:
         """What was read, and whether it was removed; None if there never was such a file."""
@@ -133,8 +127,7 @@ class HdfsReports:
             return None
 
     def _bytes(self, file: ListedFile) -> bytes:
-        if file.bytes > MOST_BYTES:
-            raise ValueError(f"{file.bytes:,} bytes, of which at most {MOST_BYTES:,} are read")
+        require_small(file.bytes)
         return self.storage.read(file.name)
 
     def _follow(self, name: str, data: bytes, read: _Version) -> bool:
@@ -170,17 +163,17 @@ class HdfsReports:
         for each in self.storage.folders(folder):
             name = each.removesuffix(_VERSIONS)
             versions = self._versions(name) if name != each else ()
-            if versions and not (versions[-1].bytes == len(_REMOVED) and self._found_removed(name)):
+            if versions and not (versions[-1].bytes == len(REMOVED) and self._found_removed(name)):
                 yield name, versions[-1]
 
     def _found_removed(self, name: str) -> bool:
         found = self._found(name)
-        return found is not None and found.data == _REMOVED
+        return found is not None and found.data == REMOVED
 
 
-def hdfs_reports(place: str) -> HdfsReports:
-    """The reports below a folder of HDFS. Raises AddressError for what is no address of one."""
-    return HdfsReports(HdfsStorage(place.rstrip("/")))
+def kept_in_hdfs(place: str) -> KeptInHdfs:
+    """The files below a folder of HDFS. Raises AddressError for what is no address of one."""
+    return KeptInHdfs(HdfsStorage(place.rstrip("/")))
 
 
 def _beside(name: str) -> str:

@@ -14,21 +14,21 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from nightkeep.errors import UsageError
-from nightkeep.records.local_reports import LocalReports
-from nightkeep.records.report_store import ReportStore
 from nightkeep.redaction import redact
+from nightkeep.storage.kept import KeptFiles
+from nightkeep.storage.local.kept import KeptOnDisk
 
 STORES: Final = ("s3", "s3a", "s3n", "gs", "abfss", "abfs", "hdfs")
 _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
-def report_store(place: str | Path) -> ReportStore:
+def report_store(place: str | Path) -> KeptFiles:
     """The store of a place. Nothing is read or made. Raises UsageError for an address that no store here has."""
     if not is_address(place):
-        return LocalReports(str(place))
+        return KeptOnDisk(str(place))
     scheme, _, _ = str(place).partition("://")
     if scheme == "file":
-        return LocalReports(unquote(urlsplit(str(place)).path))
+        return KeptOnDisk(unquote(urlsplit(str(place)).path))
     if scheme not in STORES:
         raise UsageError(
             f"{redact(str(place))}: expected a local folder for reports, or an address of {', '.join(STORES)}, found "
@@ -36,12 +36,12 @@ def report_store(place: str | Path) -> ReportStore:
         )
     # DAG files import this module, and clients of stores take longer to import than they may take to parse.
     if scheme == "hdfs":
-        from nightkeep.records.hdfs_reports import hdfs_reports  # noqa: PLC0415 -- pyarrow
+        from nightkeep.storage.hdfs.kept import kept_in_hdfs  # noqa: PLC0415 -- pyarrow
 
-        return hdfs_reports(str(place))
-    from nightkeep.records.object_reports import object_reports  # noqa: PLC0415 -- clients of buckets
+        return kept_in_hdfs(str(place))
+    from nightkeep.storage.objects.kept import kept_in_bucket  # noqa: PLC0415 -- clients of buckets
 
-    return object_reports(str(place))
+    return kept_in_bucket(str(place))
 
 
 def reports_place(place: str | Path) -> str:
@@ -60,13 +60,13 @@ def is_address(place: str | Path) -> bool:
     return bool(_ADDRESS.match(str(place)))
 
 
-def located(address: str | Path) -> tuple[ReportStore, str]:
+def located(address: str | Path) -> tuple[KeptFiles, str]:
     """The store and the name of one file."""
     if is_address(address):
         folder, _, name = str(address).rpartition("/")
         return report_store(folder), name
     folder, name = os.path.split(address)
-    return LocalReports(folder), name
+    return KeptOnDisk(folder), name
 
 
 def is_kept(address: str | Path) -> bool:
@@ -97,7 +97,7 @@ def remove_file(address: str | Path) -> None:
     store.remove(name, read=None)
 
 
-def forget_old(store: ReportStore, folder: str, *, seconds: float) -> None:
+def forget_old(store: KeptFiles, folder: str, *, seconds: float) -> None:
     """Remove the JSON files of a folder that were written so long ago, as far as that works."""
     with suppress(OSError):
         for old in store.list(folder):

@@ -1,4 +1,4 @@
-"""A local folder of reports. A file is written beside its place, made durable, and renamed.
+"""Small files in a folder of this machine. A file is written beside its place, made durable, and renamed.
 
 Writers of one folder take turns by a lock on it, where the file system has such locks.
 """
@@ -14,12 +14,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import BinaryIO, ClassVar, cast
 
-from nightkeep.records.report_store import MOST_BYTES, KeptFile, ListedReport
+from nightkeep.storage.kept import MOST_BYTES, KeptFile, ListedKept, require_small
 
 
 @dataclass(frozen=True, slots=True)
-class LocalReports:
-    """The verbs of `ReportStore` over a folder. Others may put anything there: links, pipes, folders."""
+class KeptOnDisk:
+    """The verbs of `KeptFiles` over a folder. Others may put anything there: links, pipes, folders."""
 
     root: str
     at_once: ClassVar[int] = 1
@@ -78,7 +78,7 @@ class LocalReports:
         with _replaced(path) as sink:
             yield sink
 
-    def list(self, folder: str) -> tuple[ListedReport, ...]:
+    def list(self, folder: str) -> tuple[ListedKept, ...]:
         """Folders too: one may stand where a document should be."""
         try:
             with os.scandir(self.address(folder)) as entries:
@@ -94,14 +94,12 @@ class LocalReports:
         except FileNotFoundError:
             return ()
 
-    def make_folder(self, folder: str) -> None:
-        os.makedirs(self.address(folder), exist_ok=True)
-
     def exists(self) -> bool:
         return os.path.isdir(self.root)
 
-    def require_conditions(self) -> None:
+    def prepare(self, folder: str) -> None:
         """A file system renames and locks."""
+        os.makedirs(self.address(folder), exist_ok=True)
 
     def _is(self, name: str, read: KeptFile | None) -> bool:
         try:
@@ -111,9 +109,9 @@ class LocalReports:
         return read is not None and found.data == read.data
 
 
-def _listed(entry: os.DirEntry[str]) -> Iterator[ListedReport]:
+def _listed(entry: os.DirEntry[str]) -> Iterator[ListedKept]:
     with suppress(OSError):
-        yield ListedReport(entry.name, entry.stat(follow_symlinks=False).st_mtime_ns)
+        yield ListedKept(entry.name, entry.stat(follow_symlinks=False).st_mtime_ns)
 
 
 @contextmanager
@@ -158,8 +156,7 @@ def _bytes(path: str) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise ValueError("no regular file")
-        if status.st_size > MOST_BYTES:
-            raise ValueError(f"{status.st_size:,} bytes, of which at most {MOST_BYTES:,} are read")
+        require_small(status.st_size)
         with os.fdopen(descriptor, "rb", closefd=False) as source:
             return source.read(MOST_BYTES)
     finally:

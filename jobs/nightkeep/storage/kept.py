@@ -1,4 +1,4 @@
-"""The verbs of a place of reports: a local folder, or a prefix of a bucket, with small named files.
+"""The verbs of small files that several writers change: documents, holds and ledgers, in a folder, a bucket or HDFS.
 
 Names are relative to the place, with `/` between folders. Everything that Nightkeep keeps beside the tables goes
 through this protocol, so nothing needs a folder that two machines share.
@@ -13,6 +13,8 @@ from typing import BinaryIO, Final, Protocol
 
 MOST_BYTES: Final = 256 << 20
 """A document of a million files is about this large. A larger file was not written by Nightkeep."""
+REMOVED: Final = b'{"removed": true}\n'
+"""The content of a file that was removed on a condition, where a store replaces on a condition but deletes on none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +26,15 @@ class KeptFile:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedReport:
+class ListedKept:
     """One file of a folder: its name in the folder, and when it was written, in nanoseconds since 1970."""
 
     name: str
     modified_ns: int
 
 
-class ReportStore(Protocol):
-    """The verbs of a place of reports. Every write is complete and durable, or was not done.
+class KeptFiles(Protocol):
+    """The verbs of a place. Every write is complete and durable, or was not done.
 
     Verbs raise OSError if the store does not answer. `at_once` is how many files are best read at the same time.
     """
@@ -67,17 +69,21 @@ class ReportStore(Protocol):
     def write_stream(self, name: str) -> AbstractContextManager[BinaryIO]:
         """A sink for a large file, which is created or replaced once the context is left without an error."""
 
-    def list(self, folder: str) -> Sequence[ListedReport]:
+    def list(self, folder: str) -> Sequence[ListedKept]:
         """Files directly in a folder, sorted by name; none if there is no such folder."""
 
     def folders(self) -> Sequence[str]:
         """Folders directly in this place, sorted by name; none if the place does not exist."""
 
-    def make_folder(self, folder: str) -> None:
-        """Make a folder, so that a write in it needs nothing but the file."""
-
     def exists(self) -> bool:
         """Whether the place is there at all: a folder, or an object below the prefix."""
 
-    def require_conditions(self) -> None:
-        """Raises RefusedTable if the store does not keep what `swap` promises."""
+    def prepare(self, folder: str) -> None:
+        """Make a folder, so that a write in it needs nothing but the file. Raises RefusedTable if the store does not
+        keep what `swap` promises."""
+
+
+def require_small(size: int, most: int = MOST_BYTES) -> None:
+    """Raise ValueError for a file of more bytes than are read."""
+    if size > most:
+        raise ValueError(f"{size:,} bytes, of which at most {most:,} are read")
