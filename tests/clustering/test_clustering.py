@@ -3,19 +3,22 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyroaring import BitMap64
 from tests.support.examples import examples
 
 from nightkeep.clustering import sorting, wide_task
+from nightkeep.clustering.clustered_files import FileLayout
 from nightkeep.clustering.columns import ClusterColumns
 from nightkeep.clustering.cubes import cube_mark, marked_cube
-from nightkeep.clustering.even_files import write_packed
+from nightkeep.clustering.even_files import CountingStorage, write_packed
+from nightkeep.clustering.live_rows import LiveRows
 from nightkeep.clustering.packing import is_settled, packing, packing_work
 from nightkeep.clustering.picking import UnitFiles, cluster_work
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask, cluster
@@ -24,7 +27,7 @@ from nightkeep.errors import UsageError
 from nightkeep.kernels.skipping import FileBounds
 from nightkeep.model import Clustering, Curve, Operation, Request, Run, UnitKey
 from nightkeep.protocol import Wide
-from nightkeep.storage import Storage
+from nightkeep.storage import LocalStorage, Storage
 
 BY_TWO = Clustering(("a", "deep.x"), Curve.HILBERT)
 LONG = pa.int64()
@@ -49,26 +52,43 @@ class New:
     rows: int
 
 
+@dataclass
+class HeldFile:
+    """An open file, read 37 rows at a time."""
+
+    table: pa.Table
+    rows: int
+
+    def batches(self, names: Sequence[str] | None, *, batch_rows: int) -> Iterator[pa.Table]:
+        for batch in self.table.select(names).to_batches(37):
+            yield pa.Table.from_batches([batch])
+
+    def taken(self, names: Sequence[str] | None, positions: BitMap64) -> Iterator[pa.Table]:
+        raise NotImplementedError
+
+    def sampled(self, names: Sequence[str] | None, rows: int, seed: int) -> pa.Table:
+        return self.table.select(names).slice(0, rows)
+
+
 @dataclass(frozen=True, slots=True)
 class HeldRows:
-    """Rows by file, of which those in `hidden` are not live; `unsure` are counted too many."""
+    """Rows by file, of which those with `ids` are not live; `unsure` are counted too many."""
 
     tables: dict[str, pa.Table]
-    hidden: frozenset[int] = frozenset()
+    ids: frozenset[int] = frozenset()
     unsure: int = 0
 
-    def batches(self, files: Sequence[Held], columns: Sequence[str]) -> Iterator[pa.Table]:
-        for file in files:
-            for batch in self.tables[file.name].select(columns).to_batches(37):
-                rows = pa.Table.from_batches([batch])
-                yield rows.filter(pa.array([n not in self.hidden for n in rows.column("id").to_pylist()], pa.bool_()))
+    def live(self) -> LiveRows[Held]:
+        return LiveRows(self.opened, lambda _: self.hidden, deleted_rows=self.counted)
 
-    def count(self, files: Sequence[Held]) -> int:
-        return sum(rows.num_rows for rows in self.batches(files, ["id"])) + self.unsure
+    def opened(self, file: Held) -> HeldFile:
+        return HeldFile(self.tables[file.name], self.tables[file.name].num_rows)
 
-    def sampled(self, files: Sequence[Held], columns: Sequence[str], share: float) -> pa.Table:
-        tables = [self.tables[file.name].select(columns) for file in files]
-        return pa.concat_tables([table.slice(0, int(table.num_rows * share) + 1) for table in tables])
+    def hidden(self, file: Held) -> BitMap64:
+        return BitMap64(at for at, n in enumerate(self.tables[file.name].column("id").to_pylist()) if n in self.ids)
+
+    def counted(self, files: Sequence[Held]) -> int:
+        return sum(len(self.hidden(file)) for file in files) - self.unsure
 
 
 @dataclass(slots=True)
@@ -110,27 +130,21 @@ class HeldInputs:
 
     files: tuple[Held, ...]
     source: HeldRows = field(default_factory=lambda: HeldRows({}))
-    writer: HeldWriter = field(default_factory=HeldWriter)
+    written: HeldWriter = field(default_factory=HeldWriter)
     key: UnitKey = field(default_factory=lambda: UnitKey(""))
 
-    def rows(self, storage: Storage) -> HeldRows:
-        return self.source
+    def rows(self, storage: Storage) -> LiveRows[Held]:
+        return self.source.live()
 
-    def packer(self, storage: Storage, run: Run, target_bytes: int) -> HeldWriter:
-        return self.writer
-
-    def clusterer(self, storage: Storage, run: Run, clustering: Clustering) -> HeldWriter:
-        return self.writer
-
-    def measure(self) -> HeldWriter:
-        return HeldWriter()
+    def writer(self, storage: Storage, run: Run, layout: FileLayout) -> HeldWriter:
+        return HeldWriter() if isinstance(storage, CountingStorage) else self.written
 
     def edit(self, written: Sequence[New], *, removed: Sequence[Held]) -> object:
         return [file.name for file in removed]
 
 
 RUN = Run("", "", "", 0)
-NO_STORAGE = cast(Storage, None)
+SOME_STORAGE = LocalStorage("/nowhere")
 
 
 def paths_of(clustering: Clustering) -> tuple[tuple[str, ...], ...]:
@@ -139,22 +153,22 @@ def paths_of(clustering: Clustering) -> tuple[tuple[str, ...], ...]:
 
 def in_one_task(source: HeldRows, clustering: Clustering, target_bytes: int) -> list[pa.Table]:
     inputs = HeldInputs(held(source.tables), source)
-    done = cluster(NO_STORAGE, ClusterTask(inputs, clustering, paths_of(clustering), target_bytes, 1), RUN)
-    assert done.edit == [file.name for file in inputs.files] and len(done.outputs) == len(inputs.writer.files)
-    return inputs.writer.files
+    done = cluster(SOME_STORAGE, ClusterTask(inputs, clustering, paths_of(clustering), target_bytes, 1), RUN)
+    assert done.edit == [file.name for file in inputs.files] and len(done.outputs) == len(inputs.written.files)
+    return inputs.written.files
 
 
 def exchanged(source: HeldRows, clustering: Clustering, target_bytes: int) -> list[pa.Table]:
     inputs = HeldInputs(held(source.tables), source)
     task = wide_task.as_wide(ClusterTask(inputs, clustering, paths_of(clustering), target_bytes, 1))
-    surveys = [wide_task.survey(NO_STORAGE, task, source) for source in task.sources]
+    surveys = [wide_task.survey(SOME_STORAGE, task, source) for source in task.sources]
     ranged = wide_task.ranged(task, surveys)
-    moved = [piece for source in task.sources for piece in wide_task.scatter(NO_STORAGE, ranged, source)]
+    moved = [piece for source in task.sources for piece in wide_task.scatter(SOME_STORAGE, ranged, source)]
     for part in range(task.parts):
         own = sorted((piece for piece in moved if piece[0] == part), key=lambda piece: piece[1])
-        done = wide_task.gather(NO_STORAGE, ranged, part, ((place, batch) for _, place, batch in own), RUN)
+        done = wide_task.gather(SOME_STORAGE, ranged, part, ((place, batch) for _, place, batch in own), RUN)
         assert done.edit == ([file.name for file in inputs.files] if part == 0 else [])
-    return inputs.writer.files
+    return inputs.written.files
 
 
 @pytest.mark.extended
@@ -170,7 +184,7 @@ def test_rows_that_are_live_come_out_once_on_every_way(
     source = HeldRows(tables(rows, files), frozenset(hidden), unsure)
     expected = sorted(set(range(rows)) - hidden)
     packed = HeldWriter()
-    write_packed(source, held(source.tables), packed, into=3, target_bytes=1000)
+    write_packed(source.live(), held(source.tables), packed, into=3, target_bytes=1000)
     assert ids(packed.files) == expected
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sorting, "LEAST_BYTES", least)

@@ -15,7 +15,6 @@ DECIDES = re.compile(r"nightkeep\.((kernels|stages|clustering|gate)|formats\.\w+
 IMPORT = re.compile(r"^from (nightkeep[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 
 WITHOUT_A_TEST = {
-    "nightkeep.clustering.clustered_files": "Protocols and type variables.",
     "nightkeep.formats.delta.rewrite.tuning": "Constants.",
     "nightkeep.formats.delta.rewrite.rewrite": "Hands each task to the module that does it.",
     "nightkeep.formats.iceberg.gate.gate": "A record of functions; test_contract.py calls each through a table.",

@@ -41,6 +41,11 @@ class ClusterColumns:
     constant: tuple[str, ...]
     advice: str
 
+    @property
+    def tops(self) -> Sequence[str]:
+        """The top-level columns that have leaves."""
+        return list(dict.fromkeys(leaf.path[0] for leaf in (*self.leaves, *self.indexed)))
+
     def resolved(self, clustering: Clustering) -> Clustering:
         """The clustering with the table's own names. A name is a column, or the path a.b of a leaf in a struct.
 
@@ -89,6 +94,15 @@ class ClusterColumns:
     def _usable(self) -> str:
         names = [".".join(leaf.path) for leaf in self.indexed if leaf.ordered]
         return ", ".join(name for name in names if name not in self.constant) or "none of its columns"
+
+
+def indexed_columns(columns: ClusterColumns) -> Sequence[ClusterLeaf]:
+    return columns.indexed
+
+
+def paths_of(leaves: Sequence[ClusterLeaf]) -> Paths:
+    """The paths of the leaves that have an order."""
+    return tuple(leaf.path for leaf in leaves if leaf.ordered)
 
 
 def leaf_values(rows: pa.Table, path: tuple[str, ...]) -> ChunkedArray:

@@ -7,13 +7,16 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from nightkeep.clustering.clustered_files import F, RowSource, W, Writer, WrittenDataFile
+from nightkeep.clustering.clustered_files import E, F, FileLayout, Inputs, W, Writer, WrittenDataFile
+from nightkeep.clustering.live_rows import LiveRows
 from nightkeep.clustering.sizing import file_count
 from nightkeep.clustering.tuning import NEAR_TARGET, PROBE_ROWS
+from nightkeep.model import Run
+from nightkeep.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +30,14 @@ class CountingStorage:
         yield io.BytesIO()
 
 
+def measuring(inputs: Inputs[F, W, E], storage: Storage) -> Writer[W]:
+    """A writer to memory, of files like the task's, to measure their sizes and to know their columns."""
+    nowhere = cast(Storage, CountingStorage(storage.root))
+    return inputs.writer(nowhere, Run("", "", "", 0), FileLayout(0))
+
+
 def write_packed(
-    rows: RowSource[F], files: Sequence[F], writer: Writer[W], *, into: int, target_bytes: int
+    rows: LiveRows[F], files: Sequence[F], writer: Writer[W], *, into: int, target_bytes: int
 ) -> Sequence[W]:
     """Write the live rows of `files` in their order, into one file or about `into` near the target."""
     count = rows.count(files)

@@ -4,38 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar, cast
 
 import pyarrow as pa
-from pyroaring import BitMap64
 
-from nightkeep.clustering.clustered_files import E, F, Inputs, OpenFile, W
-from nightkeep.clustering.columns import ClusterColumns, Paths
+from nightkeep.clustering.clustered_files import E, F, Inputs, W
+from nightkeep.clustering.columns import ClusterColumns, ClusterLeaf, Paths, indexed_columns, paths_of
 from nightkeep.clustering.layout import Bounds, Weighed, layout_of
-from nightkeep.clustering.layout_metrics import layout_figures
+from nightkeep.clustering.layout_metrics import Version, layout_figures, touched_files
+from nightkeep.clustering.live_rows import LiveRows
 from nightkeep.clustering.packing import packing, packing_work
 from nightkeep.clustering.picking import UnitFiles, cluster_work
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
 from nightkeep.clustering.sampling import live_sample, spread
 from nightkeep.clustering.sizing import Sizes
 from nightkeep.model import Clustering, Request, UnitKey
-from nightkeep.protocol import Bound, LayoutReading, OpenWide, S, TableLayout, U, Work
+from nightkeep.protocol import Bound, LayoutReading, OfUnits, OpenWide, S, TableLayout, U, Work
 from nightkeep.storage import Storage
 
 D = TypeVar("D", bound=Weighed)
-U_co = TypeVar("U_co", covariant=True)
 Bins = Callable[[Sequence[F]], Sequence[Sequence[F]]]
-
-
-class OfUnits(Protocol[U_co]):
-    """A snapshot with its units."""
-
-    @property
-    def units(self) -> Sequence[U_co]: ...
-
-
-def units_of(snapshot: OfUnits[U_co]) -> Sequence[U_co]:
-    return snapshot.units
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,31 +32,24 @@ class FormatLayout(Generic[S, U, D, F, W, E]):
     which knows its deletes. `deletes` is the word for the format's deletes in messages.
     """
 
-    units: Callable[[S], Sequence[U]]
     listed: Callable[[U], Sequence[D]]
     """The data files of a unit whose rows can be read."""
-    touched: Callable[[S, Sequence[UnitKey]], Sequence[D]]
-    """The data files of those of these units that the version has."""
     files: Callable[[U], Sequence[F]]
-    """The same files as `listed`, for planning."""
+    """The same files, for planning."""
     listed_of: Callable[[Sequence[F]], Sequence[D]]
     sizes: Callable[[S, Request], Sizes]
     columns: Callable[[S], ClusterColumns]
-    indexed: Callable[[S], Paths]
-    """Paths of the columns for which new files have bounds."""
-    measured: Callable[[S], Paths]
-    """Paths of the columns that the figures of a layout have."""
-    bounds: Callable[[S, Paths], Callable[[Sequence[D]], Bounds]]
-    """Reads the bounds of the columns at these paths from the statistics of files."""
+    bounds: Callable[[S, Sequence[D], Paths], Bounds]
+    """Bounds of the columns at these paths, from the statistics of files."""
     cube_of: Callable[[S, Clustering], Callable[[F], str | None]]
     """Finds the cube of a file; None if it was not clustered by these columns along this curve."""
     is_settled: Callable[[Sequence[F], int], bool]
     """Whether an earlier run left these files apart at this target (`packing.is_settled`)."""
     inputs: Callable[[S, U, Sequence[F], Request], Inputs[F, W, E]]
     """The input of a task. The clustering of the request has the table's own names."""
-    opened: Callable[[Storage, U, Sequence[F]], Iterator[tuple[OpenFile, BitMap64]]]
-    """Opens files one by one, each with the positions of its deleted rows."""
-    top_columns: Callable[[U], Sequence[str]]
+    rows: Callable[[Storage, U], LiveRows[F]]
+    measured: Callable[[ClusterColumns], Sequence[ClusterLeaf]] = indexed_columns
+    """The columns that the figures of a layout have, if they have bounds."""
     deletes: str = "deletion vector"
 
     def require_columns(self, snapshot: S, request: Request) -> None:
@@ -85,13 +66,12 @@ class FormatLayout(Generic[S, U, D, F, W, E]):
         columns = self.columns(snapshot)
         clustering = columns.resolved(request.clustering)
         paths, named = columns.paths(clustering), replace(request, clustering=clustering)
-        bounds = self.bounds(snapshot, paths)
         files = UnitFiles(
             self.files(unit),
             clustering,
             paths,
             cube_of=self.cube_of(snapshot, clustering),
-            bounds_of=lambda some: bounds(self.listed_of(some)),
+            bounds_of=lambda some: self.bounds(snapshot, self.listed_of(some), paths),
         )
         sizes = self.sizes(snapshot, request)
         return cluster_work(files, sizes, request, inputs_of=lambda some: self.inputs(snapshot, unit, some, named))
@@ -124,27 +104,34 @@ class FormatLayout(Generic[S, U, D, F, W, E]):
 
     def layout(self, snapshot: S) -> TableLayout:
         """Every live file, and the bounds of each column that can be clustered by, by its dotted path."""
-        units = [self.listed(unit) for unit in self.units(snapshot)]
-        return layout_of(units, self.bounds(snapshot, self.indexed(snapshot)))
+        paths = paths_of(self.columns(snapshot).indexed)
+        units = [self.listed(unit) for unit in self._units(snapshot)]
+        return layout_of(units, lambda files: self.bounds(snapshot, files, paths))
 
     def sample(
         self, storage: Storage, snapshot: S, columns: Sequence[str], rows: int
     ) -> Iterator[tuple[int, pa.Table]]:
         """A sample of about `rows` live rows. Each unit's share is that of its bytes, from files all over it."""
-        units = self.units(snapshot)
+        units, tops = self._units(snapshot), self.columns(snapshot).tops
         for place, files, share in spread([self.files(unit) for unit in units], rows):
-            tops = self.top_columns(units[place])
-            parts = [
-                live_sample(reader, gone, columns, tops=tops, rows=share)
-                for reader, gone in self.opened(storage, units[place], files)
-            ]
+            live = self.rows(storage, units[place])
+            hidden = live.hidden(files)
+            parts = [live_sample(live.opened(file), hidden(file), columns, tops=tops, rows=share) for file in files]
             yield place, pa.concat_tables(parts)
+
+    def layout_metrics(self, before: S, after: S, touched: Sequence[UnitKey]) -> Mapping[str, object]:
+        """Figures of how well readers can skip files of the touched units in each version, from statistics only.
+
+        Both sides are read with the columns of `after`. Files know a column by its id, so that a renamed column is
+        the same one, and a column that is new has no bounds in files of `before`.
+        """
+        paths = paths_of(self.measured(self.columns(after)))
+        sides = (touched_files(cast(Version[D], side), touched) for side in (before, after))
+        return layout_figures(*(self.bounds(after, files, paths) for files in sides))
 
     def _target_bytes(self, snapshot: S, request: Request) -> int:
         return self.sizes(snapshot, request).target
 
-    def layout_metrics(self, before: S, after: S, touched: Sequence[UnitKey]) -> Mapping[str, object]:
-        """Figures of how well readers can skip files of the touched units in each version, from statistics only."""
-        # One reader for both sides: the column that a name means may change between two versions.
-        bounds = self.bounds(after, self.measured(after))
-        return layout_figures(bounds(self.touched(before, touched)), bounds(self.touched(after, touched)))
+    def _units(self, snapshot: S) -> Sequence[U]:
+        # No type variable can say that S is a snapshot of units U.
+        return cast(OfUnits[U], snapshot).units

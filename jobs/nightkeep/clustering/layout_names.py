@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from nightkeep.clustering.clustered_files import FileLayout
 from nightkeep.model import Curve
 from nightkeep.model.run_names import MARK
 
@@ -22,6 +23,14 @@ _MARKED: Final = re.compile(
 or the hash that layouts of Iceberg for object stores put first. The name ends with the file's format, and the codec of
 some tables.
 """
+
+
+def layout_mark(layout: FileLayout, field_ids: Mapping[str, int]) -> str:
+    """The mark of files with this layout. `field_ids` has the columns by their dotted names."""
+    clustering = layout.clustering
+    if clustering is None:
+        return packed_mark(layout.target_bytes)
+    return clustered_mark([field_ids[name] for name in clustering.columns], clustering.curve)
 
 
 def packed_mark(target_bytes: int) -> str:

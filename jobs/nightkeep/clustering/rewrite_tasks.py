@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Generic
 
-from nightkeep.clustering.clustered_files import E, F, Inputs, W
+from nightkeep.clustering.clustered_files import E, F, FileLayout, Inputs, W
 from nightkeep.clustering.columns import Paths
-from nightkeep.clustering.even_files import write_packed
+from nightkeep.clustering.even_files import measuring, write_packed
 from nightkeep.clustering.sorting import Sorting, write_sorted
 from nightkeep.model import Clustering, Rewrite, Run, TaskCost
 from nightkeep.storage import Storage
@@ -41,6 +42,10 @@ class ClusterTask(Generic[F, W, E]):
     task_bytes: int
 
     @property
+    def layout(self) -> FileLayout:
+        return FileLayout(self.target_bytes, self.clustering)
+
+    @property
     def sorting(self) -> Sorting[F]:
         return Sorting(self.inputs.files, self.clustering, self.paths, self.target_bytes, self.task_bytes)
 
@@ -49,7 +54,7 @@ def pack(storage: Storage, task: PackTask[F, W, E], run: Run) -> Rewrite[E]:
     """Write the rows of the task's files in their order, in files near the target."""
     inputs, target = task.inputs, task.target_bytes
     with overlapped(storage) as files:
-        writer = inputs.packer(files, run, target)
+        writer = inputs.writer(files, run, FileLayout(target))
         written = write_packed(inputs.rows(storage), inputs.files, writer, into=task.into, target_bytes=target)
     return rewritten(inputs, written)
 
@@ -58,8 +63,9 @@ def cluster(storage: Storage, task: ClusterTask[F, W, E], run: Run) -> Rewrite[E
     """Write the rows of the task's files along the curve, in files near the target."""
     inputs = task.inputs
     with overlapped(storage) as files:
-        writer = inputs.clusterer(files, run, task.clustering)
-        written = write_sorted(task.sorting, inputs.rows(storage), writer, measure=inputs.measure)
+        writer = inputs.writer(files, run, task.layout)
+        measure = partial(measuring, inputs, storage)
+        written = write_sorted(task.sorting, inputs.rows(storage), writer, measure=measure)
     return rewritten(inputs, written)
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from nightkeep.clustering.clustered_files import F, OpenFile
+from nightkeep.clustering.clustered_files import F
+from nightkeep.clustering.live_rows import OpenFile
 from nightkeep.kernels.bitmap import Width, from_positions, positions
 from nightkeep.model.arrow_types import ChunkedArray
 
@@ -32,7 +33,7 @@ def spread(units: Sequence[Sequence[F]], rows: int) -> Iterator[tuple[int, Seque
 
 
 def live_sample(
-    reader: OpenFile, gone: BitMap64, columns: Sequence[str], *, tops: Sequence[str], rows: int
+    reader: OpenFile, gone: BitMap64 | None, columns: Sequence[str], *, tops: Sequence[str], rows: int
 ) -> pa.Table:
     """The columns at dotted paths of `rows` random rows of a file, none of them at a `gone` position.
 

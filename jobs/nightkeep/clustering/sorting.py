@@ -13,9 +13,10 @@ from typing import Generic
 import numpy as np
 import pyarrow as pa
 
-from nightkeep.clustering.clustered_files import F, RowSource, W, Writer, WrittenDataFile
+from nightkeep.clustering.clustered_files import F, W, Writer, WrittenDataFile
 from nightkeep.clustering.columns import Paths
 from nightkeep.clustering.even_files import probed, write_even
+from nightkeep.clustering.live_rows import LiveRows
 from nightkeep.clustering.ranges import Ranges, buckets_of, in_order, splitters
 from nightkeep.clustering.sizing import is_gone, total_live_bytes
 from nightkeep.clustering.spill import Buckets, spilled
@@ -63,7 +64,7 @@ class Sorting(Generic[F]):
 
 
 def write_sorted(
-    sorting: Sorting[F], rows: RowSource[F], writer: Writer[W], *, measure: Callable[[], Writer[WrittenDataFile]]
+    sorting: Sorting[F], rows: LiveRows[F], writer: Writer[W], *, measure: Callable[[], Writer[WrittenDataFile]]
 ) -> list[W]:
     """Write the rows of the files in order, in files near the target.
 
@@ -143,7 +144,7 @@ def _written(sorting: Sorting[F], chunks: Iterator[pa.Table], writers: _Writers[
 
 
 def _through_buckets(
-    sorting: Sorting[F], rows: RowSource[F], held: list[pa.Table], rest: Iterator[pa.Table], *, writers: _Writers[W]
+    sorting: Sorting[F], rows: LiveRows[F], held: list[pa.Table], rest: Iterator[pa.Table], *, writers: _Writers[W]
 ) -> list[W]:
     row_bytes = sum(map(_weight, held)) / sum(table.num_rows for table in held)
     number = rows.count(sorting.files)
@@ -158,7 +159,7 @@ def _through_buckets(
         return _written(sorting, chunks, writers, rows=buckets.rows)
 
 
-def _surveyed(sorting: Sorting[F], rows: RowSource[F], number: int, *, count: int) -> tuple[Ranges, Words]:
+def _surveyed(sorting: Sorting[F], rows: LiveRows[F], number: int, *, count: int) -> tuple[Ranges, Words]:
     sample = rows.sampled(sorting.files, sorting.tops, SAMPLE_ROWS / max(1, number))
     ranges = Ranges.of(sorting.clustering, sorting.paths, [(sample, number)])
     return ranges, splitters(ranges.keys(sample, 0), count)

@@ -11,6 +11,7 @@ from typing import Generic, cast
 import pyarrow as pa
 
 from nightkeep.clustering.clustered_files import E, F, W, WrittenDataFile
+from nightkeep.clustering.even_files import measuring
 from nightkeep.clustering.ranges import Ranges, buckets_of, splitters
 from nightkeep.clustering.rewrite_tasks import ClusterTask, replaced
 from nightkeep.clustering.sizing import file_count, is_gone, total_live_bytes
@@ -91,8 +92,8 @@ def survey(storage: Storage, asked: Wide[ClusterTask[F, W, E], tuple[F, ...]], f
     task = asked.task
     sorting, rows = task.sorting, task.inputs.rows(storage)
     share = SAMPLE_ROWS / max(1, sum(file.rows or 0 for file in sorting.files))
-    count = rows.count(files)
-    first = next((batch for batch in rows.batches(files, _columns(task)) if batch.num_rows), None)
+    count, columns = rows.count(files), measuring(task.inputs, storage).columns
+    first = next((batch for batch in rows.batches(files, columns) if batch.num_rows), None)
     row_bytes = first.nbytes / first.num_rows if first is not None else 0.0
     return Survey(rows.sampled(files, sorting.tops, share), count, row_bytes)
 
@@ -114,7 +115,8 @@ def scatter(
     """Yield (part, bucket, rows with keys) for one source. Holds as many rows as the task's memory allows."""
     task, cuts = ranged.task, ranged.cuts
     first_row = 0
-    for some in _armfuls(task.inputs.rows(storage).batches(files, _columns(task)), cuts.rows_bytes):
+    columns = measuring(task.inputs, storage).columns
+    for some in _armfuls(task.inputs.rows(storage).batches(files, columns), cuts.rows_bytes):
         keys = cuts.ranges.keys(some, first_row)
         for bucket, part in by_bucket(keyed(some, keys), buckets_of(keys, cuts.between, first_row)):
             for batch in part.to_batches(max(1, int(PIECE_BYTES * part.num_rows / max(1, part.nbytes)))):
@@ -129,7 +131,7 @@ def gather(
     task, cuts, inputs = ranged.task, ranged.cuts, ranged.task.inputs
     files: list[W] = []
     with overlapped(storage) as stored:
-        writer = inputs.clusterer(stored, run, task.clustering)
+        writer = inputs.writer(stored, run, task.layout)
         for _, some in groupby(rows, key=lambda piece: piece[0] // cuts.buckets):
             files += writer.write(_gathered(cuts, some), rows_per_file=sys.maxsize)
     return replaced(inputs, files, removed=inputs.files if part == 0 else ())
@@ -139,10 +141,6 @@ def _written(task: ClusterTask[F, W, E]) -> int:
     """The number of files to write."""
     files = [file for file in task.inputs.files if not is_gone(file)]
     return file_count(total_live_bytes(files), task.target_bytes)
-
-
-def _columns(task: ClusterTask[F, W, E]) -> Sequence[str]:
-    return task.inputs.measure().columns
 
 
 def _gathered(cuts: Cuts, pieces: Iterator[tuple[int, pa.RecordBatch]]) -> Iterator[pa.Table]:

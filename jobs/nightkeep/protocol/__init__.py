@@ -8,7 +8,20 @@ from nightkeep.protocol.layout import LayoutReading, TableLayout
 from nightkeep.protocol.row_changes import RowChanges
 from nightkeep.protocol.table import OpenPlan, OpenTable, Table
 from nightkeep.protocol.wide import OpenWide, OpenWideWrites, Wide, WideWrites
-from nightkeep.protocol.work import E, OperationRules, S, Snapshot, SomeEdit, SomeTask, T, U, Unit, Work
+from nightkeep.protocol.work import (
+    E,
+    OfUnits,
+    OperationRules,
+    S,
+    Snapshot,
+    SomeEdit,
+    SomeTask,
+    T,
+    U,
+    Unit,
+    Work,
+    units_of,
+)
 
 __all__ = [
     "Bound",
@@ -16,6 +29,7 @@ __all__ = [
     "E",
     "Gate",
     "LayoutReading",
+    "OfUnits",
     "OpenPlan",
     "OpenTable",
     "OpenWide",
@@ -39,4 +53,5 @@ __all__ = [
     "Wide",
     "WideWrites",
     "Work",
+    "units_of",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NewType, Protocol, TypeVar
 
@@ -40,6 +40,20 @@ class Snapshot(Protocol):
 
     @property
     def partition_columns(self) -> tuple[str, ...]: ...
+
+
+U_co = TypeVar("U_co", covariant=True)
+
+
+class OfUnits(Protocol[U_co]):
+    """A snapshot with its units."""
+
+    @property
+    def units(self) -> Sequence[U_co]: ...
+
+
+def units_of(snapshot: OfUnits[U_co]) -> Sequence[U_co]:
+    return snapshot.units
 
 
 S = TypeVar("S", bound=Snapshot)

@@ -20,7 +20,7 @@ from tests.support.processes import child
 
 from nightkeep.checking.check import check
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
-from nightkeep.formats.delta.rewrite.file_bounds import file_bounds
+from nightkeep.formats.delta.rewrite.optimize import file_bounds
 from nightkeep.kernels.skipping import queries_of, skipped_share
 from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
@@ -252,5 +252,5 @@ def test_no_column_is_lost_beside_another_of_another_type_or_range(columns: str,
 def skipping(snapshot: DeltaSnapshot) -> list[float]:
     held = [file for unit in snapshot.units for file in unit.files]
     assert len(held) >= 30
-    bounds = file_bounds(snapshot.schema, held, [("a",), ("b",)])
+    bounds = file_bounds(snapshot, held, [("a",), ("b",)])
     return [skipped_share(each, queries_of(each)) for each in bounds.values()]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from nightkeep.clustering.format_layout import FormatLayout
 from nightkeep.clustering.wide_task import wide_writes
 from nightkeep.errors import AddressError
@@ -24,7 +22,7 @@ from nightkeep.formats.delta.rewrite.optimize import LAYOUT, refuse_unhandled
 from nightkeep.formats.delta.rewrite.persist import prune_vectors, refuse_new_vectors
 from nightkeep.formats.delta.rewrite.rewrite import DeltaTask, columns, matching_rows, rewrite
 from nightkeep.model import Address, Operation
-from nightkeep.protocol import Bound, OperationRules, RowChanges, Table
+from nightkeep.protocol import Bound, OperationRules, RowChanges, Table, units_of
 from nightkeep.protocol.foreign_tables import suggested_address
 from nightkeep.protocol.table_files import of_any_format
 from nightkeep.storage import Storage, open_storage
@@ -55,7 +53,7 @@ def table_of(address: Address, storage: Storage) -> DeltaTable:
         address=address,
         operations={Operation.OPTIMIZE: optimize, Operation.PERSIST_DELETES: persist},
         snapshot=Bound(Bound(read_version, address), storage),
-        units=units,
+        units=units_of,
         digest=Bound(digest, storage),
         staged=Bound(Bound(read_staged, address), storage),
         rewrite=Bound(rewrite, storage),
@@ -71,7 +69,3 @@ def table_of(address: Address, storage: Storage) -> DeltaTable:
         description=Bound(Bound(describe, address), storage),
         retention=of_any_format(retained_files(address, storage)),
     )
-
-
-def units(snapshot: DeltaSnapshot) -> Sequence[DeltaUnit]:
-    return snapshot.units

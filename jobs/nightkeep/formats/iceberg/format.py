@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from nightkeep.clustering.format_layout import FormatLayout
@@ -30,7 +29,7 @@ from nightkeep.formats.iceberg.rewrite.persist_plan import (
 from nightkeep.formats.iceberg.rewrite.reserved_names import refuse_lineage_names, refuse_position_name
 from nightkeep.formats.iceberg.rewrite.rewrite import IcebergTask, rewrite
 from nightkeep.model import Address, Operation, Request
-from nightkeep.protocol import Bound, OperationRules, Table
+from nightkeep.protocol import Bound, OperationRules, Table, units_of
 from nightkeep.protocol.table_files import of_any_format
 from nightkeep.storage import Storage
 
@@ -62,7 +61,7 @@ def table_of(address: Address, handle: TableHandle) -> IcebergTable:
             Operation.PERSIST_DELETES: _of_iceberg_only(_PERSIST_DELETES, storage),
         },
         snapshot=Bound(Bound(read_version, address), handle),
-        units=units,
+        units=units_of,
         digest=Bound(digest, handle),
         staged=Bound(Bound(read_staged, address), handle),
         rewrite=Bound(rewrite, storage),
@@ -86,7 +85,3 @@ def _of_iceberg_only(rules: IcebergRules, storage: Storage) -> IcebergRules:
 
 def _refuse_other_formats(storage: Storage, snapshot: IcebergSnapshot, request: Request) -> None:
     require_iceberg_only(snapshot.table.name, storage, snapshot.metadata)
-
-
-def units(snapshot: IcebergSnapshot) -> Sequence[IcebergUnit]:
-    return snapshot.units

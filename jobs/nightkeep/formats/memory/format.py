@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from nightkeep.errors import AddressError
 from nightkeep.formats.memory.commit.commits import commits_of
 from nightkeep.formats.memory.gate.gate import gate_of
@@ -12,7 +10,7 @@ from nightkeep.formats.memory.metadata.snapshot import STORES, MemorySnapshot, M
 from nightkeep.formats.memory.metadata.versions import digest, read_staged, read_version
 from nightkeep.formats.memory.rewrite.optimize import MergeTask, refuse_sorted, rewrite, worn_files
 from nightkeep.model import Address, Operation
-from nightkeep.protocol import Bound, OperationRules, Table
+from nightkeep.protocol import Bound, OperationRules, Table, units_of
 
 MemoryTable = Table[MemorySnapshot, MemoryUnit, MergeTask, MergeEdit]
 
@@ -29,14 +27,10 @@ def table_of(address: Address) -> MemoryTable:
         address=address,
         operations={Operation.OPTIMIZE: OperationRules((Bound(refuse_sorted, address),), (worn_files,))},
         snapshot=Bound(read_version, address),
-        units=units,
+        units=units_of,
         digest=Bound(digest, address),
         staged=Bound(read_staged, address),
         rewrite=Bound(rewrite, address),
         gate=gate_of(address),
         commits=commits_of(address),
     )
-
-
-def units(snapshot: MemorySnapshot) -> Sequence[MemoryUnit]:
-    return snapshot.units

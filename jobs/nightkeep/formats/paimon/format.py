@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from nightkeep.clustering.format_layout import FormatLayout
 from nightkeep.clustering.wide_task import wide_writes
 from nightkeep.formats.paimon.commit.commits import commits_of
@@ -45,7 +43,7 @@ from nightkeep.formats.paimon.rewrite.upgrade import (
     refuse_without_vectors,
 )
 from nightkeep.model import Address, Operation
-from nightkeep.protocol import Bound, OperationRules, RowChanges, Table
+from nightkeep.protocol import Bound, OperationRules, RowChanges, Table, units_of
 from nightkeep.protocol.table_files import of_any_format
 from nightkeep.storage import Storage, open_storage
 
@@ -94,7 +92,7 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
         address=address,
         operations={Operation.UPGRADE: upgrade, Operation.OPTIMIZE: optimizes},
         snapshot=Bound(Bound(read_version, address), storage),
-        units=units,
+        units=units_of,
         digest=Bound(digest, storage),
         staged=Bound(Bound(read_staged, address), storage),
         rewrite=Bound(rewrite, storage),
@@ -113,7 +111,3 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
         suits=Bound(suits, storage),
         watch=Bound(history.watch, storage),
     )
-
-
-def units(snapshot: PaimonSnapshot) -> Sequence[Bucket]:
-    return snapshot.units

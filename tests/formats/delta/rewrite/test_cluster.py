@@ -15,8 +15,7 @@ from tests.support.examples import examples
 
 from nightkeep.clustering import sorting, spill, tuning
 from nightkeep.errors import UsageError
-from nightkeep.formats.delta.rewrite.file_bounds import file_bounds
-from nightkeep.formats.delta.rewrite.layout_tags import CLUSTERED
+from nightkeep.formats.delta.rewrite.optimize import CLUSTERED, file_bounds
 from nightkeep.kernels.skipping import queries_of, skipped_share
 from nightkeep.model import Clustering, Curve
 
@@ -66,7 +65,7 @@ def target(found: Lake, files: int) -> int:
 
 def skipping(found: Lake, *columns: str) -> list[float]:
     paths = [tuple(column.split(".")) for column in columns]
-    bounds = file_bounds(found.snapshot.schema, found.files, paths)
+    bounds = file_bounds(found.snapshot, found.files, paths)
     return [skipped_share(bounds[path], queries_of(bounds[path])) for path in paths]
 
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from tests.formats.delta.lake import request
 from tests.formats.delta.layouts import KEY, a_file, a_snapshot
 
+from nightkeep.clustering.clustered_files import FileLayout
 from nightkeep.clustering.cubes import UnitCubes, merging
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
 from nightkeep.clustering.sizing import Sizes
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
-from nightkeep.formats.delta.rewrite.layout_tags import CLUSTERED, cluster_tag, cube_of
-from nightkeep.formats.delta.rewrite.optimize import LAYOUT
+from nightkeep.formats.delta.rewrite.optimize import CLUSTERED, LAYOUT, cube_of, layout_tags
 from nightkeep.model import Clustering, Curve, PlannedUnit, UnitKey
 
 BY_ID = Clustering(("id",), Curve.Z)
@@ -23,7 +23,7 @@ SIZES = Sizes(1000, 500, 0.05)
 
 
 def tag(cube: str, clustering: Clustering = BY_ID) -> dict[str, str]:
-    return dict(cluster_tag(clustering, cube * 16, UnitKey("")))
+    return dict(layout_tags(FileLayout(0, clustering), cube * 16, UnitKey("")))
 
 
 def layout_of(files: list[DeltaDataFile]) -> UnitCubes[DeltaDataFile]:

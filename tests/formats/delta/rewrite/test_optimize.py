@@ -1,5 +1,6 @@
 """Which files of a partition are packed, in which bins, and why: plans as text, the rule against its own outcome."""
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -9,20 +10,24 @@ from hypothesis import strategies as st
 from tests.formats.delta.lake import request
 from tests.formats.delta.layouts import KEY, a_file, a_snapshot
 
+from nightkeep.clustering.clustered_files import FileLayout
 from nightkeep.clustering.packing import next_fit
 from nightkeep.clustering.rewrite_tasks import PackTask
 from nightkeep.clustering.sizing import Sizes, live_bytes
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
-from nightkeep.formats.delta.rewrite.inputs import DeltaInputs
-from nightkeep.formats.delta.rewrite.layout_tags import packed_tag
-from nightkeep.formats.delta.rewrite.optimize import LAYOUT
+from nightkeep.formats.delta.rewrite.optimize import LAYOUT, DeltaInputs, layout_tags
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
 from nightkeep.model import Clustering, Curve, Intent, Plan, PlannedUnit, Request
 from nightkeep.protocol import Work
 
 TARGET = 1000
+
+
+def tags_of(run: str) -> Mapping[str, str]:
+    """The tags of files that a run packed to this target."""
+    return layout_tags(FileLayout(TARGET), run * 16, KEY)
 
 
 def work_of(snapshot: DeltaSnapshot, asked: Request) -> Work | None:
@@ -133,8 +138,8 @@ def test_a_target_that_is_no_size_is_refused(said: str) -> None:
 
 def test_what_one_run_packed_stays_until_the_target_changes() -> None:
     """Many tiny files shrink when they are merged, beyond what anybody could have known."""
-    ours = [a_file(name, 100, **packed_tag("a" * 16, TARGET)) for name in "abc"]
-    theirs = a_file("d", 100, **packed_tag("b" * 16, TARGET))
+    ours = [a_file(name, 100, **tags_of("a")) for name in "abc"]
+    theirs = a_file("d", 100, **tags_of("b"))
     before, since = a_file("e", 100), a_file("f", 100, modified=1)
     assert work_of(a_snapshot(*ours), request(target_bytes=TARGET)) is None
     assert bins_of(work_of(a_snapshot(*ours), request(target_bytes=2 * TARGET))) == [["a", "b", "c"]]
@@ -202,7 +207,7 @@ def outcome(files: list[DeltaDataFile], work: Work | None, shrinks: float) -> li
         rows, size = live(task.inputs.files), sum(map(live_bytes, task.inputs.files))
         held = [rows * (n + 1) // task.into - rows * n // task.into for n in range(task.into)]
         after += [
-            a_file(f"new-{number}-{n}", int(size * shrinks / task.into), rows=each, **packed_tag("a" * 16, TARGET))
+            a_file(f"new-{number}-{n}", int(size * shrinks / task.into), rows=each, **tags_of("a"))
             for n, each in enumerate(held)
             if each
         ]

@@ -12,7 +12,7 @@ from tests.formats.delta.lake import ROW_TRACKING, Lake, request
 from tests.support.examples import examples
 
 from nightkeep.errors import RefusedTable
-from nightkeep.formats.delta.rewrite.layout_tags import PACKED
+from nightkeep.formats.delta.rewrite.optimize import PACKED
 
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string()), ("day", pa.string())])
 

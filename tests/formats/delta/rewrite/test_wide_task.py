@@ -14,8 +14,7 @@ from tests.support.examples import examples
 
 from nightkeep.clustering import sorting, wide_task
 from nightkeep.errors import CorruptMetadata
-from nightkeep.formats.delta.rewrite.file_bounds import file_bounds
-from nightkeep.formats.delta.rewrite.layout_tags import CLUSTERED
+from nightkeep.formats.delta.rewrite.optimize import CLUSTERED, file_bounds
 from nightkeep.kernels.skipping import queries_of, skipped_share
 from nightkeep.model import Clustering, Curve, Request
 from nightkeep.protocol import Wide
@@ -49,7 +48,7 @@ def asked(found: Lake, files: int, **more: Any) -> Request:
 
 
 def skipping(found: Lake) -> list[float]:
-    bounds = file_bounds(found.snapshot.schema, found.files, [("a",), ("ts",)])
+    bounds = file_bounds(found.snapshot, found.files, [("a",), ("ts",)])
     return [skipped_share(each, queries_of(each)) for each in bounds.values()]
 
 

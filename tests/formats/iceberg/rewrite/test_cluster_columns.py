@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from tests.formats.iceberg.content_made import file_of, schema_of
 
+from nightkeep.clustering.clustered_files import FileLayout
 from nightkeep.clustering.layout_names import clustered_mark
 from nightkeep.errors import UsageError
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
-from nightkeep.formats.iceberg.rewrite.inputs import mark_of
-from nightkeep.formats.iceberg.rewrite.optimize import LAYOUT
+from nightkeep.formats.iceberg.rewrite.optimize import LAYOUT, mark_of
 from nightkeep.model import Address, Clustering, Curve, Operation, Request, UnitKey
 
 COLUMNS = (("id", "long"), ("day", "date"), ("name", "string"))
@@ -38,7 +38,7 @@ def resolved(found: IcebergSnapshot, clustering: Clustering) -> Clustering:
 def test_names_are_the_tables_own() -> None:
     found = resolved(snapshot(), by("ID", "name"))
     assert found.columns == ("id", "name")
-    assert mark_of(snapshot().schema, by("name", "id")) == clustered_mark([3, 1], Curve.Z)
+    assert mark_of(snapshot().schema, FileLayout(0, by("name", "id"))) == clustered_mark([3, 1], Curve.Z)
     LAYOUT.require_columns(snapshot(), OPTIMIZE)
 
 

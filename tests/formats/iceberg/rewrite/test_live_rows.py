@@ -9,7 +9,7 @@ from tests.drivers.iceberg_tables import Table
 from tests.formats.iceberg.shown import snapshot_of
 
 from nightkeep.formats.iceberg.gate.scan import rows, survivors
-from nightkeep.formats.iceberg.rewrite.live_rows import IcebergLiveRows
+from nightkeep.formats.iceberg.rewrite.optimize import live_rows
 from nightkeep.formats.iceberg.rewrite.placed_files import placed_files
 from nightkeep.storage import LocalStorage
 
@@ -35,10 +35,10 @@ def test_rows_are_those_that_the_gate_shows(name: str, golden: Golden) -> None:
     snapshot, storage = snapshot_of(golden(name)), LocalStorage("/")
     for unit in snapshot.units:
         columns = [field.name for field in unit.schema.current.fields]
-        live, placed = IcebergLiveRows(storage, unit, 1 << 20), placed_files(unit)
+        live, placed = live_rows(storage, unit), placed_files(unit)
         found = counted(live.batches(placed, columns), columns)
         assert found == counted(rows(storage, unit, survivors(storage, unit)), columns)
         assert live.count(placed) == found.total()
         # File by file, as packing asks, and with an index in small parts.
-        small = IcebergLiveRows(storage, unit, 1)
+        small = live_rows(storage, unit, index_bytes=1)
         assert sum((counted(small.batches([each], columns), columns) for each in placed), Counter()) == found

@@ -1,35 +1,45 @@
-"""A Delta table's part of packing and clustering: its columns, bounds, marks and readers."""
+"""A Delta table's part of packing and clustering: its columns, bounds, tags, readers and edits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
 from pyroaring import BitMap64
 
+from nightkeep.clustering.clustered_files import FileLayout
 from nightkeep.clustering.columns import ClusterColumns, Paths
-from nightkeep.clustering.format_layout import FormatLayout, units_of
+from nightkeep.clustering.cubes import cube_mark, marked_cube
+from nightkeep.clustering.format_layout import FormatLayout
 from nightkeep.clustering.layout import Bounds
-from nightkeep.clustering.layout_metrics import touched_files
+from nightkeep.clustering.live_rows import LiveRows
 from nightkeep.clustering.packing import is_settled
+from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
+from nightkeep.formats.delta.data.bounds import ColumnBounds, every_bounds
 from nightkeep.formats.delta.data.columns import DeltaFileReader
-from nightkeep.formats.delta.data.write import WrittenDeltaFile
+from nightkeep.formats.delta.data.write import DeltaFileWriter, WrittenDeltaFile
 from nightkeep.formats.delta.deletes.vectors import read_vector
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.features import refuse_features
 from nightkeep.formats.delta.metadata.leaf_columns import indexed_leaves, leaves
 from nightkeep.formats.delta.metadata.live_files import DeltaFiles
+from nightkeep.formats.delta.metadata.naming import DeltaNaming
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
-from nightkeep.formats.delta.rewrite.file_bounds import file_bounds
-from nightkeep.formats.delta.rewrite.inputs import DeltaInputs
-from nightkeep.formats.delta.rewrite.layout_tags import PACKED, cube_of, run_of
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
-from nightkeep.model import Clustering, Intent, Request
+from nightkeep.kernels.skipping import FileBounds
+from nightkeep.model import Clustering, Intent, Request, Run, UnitKey
 from nightkeep.storage import Storage
 
 ADVICE: Final = "name it in delta.dataSkippingStatsColumns and recompute them"
+PACKED: Final = "nightkeep.packed"
+"""Tag of a file that packing wrote: run and target. Such files are not packed again together until one of them changes.
+"""
+CLUSTERED: Final = "nightkeep.clustering"
+"""Tag of a file that clustering wrote. Readers may ignore tags, and other writers drop it when they rewrite the file.
+"""
 
 
 def refuse_unhandled(snapshot: DeltaSnapshot, request: Request) -> None:
@@ -37,6 +47,64 @@ def refuse_unhandled(snapshot: DeltaSnapshot, request: Request) -> None:
     refuse_features(
         snapshot.table.name, snapshot.raw_protocol, snapshot.raw_metadata, request.operation, domains=snapshot.domains
     )
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaInputs:
+    """The input of one task. `unit` has only the files that are replaced."""
+
+    unit: DeltaUnit
+    intent: Intent
+
+    @property
+    def key(self) -> UnitKey:
+        return self.unit.key
+
+    @property
+    def files(self) -> Sequence[DeltaDataFile]:
+        return self.unit.files
+
+    def rows(self, storage: Storage) -> LiveRows[DeltaDataFile]:
+        return live_rows(storage, self.unit)
+
+    def writer(self, storage: Storage, run: Run, layout: FileLayout) -> DeltaFileWriter:
+        unit, naming, tags = self.unit, DeltaNaming(run, self.key), layout_tags(layout, run.token, self.key)
+        return DeltaFileWriter(storage, unit.schema, naming, unit.stored_partition, now_ms=run.now_ms, tags=tags)
+
+    def edit(self, written: Sequence[WrittenDeltaFile], *, removed: Sequence[DeltaDataFile]) -> DeltaEdit:
+        return DeltaEdit(tuple(removed), tuple(file.add for file in written), self.intent)
+
+
+DeltaPack = PackTask[DeltaDataFile, WrittenDeltaFile, DeltaEdit]
+DeltaCluster = ClusterTask[DeltaDataFile, WrittenDeltaFile, DeltaEdit]
+
+
+def live_rows(storage: Storage, unit: DeltaUnit) -> LiveRows[DeltaDataFile]:
+    def opened(file: DeltaDataFile) -> DeltaFileReader:
+        return DeltaFileReader(storage, unit, file)
+
+    def hidden(file: DeltaDataFile) -> BitMap64:
+        return read_vector(storage, file)
+
+    return LiveRows(opened, lambda _: hidden)
+
+
+def layout_tags(layout: FileLayout, token: str, key: UnitKey) -> Mapping[str, str]:
+    """The tags of files that one run writes in one partition."""
+    if layout.clustering is None:
+        return {PACKED: f"{token}/{layout.target_bytes}"}
+    return {CLUSTERED: cube_mark(layout.clustering, token, key)}
+
+
+def run_of(file: DeltaDataFile, target_bytes: int) -> str | None:
+    """The tag's value if the file was packed to this target, else None. It identifies the run."""
+    tag = file.tags.get(PACKED, "")
+    return tag if tag.endswith(f"/{target_bytes}") else None
+
+
+def cube_of(file: DeltaDataFile, clustering: Clustering) -> str | None:
+    """The cube that a file is part of; None unless it was clustered by these columns along this curve."""
+    return marked_cube(file.tags.get(CLUSTERED, ""), clustering)
 
 
 def _files(unit: DeltaUnit) -> Sequence[DeltaDataFile]:
@@ -52,12 +120,14 @@ def _columns(snapshot: DeltaSnapshot) -> ClusterColumns:
     return ClusterColumns(leaves(schema), indexed_leaves(schema), schema.partition_columns, ADVICE)
 
 
-def _indexed(snapshot: DeltaSnapshot) -> Paths:
-    return tuple(leaf.path for leaf in indexed_leaves(snapshot.schema) if leaf.ordered)
+def file_bounds(snapshot: DeltaSnapshot, files: Sequence[DeltaDataFile], paths: Paths) -> Bounds:
+    """A file without statistics has unknown bounds, and counts as having a row, so that readers open it."""
+    return {path: _file_bounds(column) for path, column in every_bounds(snapshot.schema, files, paths).items()}
 
 
-def _bounds(snapshot: DeltaSnapshot, paths: Paths) -> Callable[[Sequence[DeltaDataFile]], Bounds]:
-    return lambda files: file_bounds(snapshot.schema, files, paths)
+def _file_bounds(column: ColumnBounds) -> FileBounds:
+    rows, nulls = (np.asarray(counts.fill_null(some)) for counts, some in ((column.rows, 1), (column.nulls, 0)))
+    return FileBounds(column.lows, column.highs, rows - nulls)
 
 
 def _cube_of(snapshot: DeltaSnapshot, clustering: Clustering) -> Callable[[DeltaDataFile], str | None]:
@@ -79,34 +149,17 @@ def _inputs(snapshot: DeltaSnapshot, unit: DeltaUnit, files: Sequence[DeltaDataF
     return DeltaInputs(replace(unit, files=files), Intent.of(request))
 
 
-def _opened(
-    storage: Storage, unit: DeltaUnit, files: Sequence[DeltaDataFile]
-) -> Iterator[tuple[DeltaFileReader, BitMap64]]:
-    for file in files:
-        gone = read_vector(storage, file)
-        yield DeltaFileReader(storage, unit, file), gone
-
-
-def _top_columns(unit: DeltaUnit) -> Sequence[str]:
-    return [field.name for field in unit.schema.fields]
-
-
 LAYOUT: Final[FormatLayout[DeltaSnapshot, DeltaUnit, DeltaDataFile, DeltaDataFile, WrittenDeltaFile, DeltaEdit]] = (
     FormatLayout(
-        units=units_of,
         listed=_files,
-        touched=touched_files,
         files=_files,
         listed_of=_same,
         sizes=sizes_of,
         columns=_columns,
-        indexed=_indexed,
-        measured=_indexed,
-        bounds=_bounds,
+        bounds=file_bounds,
         cube_of=_cube_of,
         is_settled=_is_settled,
         inputs=_inputs,
-        opened=_opened,
-        top_columns=_top_columns,
+        rows=live_rows,
     )
 )

@@ -8,7 +8,7 @@ from nightkeep.clustering.rewrite_tasks import NO_COST, ClusterTask, PackTask, c
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
 from nightkeep.formats.delta.rewrite.delete import DeleteTask, arrow_schema, count_matching, mark
-from nightkeep.formats.delta.rewrite.inputs import DeltaCluster, DeltaPack
+from nightkeep.formats.delta.rewrite.optimize import DeltaCluster, DeltaPack
 from nightkeep.formats.delta.rewrite.persist import VectorTask, persist
 from nightkeep.model import Operation, Rewrite, Run
 from nightkeep.storage import Storage

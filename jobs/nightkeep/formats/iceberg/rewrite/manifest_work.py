@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from nightkeep.formats.iceberg.metadata.manifest_merge import to_merge, worth_merging
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
-from nightkeep.formats.iceberg.rewrite.inputs import IcebergInputs
-from nightkeep.formats.iceberg.rewrite.optimize import LAYOUT
+from nightkeep.formats.iceberg.rewrite.optimize import LAYOUT, IcebergInputs
 from nightkeep.model import Estimate, Request
 from nightkeep.protocol import Work
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nightkeep.clustering.rewrite_tasks import NO_COST, ClusterTask, PackTask, cluster, pack, rewritten
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
-from nightkeep.formats.iceberg.rewrite.inputs import IcebergCluster, IcebergPack
 from nightkeep.formats.iceberg.rewrite.manifest_work import ManifestTask
+from nightkeep.formats.iceberg.rewrite.optimize import IcebergCluster, IcebergPack
 from nightkeep.formats.iceberg.rewrite.persist import persist
 from nightkeep.formats.iceberg.rewrite.persist_plan import PersistTask
 from nightkeep.model import Rewrite, Run

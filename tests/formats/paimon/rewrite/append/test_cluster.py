@@ -9,9 +9,9 @@ from tests.formats.paimon.appended import VECTORS, Appended
 from tests.formats.paimon.contents import opened
 
 from nightkeep.api.advice import advise
+from nightkeep.clustering.clustered_files import FileLayout
 from nightkeep.errors import RefusedTable, UsageError
-from nightkeep.formats.paimon.rewrite.append.inputs import mark_of
-from nightkeep.formats.paimon.rewrite.append.optimize import LAYOUT, cluster_files, layout
+from nightkeep.formats.paimon.rewrite.append.optimize import LAYOUT, cluster_files, layout, mark_of
 from nightkeep.model import Clustering, Curve, Operation, Outcome, Request
 from nightkeep.protocol import Wide
 
@@ -63,11 +63,14 @@ def test_a_large_unit_goes_through_the_exchange(table: Appended) -> None:
 
 def test_a_clustering_is_known_by_field_ids(table: Appended) -> None:
     schema = opened(table.folder).snapshot().schema
-    marks = {mark_of(schema, Clustering(columns, Curve.Z)) for columns in (("a",), ("b",), ("a", "b"), ("b", "a"))}
+    marks = {
+        mark_of(schema, FileLayout(0, Clustering(columns, Curve.Z)))
+        for columns in (("a",), ("b",), ("a", "b"), ("b", "a"))
+    }
     assert len(marks) == 4
     table.java.alter(table.folder, {"change": "rename_column", "name": "a", "to": "c"})
     renamed = opened(table.folder).snapshot().schema
-    assert mark_of(renamed, Clustering(("c", "b"), Curve.Z)) in marks
+    assert mark_of(renamed, FileLayout(0, Clustering(("c", "b"), Curve.Z))) in marks
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The bounds that planning sees, against those that Java's own reader decodes."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,6 +47,7 @@ def _ordered(values: object) -> object:
 def test_a_column_that_files_lack_has_no_bounds(paimon_java: PaimonJava, tmp_path: Path) -> None:
     table = Appended.create(paimon_java, tmp_path / "t", {}, columns=[("v", "INT"), ("w", "INT")], partitioned=False)
     table.append(5)
+    before = opened(table.folder).snapshot()
     paimon_java.alter(table.folder, {"change": "add_column", "name": "late", "type": "INT"})
     paimon_java.alter(table.folder, {"change": "change_type", "name": "v", "type": "BIGINT"})
     paimon_java.alter(table.folder, {"change": "change_type", "name": "w", "type": "STRING"})
@@ -53,4 +55,10 @@ def test_a_column_that_files_lack_has_no_bounds(paimon_java: PaimonJava, tmp_pat
     bounds = file_bounds(snapshot.schemas, snapshot.units[0].files, snapshot.schema.fields)
     assert bounds["v",].bounded.all() and bounds["v",].lows.type == pa.int64()
     assert not bounds["late",].bounded.any() and not bounds["w",].bounded.any()
-    assert list(LAYOUT.layout_metrics(snapshot, snapshot, [snapshot.units[0].key])) == ["skipping", "overlap", "losing"]
+    paimon_java.alter(table.folder, {"change": "rename_column", "name": "v", "to": "renamed"})
+    paimon_java.alter(table.folder, {"change": "add_column", "name": "v", "type": "INT"})
+    after, touched = opened(table.folder).snapshot(), [before.units[0].key]
+    found, alone = (LAYOUT.layout_metrics(side, after, touched) for side in (before, after))
+    assert list(found) == ["skipping", "overlap", "losing"] and found == alone
+    overlap: Any = found["overlap"]
+    assert overlap["renamed"]["before"] > 0 and overlap["v"]["before"] == overlap["late"]["before"] == 0

@@ -14,7 +14,7 @@ from tests.formats.paimon.contents import opened
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.snapshot import PaimonSnapshot
 from nightkeep.formats.paimon.rewrite.append import optimize
-from nightkeep.formats.paimon.rewrite.append.inputs import AppendPack
+from nightkeep.formats.paimon.rewrite.append.optimize import AppendPack
 from nightkeep.formats.paimon.rewrite.append.prune import PruneTask
 from nightkeep.model import Operation, Outcome, Request
 

@@ -11,33 +11,34 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
-from pyroaring import BitMap64
 
+from nightkeep.clustering.clustered_files import FileLayout
 from nightkeep.clustering.columns import ClusterColumns, Paths
-from nightkeep.clustering.format_layout import FormatLayout, units_of
+from nightkeep.clustering.format_layout import FormatLayout
 from nightkeep.clustering.layout import Bounds
-from nightkeep.clustering.layout_metrics import touched_files
-from nightkeep.clustering.layout_names import cube_of, packed_mark, run_of
+from nightkeep.clustering.layout_names import cube_of, layout_mark, packed_mark, run_of
+from nightkeep.clustering.live_rows import Hidden, LiveRows
 from nightkeep.clustering.packing import is_settled
+from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
+from nightkeep.clustering.sizing import is_gone
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.data.append_reader import AppendFileReader
-from nightkeep.formats.paimon.data.append_write import LEVEL, WrittenAppendFile
-from nightkeep.formats.paimon.data.columns import value_columns
+from nightkeep.formats.paimon.data.append_write import LEVEL, AppendFileWriter, WrittenAppendFile
 from nightkeep.formats.paimon.data.file_statistics import level_stats_mode, stats_modes
 from nightkeep.formats.paimon.deletes.append_vectors import vectors_of
 from nightkeep.formats.paimon.metadata.file_formats import shifts_times
+from nightkeep.formats.paimon.metadata.naming import PaimonNaming
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema, keeps_order, level_formats, option_bool
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.types import TypeRoot
 from nightkeep.formats.paimon.rewrite.append.append_files import AppendFile, append_files
 from nightkeep.formats.paimon.rewrite.append.file_bounds import file_bounds
-from nightkeep.formats.paimon.rewrite.append.inputs import AppendCluster, AppendInputs, AppendPack, mark_of
 from nightkeep.formats.paimon.rewrite.append.ordered_bins import ordered_bins
 from nightkeep.formats.paimon.rewrite.append.prune import PruneTask, with_pruning
 from nightkeep.formats.paimon.rewrite.append.sizing import sizes_of
 from nightkeep.kernels.stats import Detail
-from nightkeep.model import Clustering, Request
+from nightkeep.model import Clustering, Request, Run, UnitKey
 from nightkeep.protocol import LayoutReading, OpenWide, TableLayout, Work
 from nightkeep.storage import Storage
 
@@ -56,6 +57,67 @@ def refuse_unhandled(snapshot: PaimonSnapshot, request: Request) -> None:
     """Raises RefusedTable for the first feature of a table without keys, or of its files, that we do not handle."""
     for feature, advice in (*_option_features(snapshot.schema), *_file_features(snapshot)):
         raise RefusedTable(snapshot.table.name, feature, advice)
+
+
+@dataclass(frozen=True, slots=True)
+class AppendInputs:
+    """The `files` that one task replaces. Of `bucket` only what reads, writes and orders its files is used."""
+
+    bucket: Bucket
+    files: Sequence[AppendFile]
+
+    @property
+    def key(self) -> UnitKey:
+        return self.bucket.key
+
+    def rows(self, storage: Storage) -> LiveRows[AppendFile]:
+        return live_rows(storage, self.bucket)
+
+    def writer(self, storage: Storage, run: Run, layout: FileLayout) -> AppendFileWriter:
+        schema = self.bucket.schemas.current
+        live = [file.file for file in self.files if not is_gone(file)]
+        first = min((file.min_sequence for file in live), default=0)
+        last = self._last_start(live) if live and keeps_order(schema) else first
+        naming = PaimonNaming(run, self.key, mark=mark_of(schema, layout))
+        return AppendFileWriter(storage, self.bucket, naming, first_sequence=first, last_start=last, now_ms=run.now_ms)
+
+    def edit(self, written: Sequence[WrittenAppendFile], *, removed: Sequence[AppendFile]) -> BucketEdit:
+        """The edit of data files alone: a task of its own prunes the vector files of the unit."""
+        bucket = self.bucket
+        return BucketEdit(
+            bucket.partition_bytes,
+            bucket.key.bucket or 0,
+            bucket.total_buckets,
+            tuple(file.file.record for file in removed),
+            tuple(file.record for file in written),
+            None,
+        )
+
+    def _last_start(self, live: Sequence[PaimonDataFile]) -> int:
+        """The highest number that a new file can begin with before the next file that stays, or that is appended."""
+        last = max(file.min_sequence for file in live)
+        later = [file.min_sequence for file in self.bucket.files if file.min_sequence > last]
+        return min(later) - 1 if later else max(file.max_sequence for file in live)
+
+
+AppendPack = PackTask[AppendFile, WrittenAppendFile, BucketEdit]
+AppendCluster = ClusterTask[AppendFile, WrittenAppendFile, BucketEdit]
+
+
+def live_rows(storage: Storage, bucket: Bucket) -> LiveRows[AppendFile]:
+    def opened(file: AppendFile) -> AppendFileReader:
+        return AppendFileReader(storage, bucket, file.file)
+
+    def hidden(files: Sequence[AppendFile]) -> Hidden[AppendFile]:
+        vectors = vectors_of(storage, bucket, {file.name for file in files})
+        return lambda file: vectors.get(file.name)
+
+    return LiveRows(opened, hidden)
+
+
+def mark_of(schema: PaimonSchema, layout: FileLayout) -> str:
+    """The mark in names of files with this layout. A clustering has the table's own names."""
+    return layout_mark(layout, {field.name: field.id for field in schema.fields})
 
 
 def cluster_files(
@@ -150,8 +212,8 @@ def _has_bounds(schema: PaimonSchema, field: PaimonField, file_format: str) -> b
 def _columns(snapshot: PaimonSnapshot) -> ClusterColumns:
     schema = snapshot.schema
     every = tuple(AppendLeaf(field) for field in schema.fields if field.name not in schema.partition_keys)
-    indexed = {field.id for field in indexed_fields(schema)}
-    return ClusterColumns(every, [leaf for leaf in every if leaf.field.id in indexed], schema.partition_keys, ADVICE)
+    indexed = tuple(map(AppendLeaf, indexed_fields(schema)))
+    return ClusterColumns(every, indexed, schema.partition_keys, ADVICE)
 
 
 def _listed(bucket: Bucket) -> Sequence[PaimonDataFile]:
@@ -162,17 +224,12 @@ def _listed_of(files: Sequence[AppendFile]) -> Sequence[PaimonDataFile]:
     return [file.file for file in files]
 
 
-def _indexed(snapshot: PaimonSnapshot) -> Paths:
-    return tuple((field.name,) for field in indexed_fields(snapshot.schema))
-
-
-def _bounds(snapshot: PaimonSnapshot, paths: Paths) -> Callable[[Sequence[PaimonDataFile]], Bounds]:
-    fields = snapshot.schema.select(tuple(name for (name,) in paths))
-    return lambda files: file_bounds(snapshot.schemas, files, fields)
+def _bounds(snapshot: PaimonSnapshot, files: Sequence[PaimonDataFile], paths: Paths) -> Bounds:
+    return file_bounds(snapshot.schemas, files, snapshot.schema.select(tuple(name for (name,) in paths)))
 
 
 def _cube_of(snapshot: PaimonSnapshot, clustering: Clustering) -> Callable[[AppendFile], str | None]:
-    mark = mark_of(snapshot.schema, clustering)
+    mark = mark_of(snapshot.schema, FileLayout(0, clustering))
     return lambda file: cube_of(file.name, mark)
 
 
@@ -185,30 +242,17 @@ def _inputs(snapshot: PaimonSnapshot, bucket: Bucket, files: Sequence[AppendFile
     return AppendInputs(bucket, files)
 
 
-def _opened(
-    storage: Storage, bucket: Bucket, files: Sequence[AppendFile]
-) -> Iterator[tuple[AppendFileReader, BitMap64]]:
-    vectors = vectors_of(storage, bucket, {file.name for file in files})
-    for file in files:
-        yield AppendFileReader(storage, bucket, file.file), vectors.get(file.name, BitMap64())
-
-
 LAYOUT: Final[FormatLayout[PaimonSnapshot, Bucket, PaimonDataFile, AppendFile, WrittenAppendFile, BucketEdit]] = (
     FormatLayout(
-        units=units_of,
         listed=_listed,
-        touched=touched_files,
         files=append_files,
         listed_of=_listed_of,
         sizes=sizes_of,
         columns=_columns,
-        indexed=_indexed,
-        measured=_indexed,
         bounds=_bounds,
         cube_of=_cube_of,
         is_settled=_is_settled,
         inputs=_inputs,
-        opened=_opened,
-        top_columns=value_columns,
+        rows=live_rows,
     )
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nightkeep.clustering.rewrite_tasks import NO_COST, ClusterTask, PackTask, cluster, pack
 from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 from nightkeep.formats.paimon.rewrite.append.delete import AppendDelete, delete
-from nightkeep.formats.paimon.rewrite.append.inputs import AppendCluster, AppendPack
+from nightkeep.formats.paimon.rewrite.append.optimize import AppendCluster, AppendPack
 from nightkeep.formats.paimon.rewrite.append.prune import PruneTask, prune
 from nightkeep.formats.paimon.rewrite.append.update import AppendUpdate, update
 from nightkeep.model import Rewrite, Run
