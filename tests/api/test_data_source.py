@@ -134,6 +134,7 @@ def test_times_finer_than_sparks_are_cut_and_times_of_day_are_refused(registered
     assert frame.count() == nightkeep.read(f"{PAIMON}/positions").read_all().num_rows
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -86,6 +86,7 @@ def test_our_upgrades_pass(spark: SparkSession, tmp_path: Path, name: str) -> No
     assert "touched units compared" in report.coverage
 
 
+@pytest.mark.extended
 def test_level_0_that_arrived_meanwhile_is_compared_with_the_parent(
     spark: SparkSession, paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
@@ -194,6 +195,7 @@ def test_a_changed_value_is_found_with_both_rows(spark: SparkSession, orders: Pa
     assert "stolen" in str(report)
 
 
+@pytest.mark.extended
 def test_rows_are_joined_where_asked_and_found_without_hashes(
     spark: SparkSession, orders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

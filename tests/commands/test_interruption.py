@@ -231,6 +231,7 @@ def test_a_sweep_names_the_list_of_what_it_deletes(clicks: Path, tmp_path: Path)
     assert 0 < orphans() < count and rows(clicks) == before
 
 
+@pytest.mark.extended
 def test_a_status_ends_while_a_catalog_is_silent(tmp_path: Path, silent: Silent) -> None:
     with running(tmp_path, *NIGHTKEEP, "status", "--policy", "tables.yaml", **silent.environment) as program:
         program.wait_for(silent.asked)

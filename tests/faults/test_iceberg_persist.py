@@ -13,7 +13,7 @@ from tests.drivers.iceberg_tables import Table, Warehouse
 from tests.drivers.lake_rows import Rows
 from tests.formats.iceberg.breaking import SWAP, breaking, care_and_die
 from tests.formats.iceberg.runs import COLUMNS, DAYS, Kept, care_for, configured, contents, opened, row, token
-from tests.support.faulty_store import Fuse, Moment, Point, fail
+from tests.support.faulty_store import TURNS, Fuse, Moment, Point, fail, places
 from tests.support.processes import child
 
 from nightkeep.model import Outcome, Run
@@ -86,11 +86,14 @@ def test_every_write_fails_once(clean: tuple[Point, ...], kept: Kept, rows: Rows
     assert len(burnt) == len(clean)
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("turn", range(TURNS))
 def test_the_process_dies_at_every_write(
-    clean: tuple[Point, ...], kept: Kept, rows: Rows, iceberg_java: IcebergJava
+    clean: tuple[Point, ...], kept: Kept, rows: Rows, iceberg_java: IcebergJava, turn: int
 ) -> None:
     killed = 0
-    for at, point in enumerate(clean, start=1):
+    for at in places(len(clean), turn):
+        point = clean[at - 1]
         table = kept.put_back()
         before = contents(table)
         with child(care_and_die, table, RUN, at) as process:
@@ -100,7 +103,7 @@ def test_the_process_dies_at_every_write(
         assert iceberg_java.read(table) == rows
         _retried(table)
         assert iceberg_java.read(table) == rows
-    assert killed == len(clean)
+    assert killed >= len(clean) // TURNS
 
 
 def _swap(clean: tuple[Point, ...]) -> int:

@@ -13,7 +13,7 @@ from tests.drivers.paimon_java import PaimonJava
 from tests.formats.paimon.appended import SMALL, VECTORS, Appended
 from tests.formats.paimon.breaking import breaking
 from tests.formats.paimon.contents import contents, files, leftovers
-from tests.support.faulty_store import Fuse, Moment, fail
+from tests.support.faulty_store import TURNS, Fuse, Moment, fail, places
 
 from nightkeep.model import Operation, Outcome, run_token
 from nightkeep.records import RunDocument
@@ -40,9 +40,13 @@ def update(table: Appended) -> RunDocument:
     return table.update_where("id > 5", ["text = concat('n', CAST(id AS STRING))"], run_id=RUN)
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("turn", range(TURNS))
 @pytest.mark.parametrize("act", [optimize, update])
 @pytest.mark.in_turn("act")
-def test_every_write_fails_once(made: Appended, tmp_path: Path, act: Callable[[Appended], RunDocument]) -> None:
+def test_every_write_fails_once(
+    made: Appended, tmp_path: Path, act: Callable[[Appended], RunDocument], turn: int
+) -> None:
     """Until the commit is visible it reads as before, then as after: never without rows, never with rows twice."""
     truth, fuse = contents(made.folder), Fuse()
     with breaking(fuse):
@@ -52,7 +56,8 @@ def test_every_write_fails_once(made: Appended, tmp_path: Path, act: Callable[[A
     steps = {str(point) for point in fuse.passed}
     for name in ("data", "manifest", "manifest-list", "index-manifest", "staged"):
         assert {f"{moment.value} create {name}" for moment in Moment} <= steps
-    for at, point in enumerate(fuse.passed, start=1):
+    for at in places(len(fuse.passed), turn):
+        point = fuse.passed[at - 1]
         table = _copy(made, tmp_path / str(at))
         before = files(table.folder)
         with breaking(Fuse(at, fail)):

@@ -14,7 +14,7 @@ from tests.drivers.paimon_values import MERGE_ON_READ, Scan
 from tests.formats.paimon.breaking import breaking, upgrade_and_die
 from tests.formats.paimon.contents import SAMPLES, Contents, commits_of, contents, files, leftovers, token
 from tests.formats.paimon.upgrade import upgrade
-from tests.support.faulty_store import Fuse, Moment, Point, fail
+from tests.support.faulty_store import TURNS, Fuse, Moment, Point, fail, places
 from tests.support.processes import child
 
 from nightkeep.model import Outcome
@@ -69,10 +69,12 @@ def test_every_write_fails_once(clean: tuple[Point, ...], base: Contents, tmp_pa
     assert len(burnt) == len(clean)
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("turn", range(TURNS))
 @pytest.mark.slow
-def test_the_process_dies_at_every_write(clean: tuple[Point, ...], base: Contents, tmp_path: Path) -> None:
+def test_the_process_dies_at_every_write(clean: tuple[Point, ...], base: Contents, tmp_path: Path, turn: int) -> None:
     killed = 0
-    for at in range(1, len(clean) + 1):
+    for at in places(len(clean), turn):
         table = _copy(tmp_path / str(at))
         before = files(table)
         _die(table, at)
@@ -80,7 +82,7 @@ def test_the_process_dies_at_every_write(clean: tuple[Point, ...], base: Content
         _survived(table, before, base)
         _retried(table, base)
         shutil.rmtree(tmp_path / str(at))
-    assert killed == len(clean)
+    assert killed >= len(clean) // TURNS
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def sample(format: str, name: str, folder: Path) -> Address:
     return Address(format, str(shutil.copytree(found, folder / name)), name)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("format", "name", "operation", "reader"), some_extended(NIGHTS, keep=2))
 def test_a_night(format: str, name: str, operation: Operation, reader: ReaderName, lake: Path) -> None:
     address = sample(format, name, lake)

@@ -86,6 +86,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.in_turn("vectors")
 @pytest.mark.parametrize("vectors", ["true", "false"])
 @pytest.mark.parametrize("change", CHANGES)

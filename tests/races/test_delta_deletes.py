@@ -44,6 +44,7 @@ def assert_all_or_none(
     assert delete_where(made.folder, LOW, run_id="next").outcome is Outcome.UNCHANGED
 
 
+@pytest.mark.few(1)
 @pytest.mark.in_turn("vectors")
 @pytest.mark.parametrize("vectors", ["true", "false"])
 @pytest.mark.parametrize("change", CHANGES)

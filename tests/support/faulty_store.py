@@ -58,6 +58,15 @@ class Fuse:
         return len(self.passed) + 1 == self.at
 
 
+TURNS = 5
+"""Not a multiple of the moments of a step, which follow one another: each turn has points of every moment."""
+
+
+def places(count: int, turn: int) -> range:
+    """Of the points 1 to `count` those that one of the turns breaks. All turns together break every point."""
+    return range(1 + turn, count + 1, TURNS)
+
+
 def fail(point: Point) -> NoReturn:
     raise OSError(f"injected {point}")
 

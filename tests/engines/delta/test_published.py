@@ -157,6 +157,7 @@ def test_delta_spark_goes_on(delta_spark: DeltaSpark, lakes: Lakes, made: HandMa
     assert not list(made.folder.rglob("*nk-*.parquet"))
 
 
+@pytest.mark.extended
 def test_row_ids_stay_with_their_rows(delta_spark: DeltaSpark, tracked: HandMade) -> None:
     columns = ("day", "id", "price", "note", "_metadata.row_id", "_metadata.row_commit_version")
     before = delta_spark.read(tracked.folder, columns=columns)

@@ -176,7 +176,7 @@ STORIES = (
 )
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("goes_on", "version"),
     [
@@ -214,6 +214,7 @@ def test_pyiceberg_appends_and_deletes(readers: Readers) -> None:
     next_night(ours)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("version", [2, 3])
 def test_snapshots_expire_with_what_only_they_had_of_ours(version: int, readers: Readers) -> None:
     ours = made(readers, version=version)

@@ -172,6 +172,7 @@ def test_deletes_of_everything_that_go_with_one_day_bring_rows_back_elsewhere(
     assert back == {7}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "act", some_extended([sabotage.miscount_the_total, sabotage.drop_a_manifest], keep=1), ids=lambda act: act.__name__
 )

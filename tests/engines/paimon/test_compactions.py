@@ -274,7 +274,7 @@ def test_a_wrong_compaction_is_not_published(
     assert [unit.equal for unit in document.units] == [not seen]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("engine", "act"),
     [

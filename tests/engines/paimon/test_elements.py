@@ -175,6 +175,7 @@ def test_elements_without_an_order_may_be_in_any(
     assert rows(paimon_java, table, {}) == before
 
 
+@pytest.mark.extended
 def test_elements_that_rewrite_and_gate_lose_are_found_by_the_check(
     paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,6 +120,7 @@ def test_the_gate_catches_a_wrong_changelog(name: str, paimon_java: PaimonJava, 
     assert_stopped(table, document, reason)
 
 
+@pytest.mark.extended
 def test_spark_counts_wrong_changes_of_first_rows(paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path) -> None:
     table = told(paimon_java, tmp_path / "t")
     version = upgrade(table).committed_version

@@ -106,6 +106,7 @@ def test_the_gate_catches_a_changelog_that_is_not_there(table: Path) -> None:
     assert optimize(table, full=True).outcome is Outcome.VERIFIED
 
 
+@pytest.mark.extended
 def test_spark_counts_every_wrong_change(table: Path, spark: SparkSession, paimon_java: PaimonJava) -> None:
     version = optimize(table, full=True).committed_version
     rows = assert_spark_counts_wrong_changes(table, version, spark)

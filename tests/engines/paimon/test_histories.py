@@ -104,6 +104,7 @@ def test_an_upgrade_tells_streaming_readers_what_java_tells(seed: int, paimon_ja
     check_history(paimon_java, seed, tmp_path, changelog_history, told_seam)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", some_extended(FEWER, keep=1))
 def test_full_compactions_tell_streaming_readers_what_java_tells(
     seed: int, paimon_java: PaimonJava, tmp_path: Path
@@ -117,6 +118,7 @@ def test_changelogs_by_lookup_without_vectors(seed: int, paimon_java: PaimonJava
     check_history(paimon_java, seed, tmp_path, looked_up_history, told_by_full_seam)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", some_extended(FEWER, keep=1))
 def test_changelogs_of_first_rows(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path, told_first_row_history, told_seam)

@@ -115,7 +115,7 @@ def aged(engine: PaimonJava, seed: int, folder: Path) -> Aged:
     return made
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_readers_see_what_was_there_less_what_is_old(
     paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path, seed: int

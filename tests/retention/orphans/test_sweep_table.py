@@ -778,7 +778,7 @@ def test_many_files_are_quarantined_at_once_and_the_one_that_stays_is_named(tmp_
     assert toy.files() == before
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["folder", "remote"])
 @pytest.mark.parametrize("mode", ACTING)
 def test_one_of_many_that_fails_is_named_and_the_journal_tells_of_the_rest(

@@ -11,6 +11,7 @@ from tests.formats.delta.damaged import delta_worlds, golden_copy, later_ms, lea
 from tests.formats.delta.runs import opened
 from tests.formats.delta.sweeping import run_of
 from tests.retention.damage import fuzz, pieces
+from tests.support.extended import some_extended
 
 from nightkeep.errors import EvidenceError
 from nightkeep.model import Outcome, Run
@@ -216,7 +217,8 @@ def test_trino_creates_a_table_on_the_version_it_creates(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_no_damage_makes_a_live_file_an_orphan(tmp_path: Path) -> None:
-    found = fuzz(delta_worlds(tmp_path), count=100)
+@pytest.mark.parametrize("count", some_extended([50, 100], keep=1))
+def test_no_damage_makes_a_live_file_an_orphan(tmp_path: Path, count: int) -> None:
+    found = fuzz(delta_worlds(tmp_path), count=count)
     assert not found.failures and not found.surprises, str(found)
     assert found.endings["named the orphans"] and found.endings["stopped: CorruptMetadata"]

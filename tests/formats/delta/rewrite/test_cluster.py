@@ -108,7 +108,7 @@ def test_many_tiny_files_become_files_near_the_target(tmp_path: Path) -> None:
     assert len(near) <= 14 and sum(near) >= 0.9 * len(near)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "columns", [("b",), ("s",), ("ts", "flag"), ("deep.x", "s"), ("DEEP.X",), ("a", "b", "s", "ts")]
@@ -269,6 +269,7 @@ def test_deleted_rows_go_and_row_ids_stay(tmp_path: Path) -> None:
     assert names[-2:] == ["_row-id", "_row-version"]
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_an_append_is_clustered_alone_and_skipping_stays(tmp_path: Path) -> None:
     """5 % more beside 100 clustered files: at most a quarter of the bytes, nine tenths of a full run's skipping."""

@@ -84,6 +84,7 @@ def test_a_catalog_that_is_down_is_told_once_per_table(uri: str, found: str, shu
     assert planned.endswith(said)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "command", [nightkeep.plan, nightkeep.run, nightkeep.sweep, pytest.param(nightkeep.status, marks=pytest.mark.slow)]
 )

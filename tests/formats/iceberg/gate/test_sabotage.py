@@ -142,6 +142,7 @@ def named(act: Act) -> str:
     return act.__name__
 
 
+@pytest.mark.few(1)
 @every_level
 def test_what_nobody_damaged_is_proven(table: IcebergTable, level: VerifyLevel) -> None:
     for made in (rewritten(table), converted(table), converted(table, f"day = '{DAYS[0]}'")):
@@ -149,6 +150,7 @@ def test_what_nobody_damaged_is_proven(table: IcebergTable, level: VerifyLevel) 
         assert isinstance(checked, Verified), checked
 
 
+@pytest.mark.in_turn("level")
 @every_level
 @pytest.mark.parametrize("act", REWRITTEN, ids=named)
 def test_the_gate_catches(act: Act, level: VerifyLevel, table: IcebergTable) -> None:
@@ -157,6 +159,7 @@ def test_the_gate_catches(act: Act, level: VerifyLevel, table: IcebergTable) -> 
     assert_caught(judged(table, made, level), REWRITTEN[act])
 
 
+@pytest.mark.in_turn("level")
 @every_level
 @pytest.mark.parametrize("act", TRACKED, ids=named)
 def test_the_gate_catches_of_row_ids(act: Act, level: VerifyLevel, newest: IcebergTable) -> None:
@@ -165,6 +168,7 @@ def test_the_gate_catches_of_row_ids(act: Act, level: VerifyLevel, newest: Icebe
     assert_caught(judged(newest, made, level), TRACKED[act])
 
 
+@pytest.mark.in_turn("level")
 @every_level
 @pytest.mark.parametrize("act", CONVERTED, ids=named)
 def test_the_gate_catches_of_deletes(act: Act, level: VerifyLevel, table: IcebergTable) -> None:
@@ -173,6 +177,7 @@ def test_the_gate_catches_of_deletes(act: Act, level: VerifyLevel, table: Iceber
     assert_caught(judged(table, made, level), CONVERTED[act])
 
 
+@pytest.mark.in_turn("level")
 @every_level
 @pytest.mark.parametrize("act", VECTORS, ids=named)
 def test_the_gate_catches_of_vectors(act: Act, level: VerifyLevel, newest: IcebergTable) -> None:

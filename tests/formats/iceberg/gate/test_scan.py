@@ -422,7 +422,7 @@ def key_value(kind: str, random: Random) -> Any:
     )
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("version", "seed"), [(2, 1), (2, 2), (3, 3), (3, 4)])
 def test_histories_of_changes_are_read_as_in_java(
     iceberg_java: IcebergJava, iceberg: Warehouse, version: int, seed: int

@@ -10,6 +10,7 @@ from tests.formats.iceberg.damaged import iceberg_worlds, leave
 from tests.formats.iceberg.runs import configured, folder, opened
 from tests.formats.iceberg.sweeping import aged, rewritten, swept
 from tests.retention.damage import emptied, fuzz
+from tests.support.extended import some_extended
 
 from nightkeep.errors import EvidenceError
 from nightkeep.model import Outcome
@@ -123,7 +124,8 @@ def test_a_table_that_adds_up_is_swept_for_good(golden: Made) -> None:
 
 
 @pytest.mark.slow
-def test_no_damage_makes_a_live_file_an_orphan(tmp_path: Path) -> None:
-    found = fuzz(iceberg_worlds(tmp_path), count=100)
+@pytest.mark.parametrize("count", some_extended([50, 100], keep=1))
+def test_no_damage_makes_a_live_file_an_orphan(tmp_path: Path, count: int) -> None:
+    found = fuzz(iceberg_worlds(tmp_path), count=count)
     assert not found.failures and not found.surprises, str(found)
     assert found.endings["named the orphans"] and found.endings["stopped: CorruptMetadata"]

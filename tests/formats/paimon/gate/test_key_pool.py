@@ -80,6 +80,7 @@ def test_the_only_row_of_a_key_in_a_run_that_does_not_ascend_is_still_told_from_
     assert found["_KEY_k"].to_list() == [1, 1, 2, 2]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=examples(10))
 @given(st.data())

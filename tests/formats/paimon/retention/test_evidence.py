@@ -9,7 +9,8 @@ import pytest
 from tests.formats.paimon.contents import opened
 from tests.formats.paimon.damaged import LEFT, leave, paimon_worlds, sample_copy
 from tests.formats.paimon.keeping import aged, names, retention, swept
-from tests.retention.damage import emptied, fuzz, without_sizes
+from tests.retention.damage import World, emptied, fuzz, without_sizes
+from tests.support.extended import some_extended
 
 from nightkeep.errors import EvidenceError, RefusedTable
 from nightkeep.model import Outcome
@@ -18,6 +19,7 @@ from nightkeep.retention.file_check import check_files
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.sweep_request import SweepOrder
 
+Worlds = tuple[Path, list[World]]
 DELETE, ASIDE = SweepOrder(SweepMode.DELETE, max_share=1.0), SweepOrder(SweepMode.QUARANTINE, max_share=1.0)
 
 
@@ -207,15 +209,23 @@ def test_the_look_afterwards_does_not_agree_with_a_list_that_was_cut(key: str, t
         check_files(opened(table).retention, retention(), sets=MemorySets, salt="a")
 
 
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Worlds:
+    folder = tmp_path_factory.mktemp("worlds")
+    return folder, paimon_worlds(folder)
+
+
 @pytest.mark.slow
-def test_no_damage_makes_a_live_file_an_orphan(tmp_path: Path) -> None:
-    found = fuzz(paimon_worlds(tmp_path), count=100)
+@pytest.mark.parametrize("count", some_extended([50, 100], keep=1))
+def test_no_damage_makes_a_live_file_an_orphan(worlds: Worlds, count: int) -> None:
+    found = fuzz(worlds[1], count=count)
     assert not found.failures and not found.surprises, str(found)
     assert found.endings["named the orphans"] and found.endings["stopped: CorruptMetadata"]
 
 
-def test_what_is_read_is_what_versions_need(tmp_path: Path) -> None:
+def test_what_is_read_is_what_versions_need(worlds: Worlds) -> None:
     """The fuzzer's own account of what is live holds every data file of the newest version."""
-    for world in paimon_worlds(tmp_path):
-        newest = opened(tmp_path / world.name).snapshot()
+    folder, every = worlds
+    for world in every:
+        newest = opened(folder / world.name).snapshot()
         assert {unit.path(file) for unit in newest.units for file in unit.files} <= world.live
