@@ -19,6 +19,7 @@ import org.apache.paimon.data.BinaryRow;
 import org.apache.paimon.data.BinaryString;
 import org.apache.paimon.data.Decimal;
 import org.apache.paimon.data.GenericArray;
+import org.apache.paimon.data.GenericMap;
 import org.apache.paimon.data.GenericRow;
 import org.apache.paimon.data.InternalArray;
 import org.apache.paimon.data.InternalRow;
@@ -40,8 +41,12 @@ import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.table.source.Split;
 import org.apache.paimon.types.ArrayType;
 import org.apache.paimon.types.DataType;
+import org.apache.paimon.types.DataTypeRoot;
 import org.apache.paimon.types.DataTypes;
 import org.apache.paimon.types.DecimalType;
+import org.apache.paimon.types.LocalZonedTimestampType;
+import org.apache.paimon.types.MapType;
+import org.apache.paimon.types.MultisetType;
 import org.apache.paimon.types.RowKind;
 import org.apache.paimon.types.RowType;
 import org.apache.paimon.types.TimestampType;
@@ -173,8 +178,13 @@ public final class Release {
         }
         long salt = id * 31L + Math.floorMod(version.hashCode(), 1000);
         switch (type.getTypeRoot()) {
+            case TINYINT:
+                return (byte) (salt % 100);
+            case SMALLINT:
+                return (short) (salt % 20_000);
             case INTEGER:
             case DATE:
+            case TIME_WITHOUT_TIME_ZONE:
                 return (int) (salt % 20_000);
             case BIGINT:
                 return salt * 1_000_003L;
@@ -184,8 +194,12 @@ public final class Release {
                 return salt / 4.0f;
             case BOOLEAN:
                 return salt % 2 == 0;
+            case CHAR:
+                return BinaryString.fromString(String.valueOf(1000 + salt).substring(0, 4));
             case VARCHAR:
                 return BinaryString.fromString(version + " " + id);
+            case BINARY:
+                return String.valueOf(1000 + salt).substring(0, 4).getBytes(StandardCharsets.UTF_8);
             case VARBINARY:
                 return (version + id).getBytes(StandardCharsets.UTF_8);
             case DECIMAL:
@@ -193,14 +207,31 @@ public final class Release {
                 return Decimal.fromBigDecimal(
                         BigDecimal.valueOf(salt, decimal.getScale()), decimal.getPrecision(), decimal.getScale());
             case TIMESTAMP_WITHOUT_TIME_ZONE:
-                int precision = ((TimestampType) type).getPrecision();
-                int nanos = precision > 6 ? 456_789 : precision > 3 ? 456_000 : 0;
-                return Timestamp.fromEpochMillis(1_690_000_000_000L + salt * 86_400_123L, nanos);
+                return time(((TimestampType) type).getPrecision(), salt);
+            case TIMESTAMP_WITH_LOCAL_TIME_ZONE:
+                return time(((LocalZonedTimestampType) type).getPrecision(), salt);
             case ARRAY:
-                return new GenericArray(new Object[] {id, null, (int) (salt % 100)});
+                DataType element = ((ArrayType) type).getElementType();
+                return element.getTypeRoot() == DataTypeRoot.INTEGER
+                        ? new GenericArray(new Object[] {id, null, (int) (salt % 100)})
+                        : new GenericArray(new Object[] {value(name, element, id, version)});
+            case MAP:
+                Object item = value(name, ((MapType) type).getValueType(), id, version);
+                return new GenericMap(Collections.singletonMap(BinaryString.fromString("one"), item));
+            case MULTISET:
+                Object counted = value(name, ((MultisetType) type).getElementType(), id, version);
+                return new GenericMap(Collections.singletonMap(counted, 2));
+            case ROW:
+                return GenericRow.of(value(name, ((RowType) type).getTypeAt(0), id, version));
             default:
                 throw new UnsupportedOperationException(type.toString());
         }
+    }
+
+    /** With all the digits that the precision has room for. */
+    private static Timestamp time(int precision, long salt) {
+        int nanos = precision > 6 ? 456_789 : precision > 3 ? 456_000 : 0;
+        return Timestamp.fromEpochMillis(1_690_000_000_000L + salt * 86_400_123L, nanos);
     }
 
     private static String text(InternalRow row, RowType type) {
@@ -246,14 +277,26 @@ public final class Release {
         }
     }
 
+    /** Types as Paimon spells them, times with local zone as TIMESTAMP_LTZ(n), and MAP&lt;STRING,T&gt; and ROW&lt;T&gt;. */
     private static DataType type(String text) {
-        switch (text) {
+        String[] words = text.replace(")", "").split("\\(");
+        String[] sizes = words.length > 1 && !text.contains("<") ? words[1].split(",") : new String[] {"0"};
+        int size = Integer.parseInt(sizes[0]);
+        int open = text.indexOf('<');
+        String part = open < 0 ? "" : text.substring(open + 1, text.length() - 1);
+        switch (open < 0 ? words[0] : text.substring(0, open)) {
+            case "TINYINT":
+                return DataTypes.TINYINT();
+            case "SMALLINT":
+                return DataTypes.SMALLINT();
             case "INT":
                 return DataTypes.INT();
             case "BIGINT":
                 return DataTypes.BIGINT();
             case "STRING":
                 return DataTypes.STRING();
+            case "CHAR":
+                return DataTypes.CHAR(size);
             case "DOUBLE":
                 return DataTypes.DOUBLE();
             case "FLOAT":
@@ -262,20 +305,26 @@ public final class Release {
                 return DataTypes.BOOLEAN();
             case "DATE":
                 return DataTypes.DATE();
+            case "TIME":
+                return DataTypes.TIME(size);
             case "BYTES":
                 return DataTypes.BYTES();
-            case "DECIMAL(12,2)":
-                return DataTypes.DECIMAL(12, 2);
-            case "DECIMAL(30,4)":
-                return DataTypes.DECIMAL(30, 4);
-            case "TIMESTAMP(3)":
-                return DataTypes.TIMESTAMP(3);
-            case "TIMESTAMP(6)":
-                return DataTypes.TIMESTAMP(6);
-            case "TIMESTAMP(9)":
-                return DataTypes.TIMESTAMP(9);
-            case "ARRAY<INT>":
-                return new ArrayType(DataTypes.INT());
+            case "BINARY":
+                return DataTypes.BINARY(size);
+            case "DECIMAL":
+                return DataTypes.DECIMAL(size, Integer.parseInt(sizes[1]));
+            case "TIMESTAMP":
+                return DataTypes.TIMESTAMP(size);
+            case "TIMESTAMP_LTZ":
+                return DataTypes.TIMESTAMP_WITH_LOCAL_TIME_ZONE(size);
+            case "ARRAY":
+                return new ArrayType(type(part));
+            case "MAP":
+                return new MapType(DataTypes.STRING().notNull(), type(part.substring("STRING,".length())));
+            case "MULTISET":
+                return new MultisetType(type(part).notNull());
+            case "ROW":
+                return DataTypes.ROW(DataTypes.FIELD(900, "part", type(part)));
             default:
                 throw new UnsupportedOperationException(text);
         }

@@ -13,7 +13,6 @@ from functools import reduce
 from urllib.parse import quote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -27,6 +26,7 @@ from nightkeep.formats.paimon.metadata.type_changes import is_converted
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.spark.arrow_files import arrow_rows
 from nightkeep.formats.paimon.spark.nested_values import nested_text, stored_type
+from nightkeep.formats.paimon.spark.stored_times import StoredTimes, from_bare, is_bare, is_finer_than_spark, times_of
 from nightkeep.spark.stored_files import packed, with_file_facts
 from nightkeep.spark.view import column, comparable, location
 from nightkeep.storage import Storage
@@ -34,7 +34,6 @@ from nightkeep.storage import Storage
 SEQUENCE, KIND, KEY_PREFIX = "_SEQUENCE_NUMBER", "_VALUE_KIND", "_KEY_"
 LIVE_KINDS = (0, 2)
 """Row kinds that add: +I and +U of RowKind.java."""
-_NANOSECOND_PRECISION = 7
 _PARQUET = "parquet"
 
 
@@ -62,10 +61,6 @@ def spark_type(kind: PaimonType) -> T.DataType:
     if kind.is_nested:
         return T.StringType()
     return stored_type(kind)
-
-
-def is_finer_than_spark(kind: PaimonType) -> bool:
-    return kind.root in _TIMESTAMPS and (kind.precision or 0) >= _NANOSECOND_PRECISION
 
 
 def times_alike(rows: DataFrame, schema: PaimonSchema) -> DataFrame:
@@ -102,13 +97,12 @@ def stored_rows(
     `k0`.. (stored keys, comparable), `sequence`, `kind`, and the schema's columns as `column(i)`. Sequence and kind are
     null in a table without keys.
     """
-    fine = {f.name for f in schemas.current.fields if is_finer_than_spark(f.type)}
-    groups: defaultdict[tuple[int, str, frozenset[str]], list[PaimonStoredFile]] = defaultdict(list)
+    parquet = [(file.path, file.file.schema_id) for file in files if format_of(file.file.name) == _PARQUET]
+    times = times_of(storage, parquet, schemas)
+    groups: defaultdict[tuple[int, str, StoredTimes], list[PaimonStoredFile]] = defaultdict(list)
     for file in files:
-        file_format = format_of(file.file.name)
-        is_fine = fine and file_format == _PARQUET
-        nanos = _stored_as_nanoseconds(storage, file) if is_fine else frozenset[str]()
-        groups[(file.file.schema_id, file_format, nanos)].append(file)
+        alike = (file.file.schema_id, format_of(file.file.name), times.get(file.path, StoredTimes()))
+        groups[alike].append(file)
     frames = [_Reader(spark, storage, schemas, *alike).read(group) for alike, group in groups.items()]
     return reduce(DataFrame.union, frames)
 
@@ -122,7 +116,7 @@ class _Reader:
     schemas: Schemas
     schema_id: int
     file_format: str
-    nanos: frozenset[str]
+    times: StoredTimes
 
     def read(self, files: Sequence[PaimonStoredFile]) -> DataFrame:
         keys = [self._key(i, name) for i, name in enumerate(self.schemas.current.trimmed_keys)]
@@ -196,8 +190,8 @@ class _Reader:
 
     def _stored_type(self, field: PaimonField, prefix: str = "") -> T.DataType:
         if self.file_format != _PARQUET or field.type.is_nested:
-            return stored_type(field.type)
-        if prefix + field.name in self.nanos:
+            return stored_type(field.type, self.times)
+        if prefix + field.name in self.times.nanoseconds or is_bare(field.type, self.times):
             return T.LongType()
         # Spark reads INT96 as an instant. In UTC, its microseconds are those of the local time.
         return T.TimestampType() if is_finer_than_spark(field.type) else spark_type(field.type)
@@ -218,9 +212,11 @@ class _Reader:
             return F.lit(None).cast(spark_type(field.type))
         stored = F.col(f"`{(prefix + held.name).replace('`', '``')}`")
         if field.type.is_nested:
-            return nested_text(stored, held.type, field.type)
-        if prefix + held.name in self.nanos:
+            return nested_text(stored, held.type, field.type, self.times)
+        if prefix + held.name in self.times.nanoseconds:
             stored = F.timestamp_micros(_divided_down(stored))
+        elif is_bare(held.type, self.times):
+            stored = from_bare(stored, held.type)
         return stored.cast(spark_type(field.type))
 
     def _held(self, field: PaimonField) -> PaimonField | None:
@@ -246,15 +242,5 @@ def _divided_down(nanos: Column) -> Column:
     return F.call_function("div", nanos - F.pmod(nanos, F.lit(1000)), F.lit(1000))
 
 
-def _stored_as_nanoseconds(storage: Storage, file: PaimonStoredFile) -> frozenset[str]:
-    """Columns that the file stores as INT64 nanoseconds, as Arrow does, and not as INT96, as Java does."""
-    with storage.open(file.path) as source, pq.ParquetFile(source) as parquet:
-        columns = map(parquet.schema.column, range(len(parquet.schema.names)))
-        return frozenset(
-            c.name for c in columns if c.physical_type == "INT64" and '"nanoseconds"' in c.logical_type.to_json()
-        )
-
-
 _SYSTEM = ((SEQUENCE, PaimonType(TypeRoot.BIGINT)), (KIND, PaimonType(TypeRoot.TINYINT)))
 """Columns that files have of tables with keys."""
-_TIMESTAMPS = (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)

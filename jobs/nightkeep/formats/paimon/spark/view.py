@@ -34,7 +34,6 @@ from nightkeep.formats.paimon.spark.changelog_check import Sides, lifted_files, 
 from nightkeep.formats.paimon.spark.data_files import (
     LIVE_KINDS,
     PaimonStoredFile,
-    is_finer_than_spark,
     numbered_files,
     stored_rows,
     times_alike,
@@ -46,6 +45,7 @@ from nightkeep.formats.paimon.spark.largest_run import ReadsRows, largest_runs, 
 from nightkeep.formats.paimon.spark.merged_elements import alike, as_text, parsed, with_elements
 from nightkeep.formats.paimon.spark.merging import merged
 from nightkeep.formats.paimon.spark.statistics_check import misstated
+from nightkeep.formats.paimon.spark.stored_times import is_finer_than_spark
 from nightkeep.formats.paimon.spark.versions import PaimonVersions, lasting_facts, published_rows
 from nightkeep.model import Address, UnitKey, View
 from nightkeep.spark.stored_files import no_rows
