@@ -7,8 +7,7 @@ from html import escape
 from urllib.parse import quote
 
 from nightkeep.records import RunDocument, pages_in
-from nightkeep.records.old_results import forget_pages
-from nightkeep.records.validations import DATA_DOCS, docs_page_name, read_validations, write_docs_page
+from nightkeep.records.validations import DATA_DOCS, docs_page_name, forget_pages, read_validations, write_docs_page
 
 INDEX = "index"
 MOST_RUNS = 200

@@ -22,7 +22,7 @@ from nightkeep.records import (
     reports_place,
     write_page,
 )
-from nightkeep.records.old_results import YOUNGEST_MS, forget_results
+from nightkeep.records.validations import YOUNGEST_MS, forget_results
 from nightkeep.running.handled_operations import handled_operations
 
 

@@ -41,13 +41,14 @@ from nightkeep.records.store import (
     last_look,
     load_history,
     night_path,
+    pages_in,
     read_history,
     require_writable,
     secure,
     store,
     store_or_say,
+    write_page,
 )
-from nightkeep.records.stored_pages import pages_in, write_page
 
 __all__ = [
     "RESULTS",

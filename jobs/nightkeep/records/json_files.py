@@ -18,8 +18,8 @@ from typing import NoReturn, TypeVar
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.records.document import RunDocument
+from nightkeep.records.failure_outcomes import without_stacks
 from nightkeep.records.places import located
-from nightkeep.records.stored_stacks import without_stacks
 from nightkeep.storage.kept import KeptFile, KeptFiles, ListedKept
 
 T = TypeVar("T")

@@ -15,10 +15,11 @@ from urllib.parse import unquote, urlsplit
 
 from nightkeep.errors import UsageError
 from nightkeep.redaction import redact
+from nightkeep.storage.hdfs.names import SCHEME as HDFS
 from nightkeep.storage.kept import KeptFiles
 from nightkeep.storage.local.kept import KeptOnDisk
+from nightkeep.storage.objects.names import SCHEMES
 
-STORES: Final = ("s3", "s3a", "s3n", "gs", "abfss", "abfs", "hdfs")
 _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
@@ -29,13 +30,13 @@ def report_store(place: str | Path) -> KeptFiles:
     scheme, _, _ = str(place).partition("://")
     if scheme == "file":
         return KeptOnDisk(unquote(urlsplit(str(place)).path))
-    if scheme not in STORES:
+    if scheme not in (*SCHEMES, HDFS):
         raise UsageError(
-            f"{redact(str(place))}: expected a local folder for reports, or an address of {', '.join(STORES)}, found "
-            f"one of {scheme}; set --reports or NIGHTKEEP_REPORTS"
+            f"{redact(str(place))}: expected a local folder for reports, or an address of "
+            f"{', '.join((*SCHEMES, HDFS))}, found one of {scheme}; set --reports or NIGHTKEEP_REPORTS"
         )
     # DAG files import this module, and clients of stores take longer to import than they may take to parse.
-    if scheme == "hdfs":
+    if scheme == HDFS:
         from nightkeep.storage.hdfs.kept import kept_in_hdfs  # noqa: PLC0415 -- pyarrow
 
         return kept_in_hdfs(str(place))

@@ -21,7 +21,17 @@ from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.model import Operation
 from nightkeep.records.codec import decode, encode
 from nightkeep.records.document import Extra, RunDocument, to_text
-from nightkeep.records.file_names import FOUND, HOLDS, NO_TABLES, document_name, look_name, slug, table_folder
+from nightkeep.records.file_names import (
+    FOUND,
+    HOLDS,
+    NO_TABLES,
+    PAGES,
+    document_name,
+    look_name,
+    page_name,
+    slug,
+    table_folder,
+)
 from nightkeep.records.json_files import History, read_folders, read_json
 from nightkeep.records.ledger import keep_measured
 from nightkeep.records.places import report_store
@@ -161,3 +171,23 @@ def document_folders(store: KeptFiles) -> list[str]:
 
 def bytes_of(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
+
+
+def write_page(reports: str | Path, name: str, html: str) -> str:
+    """Write or replace a page and return its address. Raises EvidenceError if it cannot be written."""
+    return write_below(reports, page_name(name), html)
+
+
+def write_below(reports: str | Path, name: str, html: str) -> str:
+    """Write or replace a file below the folder of pages and return its address. Raises EvidenceError."""
+    store, name = report_store(reports), f"{PAGES}/{name}"
+    try:
+        store.write(name, bytes_of(html))
+    except OSError as failure:
+        raise EvidenceError(store.address(name), "a page that can be written", why_not(failure)) from failure
+    return store.address(name)
+
+
+def pages_in(reports: str | Path, folder: str = "") -> frozenset[str]:
+    """The names of the files in the folder of pages, or in a folder below it."""
+    return frozenset(each.name for each in report_store(reports).list(f"{PAGES}/{folder}".rstrip("/")))

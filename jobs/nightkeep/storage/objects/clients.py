@@ -17,7 +17,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 
 from nightkeep.errors import AddressError
 from nightkeep.storage.objects import azure_settings, google_settings
-from nightkeep.storage.objects.advice import ADVICE
+from nightkeep.storage.objects.failures import ADVICE
 from nightkeep.storage.objects.first_contact import has_role, require_first_answer
 from nightkeep.storage.objects.properties import given
 from nightkeep.storage.objects.renewed import Options, Renewal, current

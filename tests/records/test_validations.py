@@ -16,8 +16,7 @@ import nightkeep
 from nightkeep.checking.expectations import expect
 from nightkeep.errors import UsageError
 from nightkeep.records import RunDocument, load_history, store
-from nightkeep.records.old_results import forget_pages, forget_results
-from nightkeep.records.validations import keep_validations, read_validations
+from nightkeep.records.validations import forget_pages, forget_results, keep_validations, read_validations
 from nightkeep.storage.local.kept import KeptOnDisk
 
 DAY_S, DAY_MS = 24 * 60 * 60, 24 * 60 * 60 * 1000
