@@ -17,6 +17,7 @@ from nightkeep.errors import AddressError, CorruptMetadata, MissingFile
 from nightkeep.storage import open_storage
 from nightkeep.storage.objects import clients
 from nightkeep.storage.objects import store as objects
+from nightkeep.storage.objects.names import split_location
 from nightkeep.storage.objects.store import ObjectStorage
 
 PROCESSES, THREADS = 5, 20
@@ -296,7 +297,7 @@ def test_an_address_that_is_none_is_named(location: str) -> None:
     [("gs://bucket/t", "GCSStore"), ("abfss://container@account.dfs.core.windows.net/t", "AzureStore")],
 )
 def test_other_stores_have_clients_of_their_own(location: str, kind: str) -> None:
-    scheme, authority, prefix = clients.split_location(location)
+    scheme, authority, prefix = split_location(location)
     assert (type(clients.client(scheme, authority, ())).__name__, prefix) == (kind, "t")
 
 
