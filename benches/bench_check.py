@@ -25,13 +25,14 @@ from tests.drivers.delta_spark import DeltaSpark
 from tests.drivers.iceberg_java import IcebergJava
 from tests.drivers.paimon_java import PaimonJava
 
+from nightkeep.admission.order import Order
 from nightkeep.api.place import new_engine
 from nightkeep.checking.check import check
 from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import load
 from nightkeep.records import CheckStatus, RunDocument
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.spark.engine import Engine
 
 TIMES = 2
@@ -101,7 +102,7 @@ def measure(made: Made, reports: Path) -> None:
 def cared(made: Made, engine: Engine, reports: Path) -> RunDocument:
     policy = load("tables.yaml", text="version: 1").effective(f"{made.address.format}:{made.address.location}")
     policy = replace(policy, settings=policy.settings.model_copy(update={"clustering": made.clustering}))
-    order = RunOrder(made.operation, "bench", str(reports))
+    order = Order(made.operation, "bench", str(reports))
     document = run_operation(policy, order, mapper=engine.mapper, exchange=engine.exchange)
     if document.outcome is not Outcome.VERIFIED:
         raise SystemExit(f"bench: expected verified, found {document.outcome}: {document.reason}")

@@ -26,6 +26,7 @@ from benches.plain_cost import plain_cost
 from tests.drivers.delta_spark import DeltaSpark, named
 from tests.drivers.lakes_oracle import Lakes
 
+from nightkeep.admission.order import Order
 from nightkeep.api.place import new_engine
 from nightkeep.formats import open_table
 from nightkeep.kernels.skipping import Queries, queries_of, skipped_share
@@ -33,7 +34,7 @@ from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.protocol import TableLayout
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.spark.engine import Engine
 
 COLUMNS = ("device_id", "ts", "lat")
@@ -143,7 +144,7 @@ def nightkeep(table: Path, engine: Engine, size: Size, *, curve: Curve, wide: bo
     if wide:
         changes["exchange_above"] = 1
     policy = replace(policy, settings=policy.settings.model_copy(update=changes))
-    order = RunOrder(Operation.OPTIMIZE, f"bench-{curve}-{wide}", str(table.parent / "reports"))
+    order = Order(Operation.OPTIMIZE, f"bench-{curve}-{wide}", str(table.parent / "reports"))
     document = run_operation(policy, order, mapper=engine.mapper, exchange=engine.exchange)
     if document.outcome is not Outcome.VERIFIED:
         raise SystemExit(f"bench: expected verified, found {document.outcome}: {document.reason}")

@@ -27,6 +27,7 @@ from tests.drivers.iceberg_java import IcebergJava, Layout
 from tests.drivers.iceberg_spark import IcebergSpark
 from tests.drivers.iceberg_tables import Column, Table, Warehouse
 
+from nightkeep.admission.order import Order
 from nightkeep.api.changes import Workers, apply_batch
 from nightkeep.api.place import new_engine
 from nightkeep.formats import FORMATS
@@ -35,7 +36,7 @@ from nightkeep.formats.iceberg.upsert.sink import Applied
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.spark.engine import Engine
 
 COLUMNS: tuple[Column, ...] = (
@@ -141,9 +142,7 @@ def rewritten(bench: Bench, table: Table) -> None:
 
 def converted(table: Table, ours_on: Engine) -> RunDocument:
     policy = load("tables.yaml", text="version: 1").effective(f"iceberg:{table.warehouse.name}/{table.name}")
-    order = RunOrder(
-        Operation.PERSIST_DELETES, f"bench-{table.warehouse.name}", str(table.warehouse.folder / "reports")
-    )
+    order = Order(Operation.PERSIST_DELETES, f"bench-{table.warehouse.name}", str(table.warehouse.folder / "reports"))
     document = run_operation(policy, order, mapper=ours_on.mapper, exchange=ours_on.exchange)
     if document.outcome is not Outcome.VERIFIED:
         raise SystemExit(f"bench: expected verified, found {document.outcome}: {document.reason}")

@@ -31,12 +31,12 @@ import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 from samples.iceberg_places import current_metadata, place
 
+from nightkeep.admission.order import Order
 from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.api.place import new_engine
-from nightkeep.groups.cared_table import care_for, store_checked
+from nightkeep.groups.one_operation import run_one
 from nightkeep.policy import load
 from nightkeep.records import load_history
-from nightkeep.running.run_operation import RunOrder, read_table
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "samples"
@@ -140,9 +140,8 @@ def one_after_the_other(policy: Path, names: list[str]) -> None:
     with new_engine("local[*]", 2 << 30, checks=True) as engine:
         for table in map(chosen.effective, names):
             for operation in suited_operations(table):
-                order = RunOrder(operation, f"before:{table.address.name}", reports)
-                document = care_for(table, order, engine, read_table)
-                store_checked(document, table, reports, engine=engine)
+                order = Order(operation, f"before:{table.address.name}", reports)
+                run_one(table, order, engine)
 
 
 def measured(jobs: list[list[str]], warehouse: Warehouse, *, java: bool) -> Cost:

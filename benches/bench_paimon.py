@@ -22,13 +22,14 @@ from benches.plain_cost import files_with, plain_cost
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import Compacted, Compaction, Layout, RandomRows, Scan
 
+from nightkeep.admission.order import Order
 from nightkeep.api.place import new_engine
 from nightkeep.formats import open_table
 from nightkeep.formats.paimon.metadata.file_formats import FORMATS
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.spark.engine import Engine
 
 COLUMNS = (
@@ -145,7 +146,7 @@ def level0_rows(size: Size, *, seed: int) -> RandomRows:
 def nightkeep(table: Path, engine: Engine, size: Size, verify: str) -> RunDocument:
     settings = f"{{verify: {verify}, full: {str(not size.vectors).lower()}}}"
     policy = load("tables.yaml", text=f"version: 1\ndefaults: {settings}").effective(f"paimon:{table}")
-    order = RunOrder(size.operation, "bench", str(table.parent / "reports"))
+    order = Order(size.operation, "bench", str(table.parent / "reports"))
     document = run_operation(policy, order, mapper=engine.mapper)
     if document.outcome is not Outcome.VERIFIED:
         raise SystemExit(f"bench: expected verified, found {document.outcome}: {document.reason}")

@@ -15,6 +15,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from tests.discovery.warehouses import SAMPLES, place_samples
 
 import nightkeep
+from nightkeep.admission.order import Order, RemovalOptions
 from nightkeep.admission.owner_says import OwnerSays, owner_says
 from nightkeep.errors import RefusedTable
 from nightkeep.formats import open_table
@@ -26,8 +27,8 @@ from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import load, parse_duration
 from nightkeep.records import RunDocument
 from nightkeep.retention.expire import expire_order
-from nightkeep.retention.order import Log, RetentionOrder
 from nightkeep.retention.sweep import sweep_order
+from nightkeep.running.run_log import RunLog
 from nightkeep.running.table_status import TableStatus, read_status
 from nightkeep.storage import LocalStorage
 
@@ -196,16 +197,15 @@ def test_ages_and_counts_of_the_owner_only_lengthen(lake: Lake, kind: str) -> No
     owner = owner_says(policy, open_table(policy.address).description())
     assert owner == OwnerSays(expire_older_than=9 * DAY, expire_retain_last=5, sweep_older_than=20 * DAY)
     for own, sweep_age, age, count in ((owner, 20, 9, 5), (OwnerSays(), 7, None, None)):
-        log = Log(policy, RetentionOrder(operation=Operation.EXPIRE, run_id="r", reports=lake.reports), owner=own)
+        log = RunLog(policy, Order(Operation.EXPIRE, "r", lake.reports), owner=own)
         assert sweep_order(log, SweepMode.DELETE, 0).older_than_ms == sweep_age * DAY
         request = expire_order(log, SweepMode.DELETE, 0).request
         assert (request.older_than_ms, request.retain_last) == (None if age is None else age * DAY, count)
     # Neither may a caller be harsher than the owner, nor the owner harsher than a caller.
     for given, expected in ((DAY, 9), (30 * DAY, 30)):
-        order = RetentionOrder(operation=Operation.EXPIRE, run_id="r", reports=lake.reports, older_than_ms=given)
-        assert (
-            expire_order(Log(policy, order, owner=owner), SweepMode.DELETE, 0).request.older_than_ms == expected * DAY
-        )
+        order = Order(Operation.EXPIRE, "r", lake.reports, removal=RemovalOptions(older_than_ms=given))
+        log = RunLog(policy, order, owner=owner)
+        assert expire_order(log, SweepMode.DELETE, 0).request.older_than_ms == expected * DAY
 
 
 def test_a_sweep_leaves_what_the_owner_wants_to_keep(lake: Lake) -> None:

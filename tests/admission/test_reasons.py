@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from tests.formats.delta.runs import policy
 
+from nightkeep.admission.order import Order, RemovalOptions
 from nightkeep.admission.owner_says import OwnerSays
 from nightkeep.admission.reasons import REASONS, Act, Case, Opened, case_of, reason_to_skip, reason_to_stay_closed
 from nightkeep.model import Operation, Outcome
+from nightkeep.model.night import NightPlace
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import RunDocument, hold, release
 
@@ -68,8 +71,8 @@ def case_with(*names: str, folder: Path) -> Case:
         {"files": 3 if "when" in names else 4},
         7_200 if "too_long" in names else 60,
     )
-    left_out = "budget: c" if "budget" in names else None
-    case = case_of(chosen, Operation.OPTIMIZE, str(folder / "reports"), NOON, left_out=left_out)
+    night = NightPlace("t", 1, 1, taken=False, reason="budget: c") if "budget" in names else None
+    case = case_of(chosen, Order(Operation.OPTIMIZE, "r", str(folder / "reports"), night=night), NOON)
     return replace(case, opened=opened)
 
 
@@ -97,7 +100,8 @@ def document(table: EffectivePolicy) -> RunDocument:
 
 
 def why(policy: EffectivePolicy, operation: Operation, reports: str, now: datetime) -> str | None:
-    return reason_to_skip(case_of(policy, operation, reports, now))
+    order = Order(operation, "r", reports, removal=RemovalOptions(mode=SweepMode.DELETE))
+    return reason_to_skip(case_of(policy, order, now))
 
 
 def test_the_order_is_stated() -> None:

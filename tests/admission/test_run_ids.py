@@ -10,13 +10,14 @@ import pytest
 from tests.formats.paimon.contents import SAMPLES
 from tests.formats.paimon.upgrade import policy
 
+from nightkeep.admission.order import Order
 from nightkeep.admission.run_ids import require_same_options
 from nightkeep.errors import BeingCreated, UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import Overrides
 from nightkeep.records import CheckStatus, Expectations, RunDocument, failure_outcome, store
 from nightkeep.records.after_commit import unjudged
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.tasks import inline
 
 
@@ -26,7 +27,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def run(table: Path, asked: Mapping[str, object], run_id: str = "run/1") -> RunDocument:
-    order = RunOrder(Operation.UPGRADE, run_id, str(table.parent / "reports"), asked=asked)
+    order = Order(Operation.UPGRADE, run_id, str(table.parent / "reports"), asked=asked)
     document = run_operation(policy(table), order, mapper=lambda: inline)
     store(document, order.reports)
     return document

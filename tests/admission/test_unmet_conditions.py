@@ -10,6 +10,7 @@ import pytest
 from samples.working_copy import copy_tables
 
 import nightkeep
+from nightkeep.admission.order import Order
 from nightkeep.admission.reasons import Opened, case_of, reason_to_skip, too_long
 from nightkeep.errors import PolicyError
 from nightkeep.formats import open_table
@@ -18,7 +19,6 @@ from nightkeep.policy import load
 from nightkeep.records import RunDocument, store
 from nightkeep.running.planning import opened_for
 from nightkeep.running.prediction import predict
-from nightkeep.running.run_log import RunOrder
 from nightkeep.stages.plan import plan
 
 
@@ -97,9 +97,9 @@ def test_rows_are_deleted_on_any_health(clicks: Path) -> None:
     planned = plan(table, base, Request(Operation.OPTIMIZE, 0))
 
     def why(**asked: object) -> str | None:
-        order = RunOrder(Operation.DELETE, "run", str(clicks), **asked)  # type: ignore[arg-type]
+        order = Order(Operation.DELETE, "run", str(clicks), **asked)  # type: ignore[arg-type]
         opened = opened_for(chosen, order, table, base, request, predict(planned, base.sizes))
-        case = case_of(chosen, Operation.DELETE, str(clicks), datetime(2026, 1, 1, tzinfo=UTC))
+        case = case_of(chosen, order, datetime(2026, 1, 1, tzinfo=UTC))
         return reason_to_skip(replace(case, opened=opened))
 
     assert why() == "when: expected files > 1000, found files 43"
@@ -125,7 +125,7 @@ def test_a_run_that_would_end_outside_its_window_does_not_start(
     window: str, hour: int, seconds: float, fits: bool
 ) -> None:
     chosen = load("t.yaml", text=f"version: 1\ndefaults: {{window: '{window}'}}").effective("delta:/t")
-    case = case_of(chosen, Operation.OPTIMIZE, "reports", datetime(2026, 10, 25, hour, tzinfo=UTC))
+    case = case_of(chosen, Order(Operation.OPTIMIZE, "r", "reports"), datetime(2026, 10, 25, hour, tzinfo=UTC))
     why = too_long(replace(case, opened=Opened(seconds=seconds)))
     assert (why is None) is fits
     if why is not None:

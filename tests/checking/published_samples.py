@@ -14,9 +14,10 @@ from pyspark.sql import SparkSession
 from samples.working_copy import copy_tables, variables
 
 import nightkeep
-from nightkeep.groups.cared_table import check_table
+from nightkeep.admission.order import Order
+from nightkeep.groups.one_operation import check_and_store
 from nightkeep.policy import EffectivePolicy, load
-from nightkeep.records import RunDocument, store
+from nightkeep.records import RunDocument
 from nightkeep.spark.engine import Engine
 
 Rows = pa.Table
@@ -41,9 +42,8 @@ class Published:
 
     def check(self, spark: SparkSession) -> RunDocument:
         engine = Engine(master="local[2]", task_memory_bytes=1 << 30, spark=spark)
-        checked = check_table(self.document, self.policy, str(self.reports), engine=engine)
-        store(checked, self.reports)
-        return checked
+        order = Order(self.document.operation, self.document.run_id, str(self.reports))
+        return check_and_store(self.document, self.policy, order, engine).document
 
 
 def policy_file(folder: Path, name: str, settings: str, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -502,6 +502,7 @@ def test_a_diff_wants_versions_that_exist(spark: SparkSession) -> None:
 # ---- independence ----
 
 
+@pytest.mark.slow
 def test_shares_no_code_with_what_it_judges() -> None:
     program = (
         "import sys, nightkeep.checking.check, nightkeep.formats.paimon.spark.view\n"

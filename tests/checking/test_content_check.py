@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from nightkeep.admission.order import Order, RemovalOptions
 from nightkeep.checking.content_check import KeptRow, content, judge
 from nightkeep.errors import MissingFile
+from nightkeep.groups.one_operation import run_one
 from nightkeep.model import Fingerprint, Operation, Outcome, View
 from nightkeep.model.check_values import Content
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import load
 from nightkeep.records import CheckStatus
-from nightkeep.retention import RetentionOrder, run_retention
 from nightkeep.spark.engine import Engine
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -38,7 +39,6 @@ class Running(Engine):
         self._spark = session
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_sweep_leaves_the_rows_that_were_there(kind: str, tmp_path: Path, spark: SparkSession) -> None:
     sample, left_over = TABLES[kind]
@@ -46,10 +46,8 @@ def test_a_sweep_leaves_the_rows_that_were_there(kind: str, tmp_path: Path, spar
     (tmp_path / "table" / left_over).write_bytes(b"left over")
     os.utime(tmp_path / "table" / left_over, (time.time() - 40 * 24 * 60 * 60,) * 2)
     policy = load("none.yaml", text="version: 1").effective(f"{kind}:{tmp_path}/table")
-    order = RetentionOrder(
-        operation=Operation.SWEEP, run_id="r", reports=str(tmp_path / "reports"), mode=SweepMode.DELETE
-    )
-    found = run_retention(policy, order, Running(spark))
+    order = Order(Operation.SWEEP, "r", str(tmp_path / "reports"), removal=RemovalOptions(mode=SweepMode.DELETE))
+    found = run_one(policy, order, Running(spark)).document
     assert (found.outcome, found.reason) == (Outcome.VERIFIED, "1 orphan of 9 bytes deleted")
     assert {result.status for result in found.expectations.results} == {CheckStatus.PASSED}
     assert found.expectations.status is CheckStatus.PASSED

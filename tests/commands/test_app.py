@@ -11,10 +11,10 @@ from tests.drivers.memory_engine import MemoryEngine
 from tests.support.commands import Said, said
 from tests.support.extended import some_extended
 
-from nightkeep.api import runs as care_commands
-from nightkeep.groups import cared_table
+from nightkeep.groups import one_operation
 from nightkeep.model import Clustering, Curve, Operation, VerifyLevel, Writers
 from nightkeep.policy import EffectivePolicy
+from nightkeep.running import run_operation
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline
 
@@ -58,14 +58,14 @@ def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
 def policies(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> list[EffectivePolicy]:
     """The policy of every table that is cared for from here on."""
     found: list[EffectivePolicy] = []
-    real = care_commands.run_operation
+    real = one_operation.carry_out
 
-    def noted(policy: EffectivePolicy, *arguments: Any, **more: Any) -> Any:
+    def noted(policy: EffectivePolicy, *arguments: Any) -> Any:
         found.append(policy)
-        return real(policy, *arguments, **more)
+        return real(policy, *arguments)
 
-    monkeypatch.setattr(care_commands, "run_operation", noted)
-    monkeypatch.setattr(cared_table, "run_operation", noted)
+    monkeypatch.setattr(run_operation, "carry_out", noted)
+    monkeypatch.setattr(one_operation, "carry_out", noted)
     return found
 
 

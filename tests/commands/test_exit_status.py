@@ -14,7 +14,8 @@ from tests.formats.delta.lake import Lake
 from tests.support.commands import said
 
 from nightkeep.errors import DEBUG
-from nightkeep.groups import cared_table
+from nightkeep.groups import one_operation
+from nightkeep.running import run_operation
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline, inline_exchange
 
@@ -39,8 +40,8 @@ def surprise(*arguments: object, **more: object) -> None:
 
 VERBS = {
     "plan": "nightkeep.api.runs.run_operation",
-    "sweep": "nightkeep.api.files.run_retention",
-    "expire": "nightkeep.api.files.run_retention",
+    "sweep": "nightkeep.api.files.run_one",
+    "expire": "nightkeep.api.files.run_one",
     "explain": "nightkeep.api.results.explain_text",
 }
 
@@ -67,7 +68,7 @@ def test_its_traceback_is_there_for_who_asks(
 def test_a_surprise_in_a_run_is_its_outcome_and_its_document_is_stored(
     table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cared_table, "run_operation", surprise)
+    monkeypatch.setattr(run_operation, "plan_table", surprise)
     told = said(capsys, "run", table, "--operation", "optimize", "--json")
     assert (told.status, told.json["outcome"]) == (1, "failed")
     assert told.json["reason"].startswith("KeyError: ") and "Traceback" not in told.err
@@ -77,7 +78,7 @@ def test_a_surprise_in_a_run_is_its_outcome_and_its_document_is_stored(
 def test_a_surprise_in_the_check_keeps_what_was_published(
     table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cared_table, "check_after_commit", surprise)
+    monkeypatch.setattr(one_operation, "check_after_commit", surprise)
     told = said(capsys, "run", table, "--operation", "optimize", "--json")
     assert (told.status, told.json["outcome"], told.json["committed_version"]) == (1, "failed", 4)
     assert told.json["reason"].startswith("published, but its check did not finish: KeyError")

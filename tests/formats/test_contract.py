@@ -31,6 +31,7 @@ from tests.support.unlucky_tables import (
     unanswered,
 )
 
+from nightkeep.admission.order import Order
 from nightkeep.errors import AddressError, CorruptMetadata, EvidenceError, MissingFile, RefusedTable, UnknownOutcome
 from nightkeep.formats import open_table
 from nightkeep.formats.memory.metadata.versions import SORTED
@@ -58,7 +59,7 @@ from nightkeep.model import (
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.protocol import OpenTable, Positions, Snapshot
 from nightkeep.records import CommitResult, RunDocument
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import plan
 from nightkeep.stages.publish import MAX_ATTEMPTS, publish
@@ -128,7 +129,7 @@ class World:
 
     def care(self, run_id: str, *, dry_run: bool = False, **settings: Any) -> RunDocument:
         policy = EffectivePolicy(self.address, Settings().model_copy(update=settings), {})
-        order = RunOrder(self.operation, run_id, str(self.reports), dry_run)
+        order = Order(self.operation, run_id, str(self.reports), dry_run)
         return run_operation(policy, order, mapper=lambda: inline)
 
     def content(self, view: View, version: int | None = None) -> Fingerprint:

@@ -14,7 +14,8 @@ from nightkeep.admission.past_metrics import BUDGET
 from nightkeep.commands.job import places_of
 from nightkeep.errors import UsageError
 from nightkeep.groups.night_plan import NightBudget, budgets_of, night_order
-from nightkeep.groups.run_group import TableGroup, run_group
+from nightkeep.groups.run_group import run_group
+from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Outcome
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import load

@@ -12,8 +12,11 @@ from tests.drivers.memory_engine import MemoryEngine
 
 from nightkeep.commands.job import run_job
 from nightkeep.errors import UsageError
+from nightkeep.groups.check_group import check_group
 from nightkeep.groups.crashed_table import DIED
-from nightkeep.groups.run_group import StoredDocument, TableGroup, check_group, run_group
+from nightkeep.groups.run_group import run_group
+from nightkeep.groups.stored_document import StoredDocument
+from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Clustering, Curve, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import Overrides, load

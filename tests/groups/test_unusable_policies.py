@@ -14,7 +14,10 @@ from tests.support.commands import said
 
 from nightkeep.commands.job import run_job, sweep_job
 from nightkeep.errors import PolicyError, UsageError
-from nightkeep.groups.run_group import StoredDocument, TableGroup, check_group, run_group
+from nightkeep.groups.check_group import check_group
+from nightkeep.groups.run_group import run_group
+from nightkeep.groups.stored_document import StoredDocument
+from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import Overrides, groups, load, load_usable
 from nightkeep.records import load_history

@@ -11,11 +11,12 @@ from typing import Any, Final
 from hive_metastore.ttypes import Database, SerDeInfo, StorageDescriptor, Table
 from tests.discovery.warehouses import SAMPLES
 
+from nightkeep.admission.order import Order
 from nightkeep.api.place import find_place
 from nightkeep.metastores.hive_connections import MetastoreConnections
 from nightkeep.model import Operation
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.tasks import inline
 
 DELTA: Final = {"spark.sql.sources.provider": "delta", "EXTERNAL": "TRUE"}
@@ -92,4 +93,4 @@ def care_for(
 ) -> RunDocument:
     """Care for the table, by name or address, without Spark."""
     chosen = find_place(policy, reports).chosen(table)
-    return run_operation(chosen, RunOrder(operation, "night", str(reports)), mapper=lambda: inline)
+    return run_operation(chosen, Order(operation, "night", str(reports)), mapper=lambda: inline)

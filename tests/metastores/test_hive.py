@@ -18,6 +18,7 @@ from tests.formats.iceberg.pyiceberg_tables import ROWS
 from tests.metastores.metastore_world import DELTA, PAIMON, care_for, copied, hive_table, in_hive
 
 import nightkeep
+from nightkeep.admission.order import Order
 from nightkeep.api.place import find_place
 from nightkeep.discovery import completed, find_tables, kept_found, located_all, located_some
 from nightkeep.errors import AddressError, PolicyError, Unreachable
@@ -28,7 +29,7 @@ from nightkeep.metastores.hive_connections import MetastoreConnections
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import load_usable
 from nightkeep.records import found_path
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.tasks import inline
 from nightkeep_airflow.run_tables import find_all, run_policy
 
@@ -133,7 +134,7 @@ def test_a_table_that_is_dropped_and_made_anew_after_its_plan_is_not_published(s
         return done
 
     done = run_operation(
-        chosen, RunOrder(Operation.OPTIMIZE, "night", str(shop.folder / "reports")), mapper=lambda: overtaken
+        chosen, Order(Operation.OPTIMIZE, "night", str(shop.folder / "reports")), mapper=lambda: overtaken
     )
     assert done.outcome is Outcome.CONFLICTED, done.reason
     assert sorted(each.name for each in log.iterdir()) == sorted(each.name for each in another.iterdir())

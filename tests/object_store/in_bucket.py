@@ -12,11 +12,12 @@ from pathlib import Path
 
 import yaml
 
+from nightkeep.admission.order import Order
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Run, run_token
 from nightkeep.policy import load
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.storage import open_storage
 from nightkeep.tasks import inline
 
@@ -42,7 +43,7 @@ class InBucket:
     def care(self, run_id: str | None = None, **settings: object) -> RunDocument:
         text = yaml.safe_dump({"version": 1, "defaults": {"writers": "conditional", **settings}})
         policy = load("tables.yaml", text=text).effective(f"{self.format}:{self.location}")
-        order = RunOrder(self.operation, run_id or f"test-{uuid.uuid4().hex}", str(self.reports))
+        order = Order(self.operation, run_id or f"test-{uuid.uuid4().hex}", str(self.reports))
         return run_operation(policy, order, mapper=lambda: inline)
 
     def put(self, version: int) -> str:

@@ -17,9 +17,10 @@ from tests.drivers.s3_server import Bucket, S3Server
 from tests.object_store.bucket_tables import catalog_environment, in_bucket, place_iceberg, s3_properties, upload
 from tests.object_store.in_bucket import InBucket, another_process
 
+from nightkeep.admission.order import Order
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.storage.objects.store import ObjectStorage
 from nightkeep.tasks import inline
 
@@ -202,7 +203,7 @@ def test_a_table_in_several_buckets_is_refused_before_anything_is_read(
     finally:
         catalog.close()
     policy = load("tables.yaml", text="version: 1").effective("iceberg:lake/shop.orders")
-    order = RunOrder(Operation.PERSIST_DELETES, "elsewhere", str(tmp_path / "reports"))
+    order = Order(Operation.PERSIST_DELETES, "elsewhere", str(tmp_path / "reports"))
     found = run_operation(policy, order, mapper=lambda: inline)
     assert found.outcome is Outcome.REFUSED
     assert f"{s3_bucket.uri} and s3://elsewhere" in str(found.reason)

@@ -10,13 +10,14 @@ from samples.iceberg_places import place
 from tests.other_readers.engines import other_reader
 from tests.support.extended import some_extended
 
+from nightkeep.admission.order import Order
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.model.check_values import ReaderName
 from nightkeep.other_readers.agreement import compare_readers
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.records import CheckStatus
 from nightkeep.records.check_report import ComparedVersions
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.tasks import inline
 
 pytestmark = pytest.mark.slow
@@ -54,7 +55,7 @@ def sample(format: str, name: str, folder: Path) -> Address:
 def test_a_night(format: str, name: str, operation: Operation, reader: ReaderName, lake: Path) -> None:
     address = sample(format, name, lake)
     policy = EffectivePolicy(address, Settings(), {})
-    document = run_operation(policy, RunOrder(operation, "night", str(lake / "reports")), mapper=lambda: inline)
+    document = run_operation(policy, Order(operation, "night", str(lake / "reports")), mapper=lambda: inline)
     assert document.outcome is Outcome.VERIFIED, document.reason
     version, parent = document.committed_version, document.parent_version
     assert version is not None and parent is not None

@@ -53,7 +53,7 @@ def ahead(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         asked.append(time.time_ns() + 3 * DAY_MS * 1_000_000)
         return asked[-1]
 
-    monkeypatch.setattr("nightkeep.running.planned_work.time", SimpleNamespace(time_ns=time_ns))
+    monkeypatch.setattr("nightkeep.admission.order.time", SimpleNamespace(time_ns=time_ns))
     yield
     assert asked
 

@@ -16,22 +16,24 @@ from tests.drivers.memory_engine import MemoryEngine
 from tests.formats.delta.lake import Lake
 from tests.formats.delta.runs import policy
 from tests.groups.test_run_group import Checking
-from tests.records.test_documents import document
+from tests.reports.test_report import document
 from tests.retention.test_run_order import Place, place, without_spark
 from tests.support.commands import said
 
-from nightkeep.api.one_run import run_and_check
+from nightkeep.admission.order import Order
 from nightkeep.commands.job import run_job
 from nightkeep.errors import UsageError
 from nightkeep.formats import open_table
-from nightkeep.groups.run_group import StoredDocument, TableGroup, run_group
+from nightkeep.groups.one_operation import run_one
+from nightkeep.groups.run_group import run_group
+from nightkeep.groups.stored_document import StoredDocument
+from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import load
 from nightkeep.records import CheckStatus, load_history, store
 from nightkeep.records.check_report import CheckReport, ExpectationResult
-from nightkeep.running.run_operation import RunOrder
 from nightkeep.spark.engine import Engine
 from nightkeep.storage.kept import KeptFile
 from nightkeep.storage.local.kept import KeptOnDisk
@@ -273,9 +275,8 @@ def on_disk(disk: Path, blocks: int) -> tuple[Any, bool]:
     with (disk / "filler").open("wb") as filler:
         filler.write(b"\0" * max(0, (told.f_bavail - blocks) * told.f_bsize))
     engine = cast(Engine, InProcess())
-    found = run_and_check(
-        policy(disk / "lake"), RunOrder(Operation.OPTIMIZE, "r", str(disk / "reports")), engine, checks=False
-    )
+    order = Order(Operation.OPTIMIZE, "r", str(disk / "reports"), checks=False)
+    found = run_one(policy(disk / "lake"), order, engine).document
     return found, lake.snapshot.version > before
 
 

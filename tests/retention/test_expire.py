@@ -9,12 +9,13 @@ import pytest
 from tests.retention.test_expire_versions import GONE, LEFT, Expiring
 from tests.retention.test_run_order import Looking, without_spark
 
+from nightkeep.admission.order import Order, RemovalOptions
 from nightkeep.formats.memory.format import table_of
+from nightkeep.groups.one_operation import run_one
 from nightkeep.model import Address, Fingerprint, Operation, Outcome
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.records import CheckStatus, RunDocument, held, load_document
-from nightkeep.retention import RetentionOrder, run_order, run_retention
 
 __all__ = ["without_spark"]
 
@@ -27,7 +28,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Expiring:
     found.commit(2, "data/12.dat", "data/23.dat")
     found.commit(3, "data/23.dat", "data/3.dat")
     opened = replace(table_of(Address("memory", "toy", "toy")), retention=found.retention)
-    monkeypatch.setattr(run_order, "open_table", lambda address: opened)
+    monkeypatch.setattr("nightkeep.retention.remove.open_table", lambda address: opened)
     monkeypatch.setattr("nightkeep.retention.check_afterwards.open_table", lambda address: opened)
     return found
 
@@ -36,8 +37,8 @@ def expired(
     table: Expiring, mode: SweepMode | None = None, *, engine: Looking | None = None, run_id: str = "night"
 ) -> RunDocument:
     policy = EffectivePolicy(Address("delta", str(table.folder), "toy"), Settings(), {})
-    order = RetentionOrder(operation=Operation.EXPIRE, run_id=run_id, reports=f"{table.folder}-reports", mode=mode)
-    return run_retention(policy, order, engine or Looking())
+    order = Order(Operation.EXPIRE, run_id, f"{table.folder}-reports", removal=RemovalOptions(mode=mode))
+    return run_one(policy, order, engine or Looking()).document
 
 
 def test_what_went_and_what_stayed_is_told(table: Expiring) -> None:

@@ -17,17 +17,21 @@ import pytest
 from samples import iceberg_places
 from tests.drivers.memory_engine import MemoryEngine
 
+from nightkeep.admission.order import Order, RemovalOptions
 from nightkeep.checking import on_spark
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats import open_table
-from nightkeep.groups.run_group import TableGroup, sweep_group
+from nightkeep.groups import one_operation
+from nightkeep.groups.one_operation import run_one
+from nightkeep.groups.run_group import sweep_group
+from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Fingerprint, Operation, Outcome, View
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, load, parse_window
 from nightkeep.policy.windows import Windows
 from nightkeep.records import CheckStatus, Expectations, RunDocument, held, hold, load_document, store
-from nightkeep.retention import RetentionOrder, apply_order, run_order, run_retention
-from nightkeep.retention.order import unchecked_versions
+from nightkeep.retention.kept_versions import unchecked_versions
+from nightkeep.retention.sweep import sweep_orphans
 from nightkeep.spark.engine import Engine
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -92,20 +96,20 @@ class Place:
         address = f"{self.kind}:{self.location or self.folder}"
         return load("none.yaml", text="version: 1").effective(address)
 
-    def order(self, mode: SweepMode | None = SweepMode.DRY_RUN, run_id: str = "run/1", **more: Any) -> RetentionOrder:
-        more = {"operation": Operation.SWEEP, "checks": False} | more
-        return RetentionOrder(run_id=run_id, reports=str(self.reports), mode=mode, **more)
+    def order(self, mode: SweepMode | None = SweepMode.DRY_RUN, run_id: str = "run/1", **more: Any) -> Order:
+        operation, checks = more.pop("operation", Operation.SWEEP), more.pop("checks", False)
+        return Order(operation, run_id, str(self.reports), removal=RemovalOptions(mode=mode, **more), checks=checks)
 
     def swept(
         self, mode: SweepMode | None = SweepMode.DRY_RUN, *, engine: Engine | None = None, **more: Any
     ) -> RunDocument:
-        return run_retention(self.policy, self.order(mode, **more), engine or Looking())
+        return run_one(self.policy, self.order(mode, **more), engine or Looking()).document
 
     def checked(self, mode: SweepMode, *says: Fingerprint | Exception, **more: Any) -> RunDocument:
         return self.swept(mode, engine=Looking(*says), checks=True, **more)
 
     def restored(self, run_id: str = "run/1") -> RunDocument:
-        return run_retention(self.policy, self.order(None, run_id, operation=Operation.RESTORE), Looking())
+        return run_one(self.policy, self.order(None, run_id, operation=Operation.RESTORE), Looking()).document
 
     @property
     def old(self) -> Path:
@@ -249,7 +253,7 @@ class TestSweep:
         assert place.swept(None).extra["mode"] == "dry-run"
         settings = place.policy.settings
         chosen = settings.model_copy(update={"sweep": settings.sweep.model_copy(update={"mode": "quarantine"})})
-        found = run_retention(replace(place.policy, settings=chosen), place.order(None), Looking())
+        found = run_one(replace(place.policy, settings=chosen), place.order(None), Looking()).document
         assert (found.extra["mode"], place.old.exists()) == ("quarantine", False)
 
     @pytest.mark.parametrize("reason", ["pause", "window", "hold"])
@@ -263,15 +267,15 @@ class TestSweep:
             hold(place.reports, policy.address.name, place.swept(run_id="other"))
         else:
             policy = replace(policy, settings=policy.settings.model_copy(update={reason: updates[reason]}))
-        found = apply_order(policy, place.order(SweepMode.DELETE, "run/2"), engine=Looking())
+        found = run_one(policy, place.order(SweepMode.DELETE, "run/2"), Looking()).document
         assert found.outcome is Outcome.SKIPPED
         assert str(found.reason).startswith({"pause": "paused: ", "window": "outside", "hold": "on hold"}[reason])
         order = place.order(None, operation=Operation.RESTORE)
-        assert apply_order(policy, order, engine=Looking()).outcome is Outcome.VERIFIED
+        assert run_one(policy, order, Looking()).document.outcome is Outcome.VERIFIED
 
     def test_a_table_that_is_not_swept_is_refused(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         bare = open_table(MemoryEngine("shop.visits").address)
-        monkeypatch.setattr(run_order, "open_table", lambda address: bare)
+        monkeypatch.setattr("nightkeep.retention.remove.open_table", lambda address: bare)
         found = place.swept()
         assert (found.outcome, found.outcome.exit_status) == (Outcome.REFUSED, 3)
 
@@ -342,7 +346,7 @@ class TestAfterwards:
 
     def test_a_policy_without_checks_asks_nobody(self, place: Place) -> None:
         policy, engine = without_checks(place.policy), Looking()
-        found = run_retention(policy, place.order(SweepMode.DELETE, checks=True), engine)
+        found = run_one(policy, place.order(SweepMode.DELETE, checks=True), engine).document
         assert (found.outcome, found.expectations.status, engine.asked) == (Outcome.VERIFIED, CheckStatus.NOT_RUN, [])
 
 
@@ -361,7 +365,7 @@ class TestAgain:
     def test_a_death_is_gone_on_from(
         self, place: Place, mode: SweepMode, when: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        real = run_order.sweep_orphans
+        real = sweep_orphans
         with monkeypatch.context() as patch:
 
             def dies(*arguments: Any) -> RunDocument:
@@ -369,7 +373,7 @@ class TestAgain:
                     patch.setattr("nightkeep.retention.orphans.sweep_table.remove", lambda *a, **m: died([*a[1]]))
                 return died(real(*arguments))
 
-            patch.setattr(run_order, "sweep_orphans", dies)
+            patch.setitem(one_operation.KINDS, Operation.SWEEP, one_operation.removal(dies))
             with pytest.raises(KeyboardInterrupt):
                 place.checked(mode)
         (path,) = place.reports.glob("*/*.json")
@@ -389,7 +393,6 @@ class TestAgain:
             assert again.extra["acted"] == {"files": 1, "bytes": left.extra["orphans_bytes"]}
             assert place.restored().outcome is Outcome.VERIFIED
 
-    @pytest.mark.few(1)
     @pytest.mark.slow
     def test_a_surprise_keeps_what_was_stored(self, place: Place) -> None:
         class Surprised(Looking):
@@ -412,7 +415,6 @@ def died(_: object) -> RunDocument:
 
 
 class TestGroup:
-    @pytest.mark.few(1)
     @pytest.mark.slow
     def test_expires_where_the_policy_says_and_sweeps_every_table(self, place: Place) -> None:
         text = f"""

@@ -10,11 +10,12 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from tests.drivers.memory_engine import MemoryEngine
 
+from nightkeep.admission.order import Order
 from nightkeep.checking import on_spark
 from nightkeep.checking.post_commit_check import check_after_commit
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats import open_table
-from nightkeep.groups.cared_table import check_table, run_table
+from nightkeep.groups.one_operation import check_and_store
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.protocol import OpenTable
@@ -22,7 +23,7 @@ from nightkeep.records import CheckStatus, RunDocument, held, store
 from nightkeep.records.after_commit import AFTER_COMMIT, CHECK_UNFINISHED
 from nightkeep.records.check_report import CheckReport
 from nightkeep.running import run_operation as run_module
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.tasks import inline
 
 FAILURES = [
@@ -51,7 +52,7 @@ class Night:
         return open_table(self.engine.address).snapshot().version
 
     def run(self, run_id: str = "night") -> RunDocument:
-        order = RunOrder(Operation.OPTIMIZE, run_id, self.reports)
+        order = Order(Operation.OPTIMIZE, run_id, self.reports)
         return run_operation(self.policy, order, mapper=lambda: inline)
 
     def checked(self, document: RunDocument, report: CheckReport) -> RunDocument:
@@ -194,9 +195,8 @@ def test_a_retry_that_failed_after_the_check_is_checked_once_more(
     store(night.checked(night.run(), passed), night.reports)
     with monkeypatch.context() as patch:
         patch.setattr(run_module, "open_table", lambda address: 1 / 0)
-        order = RunOrder(Operation.OPTIMIZE, "night", night.reports)
-        engine: Any = SimpleNamespace(mapper=None, exchange=None)
-        failed = run_table(night.policy, order, engine)
+        order = Order(Operation.OPTIMIZE, "night", night.reports)
+        failed = run_operation(night.policy, order, mapper=lambda: inline)
     assert (failed.outcome, failed.committed_version) == (Outcome.FAILED, 6)
     assert failed.reason == f"{AFTER_COMMIT}ZeroDivisionError: division by zero"
     store(failed, night.reports)
@@ -211,7 +211,8 @@ class TestCheck:
 
         document = night.run()
         engine: Any = SimpleNamespace(spark=lost)
-        done = check_table(document, night.policy, night.reports, engine=engine)
+        order = Order(document.operation, document.run_id, night.reports)
+        done = check_and_store(document, night.policy, order, engine).document
         assert (done.outcome, done.committed_version, done.awaits_check) == (Outcome.FAILED, 6, True)
         assert done.reason is not None and done.reason.startswith(CHECK_UNFINISHED)
         assert "Spark's JVM has ended" in done.reason and "\n" not in done.reason
@@ -229,6 +230,7 @@ class TestCheck:
         monkeypatch.setattr(on_spark, "check", lambda request, engine: failed)
         engine: Any = None
         document = night.run()
-        done = check_table(document, night.policy, night.reports, engine=engine)
+        order = Order(document.operation, document.run_id, night.reports)
+        done = check_and_store(document, night.policy, order, engine).document
         assert held(night.reports, night.engine.address.name) is not None
         assert done.committed_version == 6

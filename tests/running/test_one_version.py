@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.drivers.memory_engine import MemoryEngine
 
+from nightkeep.admission.order import Order
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation
 from nightkeep.policy import EffectivePolicy, Settings
@@ -13,7 +14,7 @@ from nightkeep.records import RunDocument
 from nightkeep.running import one_version
 from nightkeep.running.one_version import OneVersion
 from nightkeep.running.planned_work import Reader
-from nightkeep.running.run_operation import RunOrder, read_table, run_operation
+from nightkeep.running.run_operation import read_table, run_operation
 from nightkeep.tasks import inline
 
 
@@ -27,7 +28,7 @@ def engine(tmp_path: Path) -> MemoryEngine:
 
 def planned(engine: MemoryEngine, reader: Reader) -> RunDocument:
     policy = EffectivePolicy(engine.address, Settings(), {})
-    order = RunOrder(Operation.OPTIMIZE, "plan", str(Path(engine.address.location) / "reports"), dry_run=True)
+    order = Order(Operation.OPTIMIZE, "plan", str(Path(engine.address.location) / "reports"), dry_run=True)
     return run_operation(policy, order, mapper=lambda: inline, reader=reader)
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.drivers.memory_engine import MemoryEngine
 from tests.support.unlucky_tables import committing, lossy, overtaken, unanswered
 
+from nightkeep.admission.order import Order
 from nightkeep.checking.post_commit_check import published_outcome
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats import open_table
@@ -34,7 +35,8 @@ from nightkeep.policy import EffectivePolicy, Settings, Window, Windows
 from nightkeep.protocol import OpenTable, OperationRules, Snapshot
 from nightkeep.records import RunDocument, hold, release, store
 from nightkeep.running import run_operation as care_module
-from nightkeep.running.run_operation import RunOrder, failed_run, run_operation
+from nightkeep.running.run_failures import failed
+from nightkeep.running.run_operation import run_operation
 from nightkeep.tasks import Mapper, inline
 
 DAYS = ("2026-11-01", "2026-11-02")
@@ -58,8 +60,8 @@ class Night:
     def policy(self, **settings: Any) -> EffectivePolicy:
         return EffectivePolicy(self.engine.address, Settings().model_copy(update=settings), {})
 
-    def order(self, run_id: str, *, dry_run: bool = False) -> RunOrder:
-        return RunOrder(Operation.OPTIMIZE, run_id, str(self.reports), dry_run)
+    def order(self, run_id: str, *, dry_run: bool = False) -> Order:
+        return Order(Operation.OPTIMIZE, run_id, str(self.reports), dry_run)
 
     @property
     def contents(self) -> dict[str, bytes]:
@@ -244,7 +246,7 @@ class TestFailed:
         assert (document.outcome, document.reason) == (Outcome.FAILED, "OSError: no route to host")
 
     def test_a_surprise_has_a_document_too(self, night: Night) -> None:
-        document = failed_run(night.policy(), night.order("night"), "KeyError: 'x'")
+        document = failed(night.policy(), night.order("night"), "KeyError: 'x'")
         assert (document.outcome, document.reason, document.run_id) == (Outcome.FAILED, "KeyError: 'x'", "night")
 
 
@@ -658,4 +660,4 @@ class TestDocument:
 def test_an_address_that_names_no_table_is_the_callers_to_mend(tmp_path: Path) -> None:
     policy = EffectivePolicy(Address("memory", "nowhere", "nowhere"), Settings(), {})
     with pytest.raises(UsageError, match="nowhere"):
-        run_operation(policy, RunOrder(Operation.OPTIMIZE, "night", str(tmp_path)), mapper=lambda: inline)
+        run_operation(policy, Order(Operation.OPTIMIZE, "night", str(tmp_path)), mapper=lambda: inline)

@@ -20,14 +20,15 @@ from tests.sabotage.lone_kinds import BY_FORMAT, NEVER
 from tests.sabotage.lone_removals import AFTER_REMOVALS, Emptied
 from tests.sabotage.table import lone_lines
 
+from nightkeep.admission.order import Order, RemovalOptions
 from nightkeep.checking.check import check
 from nightkeep.checking.expectations import EXPECTATIONS, KEPT
+from nightkeep.groups.one_operation import run_one
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, load
 from nightkeep.records import CheckStatus, RunDocument
-from nightkeep.retention import RetentionOrder, run_retention
 from nightkeep.retention.check_afterwards import check_after_removal
 
 PAGE = Path(__file__).parents[2] / "docs/proof.md"
@@ -74,7 +75,7 @@ class Removed:
     """A table from which files were removed, and the document of that."""
 
     policy: EffectivePolicy
-    order: RetentionOrder
+    order: Order
     document: RunDocument
     folder: Path
     kept: Path
@@ -88,10 +89,8 @@ def removed(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Re
     orphan.write_bytes(b"left over")
     os.utime(orphan, (time.time() - 40 * 24 * 60 * 60,) * 2)
     policy = load("none.yaml", text="version: 1").effective(f"delta:{table}")
-    order = RetentionOrder(
-        operation=Operation.SWEEP, run_id="r", reports=str(folder / "reports"), mode=SweepMode.DELETE
-    )
-    document = run_retention(policy, order, Running(spark))
+    order = Order(Operation.SWEEP, "r", str(folder / "reports"), removal=RemovalOptions(mode=SweepMode.DELETE))
+    document = run_one(policy, order, Running(spark)).document
     assert (document.outcome, orphan.exists()) == (Outcome.VERIFIED, False), document.reason
     assert {each.status for each in document.expectations.results} == {CheckStatus.PASSED}
     return Removed(policy, order, document, table, Path(shutil.copytree(table, folder / "kept")))

@@ -14,11 +14,12 @@ from textwrap import dedent
 import pytest
 from pyspark.sql import SparkSession
 
+from nightkeep.admission.order import Order
 from nightkeep.causes import failure_text
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.tasks import inline
 
 pytestmark = pytest.mark.slow
@@ -29,7 +30,7 @@ NOBODY = 65_534
 
 def optimized(table: Path) -> RunDocument:
     policy = EffectivePolicy(Address("delta", str(table), "clicks"), Settings(), {})
-    order = RunOrder(Operation.OPTIMIZE, "night", str(table.parent / "reports"))
+    order = Order(Operation.OPTIMIZE, "night", str(table.parent / "reports"))
     return run_operation(policy, order, mapper=lambda: inline)
 
 

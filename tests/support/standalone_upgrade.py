@@ -9,10 +9,11 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from nightkeep.admission.order import Order
 from nightkeep.formats.paimon import format as paimon
 from nightkeep.model import Operation
 from nightkeep.policy import load
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.spark.engine import Engine
 from nightkeep.storage import ListedFile, Storage
 from nightkeep.storage.verbs import always
@@ -84,7 +85,7 @@ def main(table: str, reports: str) -> None:
 
     paimon.open_storage = recording  # type: ignore[assignment, attr-defined]
     policy = load("tables.yaml", text="version: 1").effective(f"paimon:{table}")
-    order = RunOrder(Operation.UPGRADE, "standalone", reports)
+    order = Order(Operation.UPGRADE, "standalone", reports)
     with Engine(master="unused: spark-submit names it", task_memory_bytes=512 << 20) as engine:
         document = run_operation(policy, order, mapper=engine.mapper)
     opened = [name for store in driver_store for name in store.opened]

@@ -16,9 +16,11 @@ from enum import Enum, auto
 from functools import cache, partial
 from typing import Final
 
+from nightkeep.admission.order import Order
 from nightkeep.admission.owner_says import PREFIX, OwnerSays
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Operation
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, Window
 from nightkeep.policy.when import Metrics, unmet
 from nightkeep.records import held
@@ -63,18 +65,11 @@ class Case:
 Reason = Callable[[Case], str | None]
 
 
-def case_of(
-    policy: EffectivePolicy,
-    operation: Operation,
-    reports: str,
-    now: datetime,
-    *,
-    act: Act = Act.WORK,
-    left_out: str | None = None,
-) -> Case:
-    """The case before the table is opened. Its hold is read at most once, when it is first asked for."""
-    hold = cache(partial(_hold, reports, policy.address.name))
-    return Case(policy=policy, operation=operation, now=now, hold=hold, left_out=left_out, act=act)
+def case_of(policy: EffectivePolicy, order: Order, now: datetime) -> Case:
+    """The case of an order before its table is opened. Its hold is read at most once, when it is first asked for."""
+    hold = cache(partial(_hold, order.reports, policy.address.name))
+    act = _act(policy, order)
+    return Case(policy=policy, operation=order.operation, now=now, hold=hold, left_out=order.left_out, act=act)
 
 
 def reason_to_skip(case: Case) -> str | None:
@@ -147,6 +142,14 @@ _STOPPED_BY: Final[Mapping[Act, Set[Reason]]] = {
     Act.LIST: frozenset({paused, uncovered, owner}),
     Act.RESTORE: frozenset(),
 }
+
+
+def _act(policy: EffectivePolicy, order: Order) -> Act:
+    if order.operation.rewrites:
+        return Act.PLAN if order.dry_run else Act.WORK
+    if order.operation is Operation.RESTORE:
+        return Act.RESTORE
+    return Act.LIST if order.mode_for(policy) is SweepMode.DRY_RUN else Act.WORK
 
 
 def _first(case: Case, reasons: tuple[Reason, ...]) -> str | None:

@@ -4,42 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
+from nightkeep.admission.order import Order
 from nightkeep.errors import CorruptMetadata, UsageError
-from nightkeep.model import Operation
+from nightkeep.policy import EffectivePolicy
 from nightkeep.records import RunDocument, document_path, load_document
 
 ASKED: Final = "asked"
 """The key of the options in a document."""
 
 
-class Asked(Protocol):
-    """The part of an order that must be the same whenever its run id is used."""
-
-    @property
-    def operation(self) -> Operation: ...
-
-    @property
-    def run_id(self) -> str: ...
-
-    @property
-    def reports(self) -> str: ...
-
-    @property
-    def asked(self) -> Mapping[str, object]: ...
+def stored_document(order: Order, table: str) -> RunDocument | None:
+    """The document that an attempt of this run stored; None if there is none. Raises CorruptMetadata and OSError."""
+    try:
+        return load_document(document_path(order.reports, table, run_id=order.run_id, operation=order.operation))
+    except FileNotFoundError:
+        return None
 
 
-def require_same(order: Asked, table: str, *, published: bool) -> None:
+def require_same(order: Order, policy: EffectivePolicy, *, published: bool) -> None:
     """Raise UsageError if the run's document has other options and the run did work with them.
 
     `published`: the table has commits of this run. Without a readable document there is nothing to compare with.
     """
-    path = document_path(order.reports, table, run_id=order.run_id, operation=order.operation)
-    with suppress(FileNotFoundError, CorruptMetadata):
-        earlier = load_document(path)
-        if published or earlier.commits:
-            require_same_options(earlier, order.asked)
+    with suppress(CorruptMetadata):
+        earlier = stored_document(order, policy.address.name)
+        if earlier is not None and (published or earlier.commits):
+            require_same_options(earlier, order.options(policy))
 
 
 def require_same_options(earlier: RunDocument, now: Mapping[str, object]) -> None:
@@ -57,13 +49,10 @@ def require_same_options(earlier: RunDocument, now: Mapping[str, object]) -> Non
         )
 
 
-def begun(order: Asked, table: str) -> bool:
+def begun(order: Order, table: str) -> bool:
     """Whether this run may have published something of the table: it stores a document before any work."""
     with suppress(CorruptMetadata):
-        try:
-            load_document(document_path(order.reports, table, run_id=order.run_id, operation=order.operation))
-        except FileNotFoundError:
-            return False
+        return stored_document(order, table) is not None
     return True
 
 

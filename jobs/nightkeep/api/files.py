@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nightkeep.admission.order import Order, RemovalOptions
 from nightkeep.api.place import Place, find_place, name_run, parse_duration_option, start_engine
 from nightkeep.errors import UsageError
+from nightkeep.groups.one_operation import run_one
 from nightkeep.model import Operation
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.records import RunDocument
-from nightkeep.retention import RetentionOrder, run_retention
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,15 +40,17 @@ def sweep(
     if max_share is not None and not 0 <= max_share <= 1:
         raise UsageError(f"--max-share: expected a share from 0 to 1, found {max_share}")
     place = find_place(policy, reports)
-    order = RetentionOrder(
-        operation=Operation.SWEEP,
-        run_id=name_run(run_id),
-        reports=place.reports,
-        mode=_mode(delete=delete, quarantine=quarantine),
-        older_than_ms=_duration("--older-than", older_than),
-        max_share=max_share,
-        below_floor=below_floor,
-        of_run=run,
+    order = Order(
+        Operation.SWEEP,
+        name_run(run_id),
+        place.reports,
+        removal=RemovalOptions(
+            mode=_mode(delete=delete, quarantine=quarantine),
+            older_than_ms=_duration("--older-than", older_than),
+            max_share=max_share,
+            below_floor=below_floor,
+            of_run=run,
+        ),
         checks=not no_check,
     )
     return _carry_out(place, table, order, master=master, spark=spark)
@@ -79,13 +82,11 @@ def expire(
     if retain_last is not None and retain_last < 1:
         raise UsageError(f"--retain-last: expected at least 1, found {retain_last}")
     place = find_place(policy, reports)
-    order = RetentionOrder(
-        operation=Operation.EXPIRE,
-        run_id=name_run(run_id),
-        reports=place.reports,
-        mode=mode,
-        older_than_ms=_duration("--older-than", older_than),
-        retain_last=retain_last,
+    order = Order(
+        Operation.EXPIRE,
+        name_run(run_id),
+        place.reports,
+        removal=RemovalOptions(mode=mode, older_than_ms=_duration("--older-than", older_than), retain_last=retain_last),
         checks=not no_check,
     )
     return _carry_out(place, table, order, master=master, spark=spark)
@@ -101,7 +102,7 @@ def restore(
 ) -> RunDocument:
     """Restore the files that the run `run_id` moved to quarantine. Overwrites nothing."""
     place = find_place(policy, reports)
-    order = RetentionOrder(operation=Operation.RESTORE, run_id=run_id, reports=place.reports)
+    order = Order(Operation.RESTORE, run_id, place.reports)
     return _carry_out(place, table, order, master="local[*]", spark=spark)
 
 
@@ -112,12 +113,10 @@ def _mode(*, delete: bool, quarantine: bool) -> SweepMode:
     return SweepMode.DELETE if delete else SweepMode.QUARANTINE if quarantine else SweepMode.DRY_RUN
 
 
-def _carry_out(
-    place: Place, table: str, order: RetentionOrder, *, master: str, spark: SparkSession | None
-) -> RunDocument:
+def _carry_out(place: Place, table: str, order: Order, *, master: str, spark: SparkSession | None) -> RunDocument:
     chosen = place.chosen(table)
     with start_engine(chosen, master, spark) as engine:
-        return run_retention(chosen, order, engine)
+        return run_one(chosen, order, engine).document
 
 
 def _duration(option: str, text: str | None) -> int | None:

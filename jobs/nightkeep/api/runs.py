@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from nightkeep.admission.order import Order
 from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.api.asked_rows import asked_condition, asked_keys, asked_values
-from nightkeep.api.one_run import run_and_check
 from nightkeep.api.place import Place, choose, find_place, name_run, start_engine
 from nightkeep.api.results import Runs
 from nightkeep.errors import UsageError
+from nightkeep.groups.one_operation import run_one
 from nightkeep.model import Clustering, Curve, Operation, VerifyLevel, Writers
 from nightkeep.policy import EffectivePolicy, Overrides
 from nightkeep.records import RunDocument
 from nightkeep.running.one_version import OneVersion
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.sql_text.statement import Statement, parse_statement
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def plan(
         documents = tuple(
             run_operation(
                 chosen,
-                RunOrder(each, "plan", place.reports, dry_run=True, named=bool(operation)),
+                Order(each, "plan", place.reports, dry_run=True, named=bool(operation)),
                 mapper=engine.mapper,
                 reader=reader,
             )
@@ -183,10 +184,17 @@ def delete(
     chosen = place.effective(table, Overrides(task_memory=task_memory, writers=choose("--writers", Writers, writers)))
     file = None if keys is None else Path(keys)
     arguments = {"rows_where": asked_condition(str(rows_where))} if file is None else {"keys": asked_keys(file)}
-    order = RunOrder(
-        Operation.DELETE, name_run(run_id), place.reports, dry_run, rows=rows_where, keys=file, asked=arguments
+    order = Order(
+        Operation.DELETE,
+        name_run(run_id),
+        place.reports,
+        dry_run,
+        rows=rows_where,
+        keys=file,
+        asked=arguments,
+        checks=not no_check,
     )
-    return _changed(chosen, order, master, spark, checks=chosen.settings.check.enabled and not no_check)
+    return _changed(chosen, order, master, spark)
 
 
 def update(
@@ -214,19 +222,24 @@ def update(
     place = find_place(policy, reports)
     chosen = place.effective(table, Overrides(task_memory=task_memory, writers=choose("--writers", Writers, writers)))
     arguments = {"rows_where": asked_condition(rows_where), "set": asked_values(sets)}
-    order = RunOrder(
-        Operation.UPDATE, name_run(run_id), place.reports, dry_run, rows=rows_where, sets=sets, asked=arguments
+    order = Order(
+        Operation.UPDATE,
+        name_run(run_id),
+        place.reports,
+        dry_run,
+        rows=rows_where,
+        sets=sets,
+        asked=arguments,
+        checks=not no_check,
     )
-    return _changed(chosen, order, master, spark, checks=chosen.settings.check.enabled and not no_check)
+    return _changed(chosen, order, master, spark)
 
 
-def _changed(
-    chosen: EffectivePolicy, order: RunOrder, master: str, spark: SparkSession | None, *, checks: bool
-) -> RunDocument:
-    with start_engine(chosen, master, spark, checks=checks and not order.dry_run) as engine:
+def _changed(chosen: EffectivePolicy, order: Order, master: str, spark: SparkSession | None) -> RunDocument:
+    with start_engine(chosen, master, spark, checks=order.checked(chosen) and not order.dry_run) as engine:
         if order.dry_run:
             return run_operation(chosen, order, mapper=engine.mapper, exchange=engine.exchange)
-        return run_and_check(chosen, order, engine, checks=checks)
+        return run_one(chosen, order, engine).document
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +290,13 @@ def _as_stated(policy: EffectivePolicy, statement: Statement) -> EffectivePolicy
 
 def _run(place: Place, chosen: EffectivePolicy, operations: Sequence[Operation], how: _How) -> tuple[RunDocument, ...]:
     name = name_run(how.run_id)
-    checks = chosen.settings.check.enabled and not how.no_check
+    orders = [
+        Order(each, name, place.reports, named=how.named, asked=how.asked, checks=not how.no_check)
+        for each in operations
+    ]
+    checks = any(order.checked(chosen) for order in orders)
+    documents: list[RunDocument] = []
     with start_engine(chosen, how.master, how.spark, checks=checks) as engine:
-        orders = [RunOrder(each, name, place.reports, named=how.named, asked=how.asked) for each in operations]
-        return tuple(run_and_check(chosen, order, engine, checks=checks) for order in orders)
+        for order in orders:
+            documents.append(run_one(chosen, order, engine).document)
+    return tuple(documents)

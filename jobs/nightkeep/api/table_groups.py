@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from nightkeep.api.place import new_engine
-from nightkeep.groups.run_group import StoredDocument, check_group, run_group, sweep_group
+from nightkeep.groups.check_group import check_group
+from nightkeep.groups.run_group import run_group, sweep_group
+from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy

@@ -181,7 +181,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point. Every failure, also an unexpected one, becomes one line on stderr and an exit status.
 
     Credentials are never printed."""
-    sys.exit(one_line(lambda: _command()(args=argv, standalone_mode=True), program="nightkeep"))
+    sys.exit(one_line(functools.partial(_command(), args=argv, standalone_mode=True), program="nightkeep"))
 
 
 @functools.cache

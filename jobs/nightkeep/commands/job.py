@@ -16,7 +16,7 @@ from nightkeep.api.table_groups import check_tables, run_tables, sweep_tables
 from nightkeep.commands.exit_status import parsed
 from nightkeep.discovery import completed, kept_found, knowing, located_some
 from nightkeep.errors import STOPS, UsageError
-from nightkeep.groups.run_group import StoredDocument
+from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Operation
 from nightkeep.model.job_entry import JobEntry

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model.job_entry import JobEntry
@@ -12,6 +12,11 @@ PERMANENT = "permanent"
 """Key of a document's extras: a retry would fail for the same reason."""
 _ALIKE_AGAIN = tuple(f"{kind.__name__}: " for kind in (PermissionError, CorruptMetadata))
 """How the reasons begin of failures that a retry meets again: nobody changes rights or bytes meanwhile."""
+
+
+def permanent(document: RunDocument) -> RunDocument:
+    """The document of a failure that a retry would meet again."""
+    return replace(document, extra={**document.extra, PERMANENT: True})
 
 
 @dataclass(frozen=True, slots=True)

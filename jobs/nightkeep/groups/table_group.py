@@ -6,11 +6,15 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from nightkeep.errors import UsageError
+from nightkeep.groups.stored_document import permanent
+from nightkeep.model import Operation, Outcome
 from nightkeep.model.night import NightPlace
-from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, Settings
-from nightkeep.records import write_file
+from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, Settings, format_of, suited
+from nightkeep.records import RunDocument, write_file
+from nightkeep.running.software_versions import versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,24 @@ class TableGroup:
     def goes_on(self) -> bool:
         """Whether more work can be begun: False once the JVM of spark-submit, which started this process, has ended."""
         return "PYSPARK_GATEWAY_PORT" not in os.environ or os.getppid() == self.launcher
+
+    def unusable(self, table: str, why: str, operations: Sequence[Operation]) -> RunDocument:
+        """The document of a table without a policy, for the first of the operations that were asked for."""
+        formats = {entry.name: entry.format for entry in self.policy.unusable}
+        kind, now = formats.get(table, format_of(table)), datetime.now(UTC)
+        return permanent(
+            RunDocument(
+                run_id=self.run_id(table),
+                table=table,
+                format=kind,
+                operation=(*operations, *suited(kind))[0],
+                outcome=Outcome.FAILED,
+                reason=why,
+                started_at=now,
+                finished_at=now,
+                versions=versions(),
+            )
+        )
 
     def _policy(self, table: str) -> EffectivePolicy | Unusable:
         try:

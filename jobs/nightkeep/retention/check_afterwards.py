@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
+from nightkeep.admission.order import Order
 from nightkeep.checking import on_spark
 from nightkeep.errors import MissingFile, NightkeepError, RefusedTable
 from nightkeep.formats import open_table
@@ -16,12 +17,12 @@ from nightkeep.model import Fingerprint, Outcome, View
 from nightkeep.model.check_values import Content, KeptRow
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy
-from nightkeep.protocol.table_files import Retention
 from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, UnitResult, hold_or_say
 from nightkeep.records import check_report as checks
 from nightkeep.retention.file_check import FileCheck, check_files
-from nightkeep.retention.order import Log, RetentionOrder, retained_files, unchecked_versions
+from nightkeep.retention.kept_versions import retained_files, retention_settings
 from nightkeep.retention.orphans.growing_sets import sets_of
+from nightkeep.running.run_log import RunLog
 from nightkeep.spark.engine import Engine
 
 _OUTCOMES = {CheckStatus.FAILED: Outcome.MISMATCH, CheckStatus.ERRORED: Outcome.FAILED}
@@ -38,7 +39,7 @@ class _Opinion:
     after: Content | None
 
 
-def remember_content(log: Log, engine: Engine) -> None:
+def remember_content(log: RunLog, engine: Engine) -> None:
     """Record the fingerprints of the latest version in the document, for the comparison after the removal.
 
     Errors of the read are raised, except RefusedTable: no file may be removed from a table that cannot be read.
@@ -68,9 +69,7 @@ def remember_content(log: Log, engine: Engine) -> None:
     )
 
 
-def check_after_removal(
-    document: RunDocument, policy: EffectivePolicy, order: RetentionOrder, *, engine: Engine
-) -> RunDocument:
+def check_after_removal(document: RunDocument, policy: EffectivePolicy, order: Order, engine: Engine) -> RunDocument:
     """Check that every file of every retained version exists and that the latest version holds the same rows.
 
     A missing file or a difference puts the table on hold; if the files are in quarantine, the reason names the command
@@ -91,12 +90,11 @@ def check_after_removal(
     return replace(checked, outcome=outcome)
 
 
-def _opinion(document: RunDocument, policy: EffectivePolicy, order: RetentionOrder, engine: Engine) -> _Opinion:
+def _opinion(document: RunDocument, policy: EffectivePolicy, order: Order, engine: Engine) -> _Opinion:
     before = _before(document)
     table = retained_files(open_table(policy.address), order.operation)
-    present = check_files(
-        table, retention_settings(policy, order), sets=partial(sets_of, engine), salt=f"{document.run_id}"
-    )
+    keeps = retention_settings(policy, order, now_ms=order.attempt().now_ms)
+    present = check_files(table, keeps, sets=partial(sets_of, engine), salt=f"{document.run_id}")
     after, why = None, None
     # With a file missing, reading the table would only fail on that file.
     if not present.faults:
@@ -133,14 +131,6 @@ def _after(policy: EffectivePolicy, before: Content | None, engine: Engine) -> t
         # The file check has just found every file of every retained version, so this version itself has expired.
         return None, str(failure)
     return content, None
-
-
-def retention_settings(policy: EffectivePolicy, order: RetentionOrder) -> Retention:
-    """What a sweep of the table with this order keeps."""
-    settings = policy.settings.sweep
-    older_than = settings.older_than if order.older_than_ms is None else order.older_than_ms
-    now_ms = order.run().now_ms
-    return Retention(now_ms, older_than, unchecked_versions(policy, order.reports, now_ms=now_ms))
 
 
 def _expectations(opinion: _Opinion) -> Expectations:

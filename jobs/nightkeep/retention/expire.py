@@ -14,17 +14,19 @@ from nightkeep.protocol.table_files import ExpireRequest, OpenExpiry, OpenFiles,
 from nightkeep.records import RunDocument
 from nightkeep.retention.check_afterwards import remember_content
 from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
-from nightkeep.retention.order import Log, unchecked_versions
+from nightkeep.retention.kept_versions import unchecked_versions
 from nightkeep.retention.orphan_list import counted
 from nightkeep.retention.orphans.growing_sets import sets_of
 from nightkeep.retention.orphans.sets import Sets
 from nightkeep.retention.resume import end_resumed, resume_expiry
 from nightkeep.retention.sweep import failures, file_counts, full, list_orphans
 from nightkeep.retention.timed_sets import TimedSets
+from nightkeep.running.interrupted_run import store_unfinished
+from nightkeep.running.run_log import RunLog
 from nightkeep.spark.engine import Engine
 
 
-def expire_table(log: Log, table: OpenFiles, run: Run, engine: Engine) -> RunDocument:
+def expire_table(log: RunLog, table: OpenFiles, run: Run, engine: Engine) -> RunDocument:
     """Expire versions as the order says. Raises what `expire_versions` raises."""
     mode = log.order.mode_for(log.policy)
     with ExitStack() as opened:
@@ -33,7 +35,7 @@ def expire_table(log: Log, table: OpenFiles, run: Run, engine: Engine) -> RunDoc
         def before(expiry: OpenExpiry) -> None:
             remember_content(log, engine)
             log.extra |= {**_versions(expiry), "changed": True, "finished": False}
-            log.stored_unfinished()
+            store_unfinished(log)
 
         with log.stage("expire"):
             order = expire_order(log, mode, run.now_ms)
@@ -50,10 +52,10 @@ def expire_table(log: Log, table: OpenFiles, run: Run, engine: Engine) -> RunDoc
     return log.document(outcome.outcome, outcome.reason)
 
 
-def expire_order(log: Log, mode: SweepMode, now_ms: int) -> ExpireOrder:
+def expire_order(log: RunLog, mode: SweepMode, now_ms: int) -> ExpireOrder:
     """The policy's settings, overridden by the order. Versions that a check may still need are kept."""
-    asked, settings = log.order, log.policy.settings
-    keep = unchecked_versions(log.policy, asked.reports, now_ms=now_ms)
+    asked, settings = log.order.removal, log.policy.settings
+    keep = unchecked_versions(log.policy, log.order.reports, now_ms=now_ms)
     older_than = settings.expire.older_than if asked.older_than_ms is None else asked.older_than_ms
     older_than = longest(older_than, log.owner.expire_older_than)
     retain_last = settings.expire.retain_last if asked.retain_last is None else asked.retain_last
@@ -95,7 +97,7 @@ def _versions(expiry: OpenExpiry) -> dict[str, object]:
 class _Looks:
     """One `Sets` per try. All are closed at the end; `list` writes the orphans of the last."""
 
-    log: Log
+    log: RunLog
     table: OpenFiles
     now_ms: int
     opened: ExitStack

@@ -9,15 +9,15 @@ from nightkeep.model import Outcome, Run
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import TableFiles
 from nightkeep.records import RunDocument
-from nightkeep.retention.order import Log
 from nightkeep.retention.orphan_list import counted
 from nightkeep.retention.orphans.quarantine_manifest import Mark, folder_of, parts, read_mark, read_plan
 from nightkeep.retention.orphans.sets import NO_FILES, FileTotals
+from nightkeep.running.run_log import RunLog
 
 _LIST = ("orphans", "orphans_total", "orphans_bytes", "orphans_file", "by_kind", "by_age")
 
 
-def resume_sweep(log: Log, table_files: TableFiles, run: Run) -> None:
+def resume_sweep(log: RunLog, table_files: TableFiles, run: Run) -> None:
     """Record what both attempts of a sweep did. Moved files are counted from the quarantine; otherwise the counts of
     the earlier attempt are kept.
 
@@ -38,7 +38,7 @@ def resume_sweep(log: Log, table_files: TableFiles, run: Run) -> None:
         }
 
 
-def resume_expiry(log: Log) -> None:
+def resume_expiry(log: RunLog) -> None:
     """Record the versions that both attempts of an expiry removed."""
     earlier = _earlier(log).extra.get("expired")
     before = earlier if isinstance(earlier, Sequence) else ()
@@ -46,7 +46,7 @@ def resume_expiry(log: Log) -> None:
     log.extra |= {"expired": list(both), "changed": True, "finished": True}
 
 
-def end_resumed(log: Log, outcome: Outcome, reason: str | None) -> RunDocument:
+def end_resumed(log: RunLog, outcome: Outcome, reason: str | None) -> RunDocument:
     """The document of an attempt that continued an earlier one. At best `verified`, as one of the two removed files."""
     prefix = "" if reason is None else f"{reason}; "
     return log.document(
@@ -65,7 +65,7 @@ def quarantined_files(table_files: TableFiles, folder: str) -> FileTotals:
     return moved_files
 
 
-def _earlier(log: Log) -> RunDocument:
+def _earlier(log: RunLog) -> RunDocument:
     if log.earlier is None:
         raise ValueError("no earlier attempt, expected the document of one")
     return log.earlier

@@ -10,7 +10,7 @@ from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import OpenFiles
 from nightkeep.records import RunDocument, absolute, document_path
 from nightkeep.retention.check_afterwards import remember_content
-from nightkeep.retention.order import Log, unchecked_versions
+from nightkeep.retention.kept_versions import unchecked_versions
 from nightkeep.retention.orphan_list import SHOWN, counted, iso, write_orphans
 from nightkeep.retention.orphans.growing_sets import sets_of
 from nightkeep.retention.orphans.sets import SetCounts, Sets
@@ -18,13 +18,15 @@ from nightkeep.retention.orphans.sweep_request import SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
 from nightkeep.retention.resume import end_resumed, resume_sweep
 from nightkeep.retention.timed_sets import TimedSets
+from nightkeep.running.interrupted_run import store_unfinished
+from nightkeep.running.run_log import RunLog
 from nightkeep.spark.engine import Engine
 
 _UNSEEN: Final = "was not looked into: other tables may have files there under the same names, see sweep.outside"
 _UNREADABLE: Final = "was left out: it cannot be read, and the catalog names another metadata file"
 
 
-def sweep_orphans(log: Log, table: OpenFiles, run: Run, engine: Engine) -> RunDocument:
+def sweep_orphans(log: RunLog, table: OpenFiles, run: Run, engine: Engine) -> RunDocument:
     """Sweep the table as the order says. Raises what `sweep_table` raises."""
     mode = log.order.mode_for(log.policy)
 
@@ -32,7 +34,7 @@ def sweep_orphans(log: Log, table: OpenFiles, run: Run, engine: Engine) -> RunDo
         list_orphans(log, table, watched.sets, run.now_ms)
         remember_content(log, engine)
         log.extra |= {"changed": True, "finished": False}
-        log.stored_unfinished()
+        store_unfinished(log)
 
     watched = TimedSets(sets_of(engine), log.stage)
     with closing(watched):
@@ -48,9 +50,9 @@ def sweep_orphans(log: Log, table: OpenFiles, run: Run, engine: Engine) -> RunDo
     return log.document(result.outcome, result.reason)
 
 
-def sweep_order(log: Log, mode: SweepMode, now_ms: int) -> SweepOrder:
+def sweep_order(log: RunLog, mode: SweepMode, now_ms: int) -> SweepOrder:
     """The policy's settings, overridden by the order."""
-    asked, settings = log.order, log.policy.settings.sweep
+    asked, settings = log.order.removal, log.policy.settings.sweep
     return SweepOrder(
         mode=mode,
         older_than_ms=max(
@@ -59,7 +61,7 @@ def sweep_order(log: Log, mode: SweepMode, now_ms: int) -> SweepOrder:
         below_floor=asked.below_floor,
         max_share=settings.max_share if asked.max_share is None else asked.max_share,
         of_run=asked.of_run,
-        keep=unchecked_versions(log.policy, asked.reports, now_ms=now_ms),
+        keep=unchecked_versions(log.policy, log.order.reports, now_ms=now_ms),
         purge_after_ms=settings.purge_after,
         outside=settings.outside,
     )
@@ -110,11 +112,9 @@ def full(root: str, name: str | None) -> str | None:
     return None if name is None else f"{root.rstrip('/')}/{name}"
 
 
-def list_orphans(log: Log, table: OpenFiles, sets: Sets, now_ms: int) -> None:
+def list_orphans(log: RunLog, table: OpenFiles, sets: Sets, now_ms: int) -> None:
     """Write all orphans of the sets to a file, and add a summary to the document."""
-    document = document_path(
-        log.order.reports, log.policy.address.name, run_id=log.order.run_id, operation=log.order.operation
-    )
+    document = document_path(log.order.reports, log.table, run_id=log.order.run_id, operation=log.order.operation)
     # What an earlier attempt listed and then moved is in its own list only.
     again = "" if log.earlier is None else f"-{now_ms}"
     path = f"{document.removesuffix('.json')}.orphans{again}.jsonl"

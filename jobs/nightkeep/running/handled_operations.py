@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nightkeep.admission.order import Order
 from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.errors import NightkeepError, UsageError
 from nightkeep.formats import open_table
@@ -11,8 +12,7 @@ from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.records import failure_outcome
-from nightkeep.running.planned_work import request_of, run_of
-from nightkeep.running.run_log import RunOrder
+from nightkeep.running.planned_work import request_of
 from nightkeep.stages.plan import refusals
 
 
@@ -52,8 +52,8 @@ def _refusals(policy: EffectivePolicy, table: OpenTable, base: Snapshot, operati
     if operation not in table.operations and table.row_changes is not None:
         # Any condition: refusals look at the table, and none is refused for its rows.
         rows = f"`{table.row_changes.columns(base).names[0].replace('`', '``')}` IS NULL"
-    order = RunOrder(operation, "explain", reports="", dry_run=True, rows=rows)
+    order = Order(operation, "explain", reports="", dry_run=True, rows=rows)
     try:
-        return refusals(table, base, request_of(policy, order, table, base, run=run_of(order)))
+        return refusals(table, base, request_of(policy, order, table, base, run=order.attempt()))
     except (UsageError, NightkeepError, OSError) as failure:
         return (str(failure),)

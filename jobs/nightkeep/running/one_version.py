@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+from nightkeep.admission.order import Order
 from nightkeep.formats import open_table
 from nightkeep.model import Run
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenTable
 from nightkeep.running.planned_work import Reading
-from nightkeep.running.run_log import RunOrder
 from nightkeep.running.run_operation import read_opened
 
 
@@ -20,7 +20,7 @@ class OneVersion:
     def __init__(self) -> None:
         self._table: OpenTable | None = None
 
-    def __call__(self, policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: bool) -> Reading:
+    def __call__(self, policy: EffectivePolicy, order: Order, run: Run, *, plans: bool) -> Reading:
         """As `read_table`."""
         if self._table is None:
             table = open_table(policy.address)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from nightkeep.admission.order import Order
 from nightkeep.admission.reasons import Opened
-from nightkeep.model import Committed, Operation, Request, Run, run_token
+from nightkeep.model import Committed, Operation, Request, Run
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenPlan, OpenTable, Snapshot, Watch
 from nightkeep.running.prediction import Prediction
-from nightkeep.running.run_log import RunOrder
 from nightkeep.sql_text.rows.keys import key_condition
 
 
@@ -47,10 +45,10 @@ class Reading:
 class Reader(Protocol):
     """Reads a table for a run. With `plans` unset it only looks for what the run has published."""
 
-    def __call__(self, policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: bool) -> Reading: ...
+    def __call__(self, policy: EffectivePolicy, order: Order, run: Run, *, plans: bool) -> Reading: ...
 
 
-def request_of(policy: EffectivePolicy, order: RunOrder, table: OpenTable, base: Snapshot, *, run: Run) -> Request:
+def request_of(policy: EffectivePolicy, order: Order, table: OpenTable, base: Snapshot, *, run: Run) -> Request:
     """The policy's settings for one operation. Raises UsageError for an invalid file of keys."""
     settings, rows = policy.settings, order.rows
     if order.keys is not None and table.row_changes is not None:
@@ -74,12 +72,3 @@ def request_of(policy: EffectivePolicy, order: RunOrder, table: OpenTable, base:
         wide_bytes=settings.exchange_above,
         writers=settings.writers,
     )
-
-
-def run_of(order: RunOrder) -> Run:
-    """A new attempt of the order's run."""
-    return Run(order.run_id, run_token(order.run_id, order.operation), new_attempt(), time.time_ns() // 1_000_000)
-
-
-def new_attempt() -> str:
-    return uuid.uuid4().hex[:8]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from nightkeep.admission.order import Order
 from nightkeep.admission.owner_says import owner_of
 from nightkeep.admission.past_metrics import PAST, past_metrics
 from nightkeep.admission.reasons import Opened
@@ -17,12 +18,11 @@ from nightkeep.running.corrections import read_corrections
 from nightkeep.running.expected_columns import require_expected_columns
 from nightkeep.running.planned_work import PlannedWork, request_of
 from nightkeep.running.prediction import Prediction, predict
-from nightkeep.running.run_log import RunOrder
 from nightkeep.running.undone_deletes import find_undone_deletes
 from nightkeep.stages.plan import plan
 
 
-def plan_table(policy: EffectivePolicy, order: RunOrder, table: OpenTable, run: Run) -> PlannedWork | None:
+def plan_table(policy: EffectivePolicy, order: Order, table: OpenTable, run: Run) -> PlannedWork | None:
     """The plan of the table; None if nobody ever wrote to it."""
     if table.never_written():
         return None
@@ -39,7 +39,7 @@ def plan_table(policy: EffectivePolicy, order: RunOrder, table: OpenTable, run: 
 
 def opened_for(
     policy: EffectivePolicy,
-    order: RunOrder,
+    order: Order,
     table: OpenTable,
     base: Snapshot,
     request: Request,
@@ -55,7 +55,7 @@ def opened_for(
 
 
 def _condition_metrics(
-    policy: EffectivePolicy, order: RunOrder, table: OpenTable, base: Snapshot, request: Request
+    policy: EffectivePolicy, order: Order, table: OpenTable, base: Snapshot, request: Request
 ) -> Mapping[str, int | float | None] | None:
     """The metrics for the policy's condition. None where there is none, and for an operation that the caller named and
     for changes of rows, which no health of the table holds back."""

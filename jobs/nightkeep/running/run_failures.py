@@ -6,29 +6,47 @@ the version and the reason, and the check is still to come: a check or a retry o
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 
-from nightkeep.errors import CorruptMetadata, NightkeepError, NotCreated, UsageError
+from nightkeep.admission.order import Order
+from nightkeep.admission.run_ids import stored_document
+from nightkeep.errors import DEBUG, CorruptMetadata, NightkeepError, NotCreated, UsageError
 from nightkeep.model import Committed, Outcome
-from nightkeep.records import Metrics, RunDocument, UnitResult, document_path, failure_outcome, load_document
+from nightkeep.policy import EffectivePolicy
+from nightkeep.records import Metrics, RunDocument, UnitResult, failure_outcome
 from nightkeep.records.after_commit import AFTER_COMMIT, with_surprise
 from nightkeep.running.run_log import RunLog
 from nightkeep.running.run_summary import commits
 from nightkeep.surprises import guarded, sentence
 
+_log = logging.getLogger(__name__)
+
 UNKNOWN = "whether a version was published is not known; the same run, started again, looks for it"
 
 
 def failed_document(log: RunLog, failure: Exception) -> RunDocument:
-    """The document of a run that this failure ended. Raises UsageError and bugs again if nothing was published."""
+    """The document of a run that this failure ended. Raises UsageError again if nothing was published.
+
+    A bug in the work on one table must not stop the others: it ends in the document too.
+    """
     known = _of_published(log, failure)
     if known is not None:
         return known
-    if isinstance(failure, UsageError) or not isinstance(failure, NightkeepError | OSError):
+    if isinstance(failure, UsageError):
         raise failure
-    return as_stored_before(log, log.document(*_ending(log, failure)))
+    if not isinstance(failure, NightkeepError | OSError):
+        _log.error("%s: %s", log.table, sentence(failure), exc_info=bool(os.environ.get(DEBUG)))
+    return with_earlier(log, *_ending(log, failure))
+
+
+def failed(policy: EffectivePolicy, order: Order, reason: str) -> RunDocument:
+    """The document of an order that ended by a failure of which only the reason is known."""
+    return with_earlier(RunLog(policy, order), Outcome.FAILED, reason)
 
 
 def _of_published(log: RunLog, failure: Exception) -> RunDocument | None:
@@ -51,16 +69,17 @@ def _of_published(log: RunLog, failure: Exception) -> RunDocument | None:
     return log.document(Outcome.FAILED, reason, units=units, metrics=metrics)
 
 
-def as_stored_before(log: RunLog, document: RunDocument) -> RunDocument:
-    """The document, or what an earlier attempt of the run stored of its commits, with this failure as its reason."""
-    order = log.order
-    path = document_path(order.reports, document.table, run_id=order.run_id, operation=order.operation)
+def with_earlier(log: RunLog, outcome: Outcome, reason: str) -> RunDocument:
+    """The document that this failure ends, or what an attempt of the run stored of its changes, with this failure as
+    its reason."""
+    stored = None
     with suppress(CorruptMetadata, OSError):
-        stored = load_document(path)
-        if stored.commits and not order.dry_run:
-            reason = with_surprise(stored.reason, AFTER_COMMIT, document.reason or "it failed")
-            return replace(stored, outcome=Outcome.FAILED, reason=reason, finished_at=document.finished_at)
-    return document
+        stored = None if log.order.dry_run else stored_document(log.order, log.table)
+    if stored is not None and stored.commits:
+        both = with_surprise(stored.reason, AFTER_COMMIT, reason)
+        return replace(stored, outcome=Outcome.FAILED, reason=both, finished_at=datetime.now(UTC))
+    log.earlier = log.earlier or (stored if stored is not None and stored.extra.get("changed") else None)
+    return log.document(outcome, reason)
 
 
 def _published(log: RunLog) -> Sequence[Committed] | None:
@@ -80,5 +99,5 @@ def _as_published(unit: UnitResult, done: Sequence[Committed]) -> UnitResult:
 
 def _ending(log: RunLog, failure: Exception) -> tuple[Outcome, str]:
     if isinstance(failure, NightkeepError | OSError):
-        return failure_outcome(failure, log.policy.address.name)
+        return failure_outcome(failure, log.table)
     return Outcome.FAILED, sentence(failure)

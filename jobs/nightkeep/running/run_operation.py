@@ -1,4 +1,4 @@
-"""One operation on one table: policy -> plan -> rewrite -> gate -> publish -> the document of the run.
+"""One rewrite of one table: plan -> rewrite -> gate -> publish -> the document of the run.
 
 Expected endings are outcomes in the document. Only errors that the caller must correct are raised.
 """
@@ -8,21 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
-from nightkeep.admission.reasons import Act, Case, case_of, reason_to_skip, reason_to_stay_closed
+from nightkeep.admission.order import Order, new_attempt
+from nightkeep.admission.reasons import Act, Case, reason_to_skip
 from nightkeep.admission.run_ids import begun, require_same
-from nightkeep.errors import STOPS, EvidenceError, NotCreated, RefusedTable
+from nightkeep.errors import EvidenceError, NotCreated, RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.model import Candidate, Committed, Conflicted, Mismatch, Outcome, Run
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenPlan, OpenTable, Snapshot, Watch, Wide
-from nightkeep.records import PlanSection, RunDocument, Verification, secure
+from nightkeep.records import PlanSection, RunDocument, Verification
 from nightkeep.running import run_outcomes
-from nightkeep.running.interrupted_run import say_interrupted, unfinished_reason
-from nightkeep.running.planned_work import PlannedWork, Reader, Reading, new_attempt, run_of
+from nightkeep.running.carry_out import carry_out
+from nightkeep.running.interrupted_run import store_unfinished
+from nightkeep.running.planned_work import PlannedWork, Reader, Reading
 from nightkeep.running.planning import metrics_of, plan_table
-from nightkeep.running.run_failures import as_stored_before, failed_document
-from nightkeep.running.run_log import RunLog, RunOrder
+from nightkeep.running.run_log import RunLog
 from nightkeep.running.run_summary import (
     Batch,
     Proven,
@@ -43,21 +45,26 @@ from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import batches
 from nightkeep.stages.publish import publish
 from nightkeep.stages.verify import verify
-from nightkeep.surprises import guarded
 from nightkeep.tasks import Exchange, Mapper, inline_exchange
 
-__all__ = ["RunOrder", "failed_run", "read_opened", "read_table", "run_operation"]
+
+class LazyWorkers(Protocol):
+    """Where tasks run. Asked for only when there is work, as starting Spark costs seconds. The Engine is one."""
+
+    def mapper(self) -> Mapper: ...
+
+    def exchange(self) -> Exchange: ...
 
 
 @dataclass(frozen=True, slots=True)
-class _Workers:
-    """Where tasks run."""
+class _Given:
+    """LazyWorkers of two functions."""
 
-    mapper: Mapper
-    exchange: Exchange
+    mapper: Callable[[], Mapper]
+    exchange: Callable[[], Exchange]
 
 
-def read_table(policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: bool) -> Reading:
+def read_table(policy: EffectivePolicy, order: Order, run: Run, *, plans: bool) -> Reading:
     """Open the table, and plan unless this run has published something of it already. Reads metadata only.
 
     Raises what reading and planning raise.
@@ -65,7 +72,7 @@ def read_table(policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: boo
     return read_opened(open_table(policy.address), policy, order, run, plans=plans)
 
 
-def read_opened(table: OpenTable, policy: EffectivePolicy, order: RunOrder, run: Run, *, plans: bool) -> Reading:
+def read_opened(table: OpenTable, policy: EffectivePolicy, order: Order, run: Run, *, plans: bool) -> Reading:
     """As `read_table`, of an opened table."""
     # Look for this run's commits before anything can skip the table: they still need a check and a report.
     earlier = _own_commits(order, table, run)
@@ -82,86 +89,66 @@ def read_opened(table: OpenTable, policy: EffectivePolicy, order: RunOrder, run:
 
 def run_operation(
     policy: EffectivePolicy,
-    order: RunOrder,
+    order: Order,
     *,
     mapper: Callable[[], Mapper],
     exchange: Callable[[], Exchange] = lambda: inline_exchange,
     reader: Reader = read_table,
 ) -> RunDocument:
-    """Run one operation on one table. `mapper` and `exchange` are called only when there is work, as starting
-    Spark costs seconds. `reader` does what `read_table` does, wherever it does it.
-
-    Raises UsageError for a request that cannot be understood, and bugs, unless a version was published. Everything else
-    ends in the document.
-    """
-    log = RunLog(policy, order)
-    case = case_of(policy, order.operation, order.reports, log.started, left_out=order.left_out)
-    closed = reason_to_stay_closed(replace(case, act=Act.PLAN) if order.dry_run else case)
-    if closed is not None:
-        return log.document(Outcome.SKIPPED, closed)
-    try:
-        return guarded(
-            lambda: _care(log, case, reader, lambda: _Workers(mapper(), exchange())),
-            partial(failed_document, log),
-            policy.address.name,
-        )
-    except STOPS as stop:
-        say_interrupted(log, stop)
-        raise
+    """Carry out a rewrite, as `carry_out` does, with `rewrite` as its work."""
+    return carry_out(policy, order, partial(rewrite, workers=_Given(mapper, exchange), reader=reader))
 
 
-def failed_run(policy: EffectivePolicy, order: RunOrder, reason: str) -> RunDocument:
-    """The document of an operation that ended by an unexpected failure."""
-    log = RunLog(policy, order)
-    return as_stored_before(log, log.document(Outcome.FAILED, reason))
-
-
-def published_earlier(policy: EffectivePolicy, order: RunOrder) -> RunDocument | None:
+def published_earlier(policy: EffectivePolicy, order: Order) -> RunDocument | None:
     """The document of the commits that this run has already published, or None. Reads metadata only."""
     table = open_table(policy.address)
-    done = table.commits.committed(run_of(order))
+    done = table.commits.committed(order.attempt())
     return run_outcomes.published_document(RunLog(policy, order), table, done) if done else None
 
 
-def _care(log: RunLog, case: Case, reader: Reader, workers: Callable[[], _Workers]) -> RunDocument:
-    order, run, name = log.order, run_of(log.order), log.policy.address.name
+def rewrite(log: RunLog, case: Case, *, workers: LazyWorkers, reader: Reader) -> RunDocument:
+    """Plan, rewrite, prove and publish as the order says. `reader` does what `read_table` does, wherever it does it."""
+    order, run = log.order, log.order.attempt()
     waiting = reason_to_skip(case)
-    if order.left_out and not order.dry_run and not begun(order, name):
+    if order.left_out and not order.dry_run and not begun(order, log.table):
         # The night has opened it once, for its place.
         return log.document(Outcome.SKIPPED, waiting)
     reading = reader(log.policy, order, run, plans=order.dry_run or not waiting)
-    require_same(order, name, published=bool(reading.published))
+    require_same(order, log.policy, published=bool(reading.published))
+    table, planned = reading.table, reading.planned
     if reading.published:
-        return run_outcomes.published_document(log, reading.table, reading.published)
-    if waiting and not order.dry_run:
+        return run_outcomes.published_document(log, table, reading.published)
+    if waiting:
         return log.document(Outcome.SKIPPED, waiting)
-    if reading.planned is None:
+    if planned is None:
         return log.document(Outcome.UNCHANGED, "nothing was ever written to it")
     try:
-        document = _as_planned(log, reading.table, reading.planned, run, workers, case=case)
+        document = _before_work(log, table, planned, case, workers) or _work(log, table, planned, run, workers)
     except RefusedTable:
-        late = _own_commits(order, reading.table, run)
+        late = _own_commits(order, table, run)
         if not late:
             raise
-        return run_outcomes.published_document(log, reading.table, late)
+        return run_outcomes.published_document(log, table, late)
     if document.outcome not in (Outcome.UNCHANGED, Outcome.CONFLICTED) or document.commits:
         return document
     # A commit of an earlier attempt may have become visible after the first look; then nothing was left to do.
-    late = _own_commits(order, reading.table, run)
-    return run_outcomes.published_document(log, reading.table, late) if late else document
+    late = _own_commits(order, table, run)
+    return run_outcomes.published_document(log, table, late) if late else document
 
 
-def _own_commits(order: RunOrder, table: OpenTable, run: Run) -> Sequence[Committed]:
+def _own_commits(order: Order, table: OpenTable, run: Run) -> Sequence[Committed]:
     """The commits that this run has already published. Empty for a dry run, which does not look for any."""
     return () if order.dry_run else table.commits.committed(run)
 
 
-def _as_planned(
-    log: RunLog, table: OpenTable, planned: PlannedWork, run: Run, workers: Callable[[], _Workers], *, case: Case
-) -> RunDocument:
+def _before_work(
+    log: RunLog, table: OpenTable, planned: PlannedWork, case: Case, workers: LazyWorkers
+) -> RunDocument | None:
+    """The document of a run that ends with its plan; None if there is work to do now."""
     base, proposed = planned.base, planned.plan
     log.seconds["plan"] = planned.seconds
-    waiting = reason_to_skip(replace(case, opened=planned.opened))
+    # A dry run states what work would be skipped for.
+    waiting = reason_to_skip(replace(case, act=Act.WORK, opened=planned.opened))
     if waiting is not None:
         proposed = replace(proposed, notes=(*proposed.notes, f"a run would be skipped now: {waiting}"))
     log.facts |= {
@@ -177,17 +164,15 @@ def _as_planned(
         return log.document(Outcome.UNCHANGED, "; ".join(("nothing to do", *proposed.notes)))
     if waiting is not None and not log.order.dry_run:
         return log.document(Outcome.SKIPPED, waiting)
-    if log.order.dry_run:
-        return _dry_run(log, table, proposed, workers)
-    return _work(log, table, base, proposed, run=run, workers=workers())
+    return _dry_run(log, table, proposed, workers) if log.order.dry_run else None
 
 
-def _dry_run(log: RunLog, table: OpenTable, planned: OpenPlan, workers: Callable[[], _Workers]) -> RunDocument:
+def _dry_run(log: RunLog, table: OpenTable, planned: OpenPlan, workers: LazyWorkers) -> RunDocument:
     """The document of a dry run. For a change of rows, data files are read to count the rows that match."""
     if planned.rows is None or table.row_changes is None:
         return log.document(Outcome.SKIPPED, "dry run: this is the plan, nothing was changed")
     tasks = [task for unit in planned.units for task in unit.tasks if not isinstance(task, Wide)]
-    rows = sum(workers().mapper(table.row_changes.count_matching, tasks, label="count"))
+    rows = sum(workers.mapper()(table.row_changes.count_matching, tasks, label="count"))
     done = "updated" if planned.sets else "hidden"
     reason = f"dry run: {rows:,} rows that the condition selects would be {done}, nothing was changed"
     return log.document(Outcome.SKIPPED, reason, extra={"matching_rows": rows})
@@ -198,24 +183,34 @@ def _undone(log: RunLog, table: OpenTable, watch: Watch) -> RunDocument | None:
     dry_run = log.order.dry_run
     document = log.document(**undone_facts(table, watch, dry_run=dry_run)) if watch.undone else None
     if not dry_run:
-        hold_if_undone(watch, document, reports=log.order.reports, table=log.policy.address.name)
+        hold_if_undone(watch, document, reports=log.order.reports, table=log.table)
     return document
 
 
-def _work(
-    log: RunLog, table: OpenTable, base: Snapshot, planned: OpenPlan, *, run: Run, workers: _Workers
-) -> RunDocument:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of the plan that is rewritten, proven and published together, by one attempt of the run. `earlier`: the
+    versions that the parts before it published."""
+
+    plan: OpenPlan
+    run: Run
+    earlier: Collection[int]
+
+
+def _work(log: RunLog, table: OpenTable, planned: PlannedWork, run: Run, workers: LazyWorkers) -> RunDocument:
     """Run each batch up to its own commit: if one batch ends early, the commits of the others remain."""
+    base, whole = planned.base, planned.plan
+    mapper, exchange = workers.mapper(), workers.exchange()
     ended: list[Batch] = []
-    log.facts["units"] = unfinished(planned, ())
-    secure(log.document(Outcome.FAILED, unfinished_reason(log.order.operation)), log.order.reports)
-    for batch in batches(planned, log.policy.settings.commit_size):
+    log.facts["units"] = unfinished(whole, ())
+    store_unfinished(log)
+    for each in batches(whole, log.policy.settings.commit_size):
         # File names derive from the attempt, and the files of the batch before are published under theirs.
-        named = replace(run, attempt=new_attempt())
-        done = _batch(log, table, base, batch, run=named, workers=workers, earlier=versions_of(ended))
+        part = _Part(each, replace(run, attempt=new_attempt()), versions_of(ended))
+        done = _proven(log, table, base, part, mapper=mapper, exchange=exchange)
         if done is None:
             continue
-        ended.append(done)
+        ended.append(_published(log, table, part, done))
         log.facts |= {
             "verification": Verification(log.policy.settings.verify, share_of_rewrite(log.seconds)),
             "metrics": run_metrics(log.facts["metrics"], ended[-1]),
@@ -225,74 +220,69 @@ def _work(
             return run_outcomes.mismatch_document(log, ended)
         # A later batch may raise. The commits up to now still need a check and a report.
         results = tuple(unit for each in ended for unit in unit_results(each))
-        log.facts |= {"units": (*results, *unfinished(planned, results)), **commits(published(ended))}
+        log.facts |= {"units": (*results, *unfinished(whole, results)), **commits(published(ended))}
         log.publishes = False
         if any(each.undermined for each in published(ended)):
             return run_outcomes.undermined_document(log, table, published(ended), log.facts["units"])
     if not ended:
-        why_not = "everything is as it should be" if planned.rows is None else "the condition selects no row"
+        why_not = "everything is as it should be" if whole.rows is None else "the condition selects no row"
         return log.document(Outcome.UNCHANGED, why_not, units=())
-    return run_outcomes.end_run(log, table, base, ended, run, scope=planned.commit_scope)
-
-
-def _batch(
-    log: RunLog,
-    table: OpenTable,
-    base: Snapshot,
-    part: OpenPlan,
-    *,
-    run: Run,
-    workers: _Workers,
-    earlier: Collection[int],
-) -> Batch | None:
-    """Rewrite, prove and publish one part of the plan; None if no row is to change, or if nothing would change."""
-    lost, written = replaced(table, part.base), list[str]()
-    if lost is not None:
-        return _lost(table, part, lost, written)
-    try:
-        with removing_unpublished(table, run, earlier=earlier, after=Exception):
-            proven = _proven(log, table, base, part, run=run, workers=workers, written=written)
-    except (EvidenceError, OSError) as failure:
-        # If the base version was removed meanwhile, its missing files do not mean that the table is damaged.
-        lost = replaced(table, part.base)
-        if lost is None:
-            raise
-        return _lost(table, part, f"{lost}: {failure}", written)
-    if proven is None:
-        return None
-    rewrites, candidate, checked = proven
-    if isinstance(checked, Mismatch):
-        lost = replaced(table, part.base)
-        return Batch(rewrites, checked, None, candidate.staged) if lost is None else _lost(table, part, lost, written)
-    if isinstance(checked, Conflicted):
-        return _lost(table, part, checked.units[0][1], written)
-    log.committed = partial(table.commits.committed, run)
-    log.publishes = True
-    with log.stage("publish"), removing_unpublished(table, run, earlier=earlier, after=NotCreated):
-        return Batch(rewrites, checked, publish(table, checked, run, earlier=earlier), candidate.staged)
+    return run_outcomes.end_run(log, table, base, ended, run, scope=whole.commit_scope)
 
 
 def _proven(
-    log: RunLog, table: OpenTable, base: Snapshot, part: OpenPlan, *, run: Run, workers: _Workers, written: list[str]
-) -> tuple[Rewrites, Candidate, Proven | Mismatch | Conflicted] | None:
-    """Rewrite, stage and verify the part. The names of unreferenced new files are added to `written` as soon as they
-    are known, as an error may leave those files behind."""
-    with log.stage("rewrite"):
-        rewrites = execute(table, part, run, mapper=workers.mapper, exchange=workers.exchange)
-    written += [name for rewrite in rewrites for name in rewrite.outputs]
-    if part.rows is not None and not any(rewrite.rows_marked for rewrite in rewrites):
-        return None
-    with log.stage("verify"):
-        candidate = table.commits.stage(base, rewrites, run)
-        if not candidate.units:
-            return None
-        written[:] = candidate.staged
-        level, memory = log.policy.settings.verify, log.policy.settings.task_memory
-        checked = verify(table, part, rewrites, candidate, level=level, mapper=workers.mapper, task_bytes=memory)
-        return rewrites, candidate, checked
+    log: RunLog, table: OpenTable, base: Snapshot, part: _Part, *, mapper: Mapper, exchange: Exchange
+) -> Batch | None:
+    """Rewrite, stage and verify the part; None if no row is to change, or if nothing would change."""
+    # The names of unreferenced new files, as soon as they are known, as an error may leave those files behind.
+    lost, written = replaced(table, part.plan.base), list[str]()
+    if lost is not None:
+        return _lost(table, part, lost, written)
+    try:
+        with removing_unpublished(table, part.run, earlier=part.earlier, after=Exception):
+            with log.stage("rewrite"):
+                rewrites = execute(table, part.plan, part.run, mapper=mapper, exchange=exchange)
+            written += [name for rewrite in rewrites for name in rewrite.outputs]
+            if part.plan.rows is not None and not any(rewrite.rows_marked for rewrite in rewrites):
+                return None
+            with log.stage("verify"):
+                candidate = table.commits.stage(base, rewrites, part.run)
+                if not candidate.units:
+                    return None
+                written[:] = candidate.staged
+                checked = _verified(log, table, part, rewrites, candidate, mapper)
+    except (EvidenceError, OSError) as failure:
+        # If the base version was removed meanwhile, its missing files do not mean that the table is damaged.
+        lost = replaced(table, part.plan.base)
+        if lost is None:
+            raise
+        return _lost(table, part, f"{lost}: {failure}", written)
+    if isinstance(checked, Mismatch) and (lost := replaced(table, part.plan.base)) is not None:
+        return _lost(table, part, lost, written)
+    if isinstance(checked, Conflicted):
+        return _lost(table, part, checked.units[0][1], written)
+    return Batch(rewrites, checked, None, candidate.staged)
 
 
-def _lost(table: OpenTable, part: OpenPlan, reason: str, written: Sequence[str]) -> Batch:
+def _verified(
+    log: RunLog, table: OpenTable, part: _Part, rewrites: Rewrites, candidate: Candidate, mapper: Mapper
+) -> Proven | Mismatch | Conflicted:
+    settings = log.policy.settings
+    level, memory = settings.verify, settings.task_memory
+    return verify(table, part.plan, rewrites, candidate, level=level, mapper=mapper, task_bytes=memory)
+
+
+def _published(log: RunLog, table: OpenTable, part: _Part, batch: Batch) -> Batch:
+    """The batch with its commit. One that is not proven, or lost its base version, is as it was."""
+    if batch.checked is None or isinstance(batch.checked, Mismatch):
+        return batch
+    log.committed = partial(table.commits.committed, part.run)
+    log.publishes = True
+    with log.stage("publish"), removing_unpublished(table, part.run, earlier=part.earlier, after=NotCreated):
+        return replace(batch, published=publish(table, batch.checked, part.run, earlier=part.earlier))
+
+
+def _lost(table: OpenTable, part: _Part, reason: str, written: Sequence[str]) -> Batch:
     """The batch of a part whose base version disappeared before anything was published."""
     table.commits.discard(written)
-    return Batch((), None, Conflicted(tuple((unit.key, reason) for unit in part.units)), tuple(written))
+    return Batch((), None, Conflicted(tuple((unit.key, reason) for unit in part.plan.units)), tuple(written))

@@ -7,19 +7,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from nightkeep.admission.run_ids import stored_document
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.model import CommitScope, Committed, Conflicted, Mismatch, Outcome, Run, UnitKey, VersionIdentity
 from nightkeep.protocol import OpenTable, Snapshot
-from nightkeep.records import (
-    CheckStatus,
-    Expectations,
-    Metrics,
-    RunDocument,
-    UnitResult,
-    document_path,
-    hold_or_say,
-    load_document,
-)
+from nightkeep.records import CheckStatus, Expectations, Metrics, RunDocument, UnitResult, hold_or_say
 from nightkeep.records.after_commit import without_surprise
 from nightkeep.running.run_log import RunLog
 from nightkeep.running.run_summary import Batch, commits, ending_reason, mismatched, published, sizes, unit_results
@@ -129,14 +121,11 @@ _NEXT: Final = {
 def published_document(log: RunLog, table: OpenTable, earlier: Sequence[Committed]) -> RunDocument:
     """The document of a run whose earlier attempt died between commit and report. What it published was proven."""
     log.facts.clear()
-    path = document_path(
-        log.order.reports, log.policy.address.name, run_id=log.order.run_id, operation=log.order.operation
-    )
     versions = [own.version for own in earlier]
     # A missing or unreadable document is ignored: the table itself states what was published.
-    with suppress(FileNotFoundError, CorruptMetadata):
-        document = load_document(path)
-        if {*versions} <= {commit.version for commit in document.commits}:
+    with suppress(CorruptMetadata):
+        document = stored_document(log.order, log.table)
+        if document is not None and {*versions} <= {commit.version for commit in document.commits}:
             # Where a try failed after the check, another check has the last word.
             failed_later = without_surprise(document.reason) != document.reason
             return replace(document, expectations=Expectations()) if failed_later else document

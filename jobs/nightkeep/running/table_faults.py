@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from nightkeep.admission.order import Order
 from nightkeep.admission.past_metrics import PAST
 from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.errors import NightkeepError
@@ -19,8 +20,7 @@ from nightkeep.policy.when import could_hold, metrics_of
 from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.records import failure_outcome
 from nightkeep.running.expected_columns import require_expected_columns
-from nightkeep.running.planned_work import request_of, run_of
-from nightkeep.running.run_log import RunOrder
+from nightkeep.running.planned_work import request_of
 from nightkeep.stages.plan import plan
 
 _DEFAULT: Final = Settings()
@@ -67,8 +67,8 @@ class _Case:
         plan(self.table, self.base, self.request())
 
     def request(self) -> Request:
-        order = RunOrder(self.operation, "validate", reports="", dry_run=True)
-        return request_of(self.policy, order, self.table, self.base, run=run_of(order))
+        order = Order(self.operation, "validate", reports="", dry_run=True)
+        return request_of(self.policy, order, self.table, self.base, run=order.attempt())
 
 
 def _faults(policy: EffectivePolicy, plain: _Case) -> Iterator[str]:

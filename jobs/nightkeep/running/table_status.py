@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from nightkeep.admission.order import Order
 from nightkeep.admission.owner_says import owner_of
 from nightkeep.admission.past_metrics import past_metrics
 from nightkeep.admission.reasons import Case, Opened, case_of, reason_to_skip
@@ -18,10 +19,9 @@ from nightkeep.model.night import NightPlace
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.records import failure_outcome, table_documents
-from nightkeep.running.planned_work import request_of, run_of
+from nightkeep.running.planned_work import request_of
 from nightkeep.running.planning import predicted_of
 from nightkeep.running.prediction import Prediction, score, shown
-from nightkeep.running.run_log import RunOrder
 from nightkeep.stages.plan import plan
 
 
@@ -93,7 +93,7 @@ def _status(policy: EffectivePolicy, reports: str, table: OpenTable, now: dateti
     metrics = {} if health is None else shown(health.metrics)
     ranked, refused = _ranked(policy, reports, table, base, health)
     opened = Opened(owner_of(policy, table.described(base)), {**metrics, **past})
-    case = replace(case_of(policy, policy.operations[0], reports, now), opened=opened)
+    case = replace(case_of(policy, Order(policy.operations[0], "status", reports), now), opened=opened)
     waiting = _waiting(case, opened, [would for _, would in ranked])
     due = [each for each, reason in zip(ranked, waiting, strict=True) if reason is None]
     best = max(due or ranked, key=lambda each: each[0], default=None)
@@ -129,8 +129,8 @@ def _waiting(case: Case, opened: Opened, ranked: Sequence[Prediction]) -> list[s
 def _health(policy: EffectivePolicy, table: OpenTable, base: Snapshot) -> Health | None:
     if table.health is None:
         return None
-    order = RunOrder(Operation.OPTIMIZE, "status", reports="", dry_run=True)
-    return table.health(base, request_of(policy, order, table, base, run=run_of(order)))
+    order = Order(Operation.OPTIMIZE, "status", reports="", dry_run=True)
+    return table.health(base, request_of(policy, order, table, base, run=order.attempt()))
 
 
 def _ranked(
@@ -140,9 +140,9 @@ def _ranked(
     ranked, refused = [], []
     operations = policy.operations if policy.settings.operations else tuple(filter(table.suits, policy.operations))
     for operation in operations:
-        order = RunOrder(operation, "status", reports="", dry_run=True)
+        order = Order(operation, "status", reports="", dry_run=True)
         try:
-            request = request_of(policy, order, table, base, run=run_of(order))
+            request = request_of(policy, order, table, base, run=order.attempt())
             planned = plan(table, base, request)
         except (NightkeepError, UsageError) as failure:
             refused.append(f"{operation}: {failure}")

@@ -8,6 +8,7 @@ from tests.drivers.iceberg_tables import Table, Warehouse
 from tests.formats.iceberg.runs import COLUMNS, DAYS, address, care_for, configured, contents, folder, opened, row
 from tests.formats.iceberg.sweeping import UUID, aged, listed, needed_by, now_ms, planted, swept
 
+from nightkeep.admission.order import Order
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Operation, Outcome, Run
 from nightkeep.model.sweep_rules import SweepMode
@@ -17,7 +18,7 @@ from nightkeep.records import RunDocument
 from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.tasks import inline
 
 PARTITIONS = tuple(f"day={day}" for day in DAYS[:2])
@@ -38,7 +39,7 @@ def table(iceberg_java: IcebergJava, iceberg: Warehouse) -> Iterator[Table]:
 
 def planned(table: Table, operation: Operation, **settings: object) -> RunDocument:
     policy = EffectivePolicy(address(table), Settings().model_copy(update=settings), {})
-    order = RunOrder(operation, "night", str(table.warehouse.folder / "reports"), dry_run=True)
+    order = Order(operation, "night", str(table.warehouse.folder / "reports"), dry_run=True)
     return run_operation(policy, order, mapper=lambda: inline)
 
 

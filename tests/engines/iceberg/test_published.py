@@ -21,7 +21,8 @@ from tests.support.extended import some_extended
 
 from nightkeep.checking.check import check
 from nightkeep.checking.diff import diff
-from nightkeep.groups.run_group import TableGroup, run_group
+from nightkeep.groups.run_group import run_group
+from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import (
     Candidate,
     Fingerprint,

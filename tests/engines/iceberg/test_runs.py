@@ -8,10 +8,11 @@ from tests.drivers.iceberg_java import IcebergJava, Layout
 from tests.drivers.iceberg_tables import Table, Warehouse
 from tests.formats.iceberg.catalog_world import address_of, configure, loaded
 
+from nightkeep.admission.order import Order
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.tasks import inline, inline_exchange
 
 pytestmark = pytest.mark.in_turn("version")
@@ -26,7 +27,7 @@ def table(iceberg_java: IcebergJava, iceberg: Warehouse, monkeypatch: pytest.Mon
 def cared(table: Table, folder: Path, run_id: str, *, where: str) -> RunDocument:
     policy = load("tables.yaml", text="version: 1").effective(str(address_of(table)))
     policy = replace(policy, settings=policy.settings.model_copy(update={"where": where}))
-    order = RunOrder(Operation.PERSIST_DELETES, run_id, str(folder))
+    order = Order(Operation.PERSIST_DELETES, run_id, str(folder))
     return run_operation(policy, order, mapper=lambda: inline, exchange=lambda: inline_exchange)
 
 
@@ -63,7 +64,7 @@ def test_deletes_of_a_table_without_data_go(
     iceberg_java.commit(table, kind="overwrite", remove=data)
 
     policy = load("tables.yaml", text="version: 1").effective(str(address_of(table)))
-    order = RunOrder(Operation.PERSIST_DELETES, "run", str(tmp_path))
+    order = Order(Operation.PERSIST_DELETES, "run", str(tmp_path))
     done = run_operation(policy, order, mapper=lambda: inline, exchange=lambda: inline_exchange)
 
     assert done.outcome is Outcome.VERIFIED, done.reason

@@ -9,11 +9,12 @@ from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import Layout
 from tests.drivers.toolchain import SHORT_LIVED
 
+from nightkeep.admission.order import Order
 from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.tasks import inline
 
 COLUMNS = [("id", "INT"), ("ts", "TIMESTAMP(3) WITH LOCAL TIME ZONE")]
@@ -31,7 +32,7 @@ def appended(java: PaimonJava, folder: Path, *, legacy: bool, rows: Sequence[int
 
 def optimized(table: Path) -> RunDocument:
     policy = EffectivePolicy(Address("paimon", str(table), "t"), Settings(), {})
-    order = RunOrder(Operation.OPTIMIZE, "night", str(table.parent / "reports"))
+    order = Order(Operation.OPTIMIZE, "night", str(table.parent / "reports"))
     return run_operation(policy, order, mapper=lambda: inline)
 
 

@@ -11,11 +11,12 @@ import yaml
 from tests.drivers.lake_rows import Rows, rows_of
 
 import nightkeep
+from nightkeep.admission.order import Order
 from nightkeep.formats.delta.format import DeltaTable, open_table
 from nightkeep.model import Address, Operation, run_token
 from nightkeep.policy import EffectivePolicy, load
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.tasks import inline
 
 
@@ -30,7 +31,7 @@ def optimize(
 ) -> RunDocument:
     """Plan, rewrite, prove and publish in this process; holds are looked for beside the table, where none are."""
     reports = str(table.parent / f"{table.name}-reports")
-    order = RunOrder(operation, run_id or f"test-{uuid.uuid4().hex}", reports)
+    order = Order(operation, run_id or f"test-{uuid.uuid4().hex}", reports)
     return run_operation(policy(table, **settings), order, mapper=lambda: inline)
 
 
@@ -42,7 +43,7 @@ def shown(table: Path, where: str | None = None, **options: Any) -> Rows:
 def delete_where(table: Path, rows: str, *, run_id: str | None = None, **settings: object) -> RunDocument:
     """Our own delete, of the rows that a condition is true for."""
     reports = str(table.parent / f"{table.name}-reports")
-    order = RunOrder(Operation.DELETE, run_id or f"test-{uuid.uuid4().hex}", reports, rows=rows)
+    order = Order(Operation.DELETE, run_id or f"test-{uuid.uuid4().hex}", reports, rows=rows)
     return run_operation(policy(table, **settings), order, mapper=lambda: inline)
 
 

@@ -11,13 +11,14 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.utils.config import Config
 from tests.formats.iceberg.catalog_world import next_snapshot
 
+from nightkeep.admission.order import Order
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle, open_catalog, open_handle
 from nightkeep.formats.iceberg.catalog.metadata_swap import replace
 from nightkeep.formats.iceberg.catalog.opening import pointers_of
 from nightkeep.model import Address, Operation
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.tasks import inline
 
 NAME = "db.events"
@@ -61,7 +62,7 @@ def metadata_files(ours: TableHandle) -> set[str]:
 def care_for(catalog: str, reports: Path, operation: Operation = Operation.OPTIMIZE) -> RunDocument:
     address = Address("iceberg", f"{catalog}/{NAME}", NAME)
     policy = EffectivePolicy(address, Settings(), {})
-    return run_operation(policy, RunOrder(operation, "night", str(reports)), mapper=lambda: inline)
+    return run_operation(policy, Order(operation, "night", str(reports)), mapper=lambda: inline)
 
 
 def assert_one_of_many_wins(catalog: str, numbers: Iterable[int] = range(10, 22)) -> None:

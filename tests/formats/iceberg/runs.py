@@ -12,12 +12,13 @@ from typing import Any
 from tests.drivers.iceberg_java import IcebergJava, Layout
 from tests.drivers.iceberg_tables import Column, Table, Warehouse
 
+from nightkeep.admission.order import Order
 from nightkeep.formats import open_table
 from nightkeep.formats.iceberg.format import IcebergTable
 from nightkeep.model import Address, Operation, run_token
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.tasks import inline
 
 COLUMNS: tuple[Column, ...] = (("id", "long"), ("day", "string"), ("price", "double"), ("note", "string"))
@@ -105,7 +106,7 @@ def care_for(
     table: Table, *, run_id: str = "night", operation: Operation = Operation.PERSIST_DELETES, **settings: Any
 ) -> RunDocument:
     policy = EffectivePolicy(address(table), Settings().model_copy(update=settings), {})
-    order = RunOrder(operation, run_id, str(table.warehouse.folder / "reports"))
+    order = Order(operation, run_id, str(table.warehouse.folder / "reports"))
     return run_operation(policy, order, mapper=lambda: inline)
 
 

@@ -13,12 +13,13 @@ from tests.drivers.paimon_values import JavaFile, Layout, Scan, Writer
 from tests.drivers.random_values import PRIMITIVES, WIDER, random_value
 from tests.formats.paimon.upgrade import policy
 
+from nightkeep.admission.order import Order
 from nightkeep.formats.paimon.metadata.binary_row import encode_row
 from nightkeep.formats.paimon.metadata.types import parse_type
 from nightkeep.formats.paimon.reading.buckets import bucket_of
 from nightkeep.model import Operation
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.tasks import inline
 
 DAY, ID, SHARD = ("day", "STRING"), ("id", "INT"), ("shard", "INT")
@@ -161,7 +162,7 @@ def operate(
     **settings: object,
 ) -> RunDocument:
     """Plan, rewrite, prove and publish in this process."""
-    order = RunOrder(
+    order = Order(
         operation,
         run_id=run_id or f"test-{uuid.uuid4().hex}",
         reports=str(table.parent / f"{table.name}-reports"),

@@ -6,10 +6,11 @@ from typing import Any
 
 import yaml
 
+from nightkeep.admission.order import Order
 from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy, load
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.tasks import inline
 
 
@@ -31,7 +32,7 @@ def upgrade(
     **settings: object,
 ) -> RunDocument:
     """Plan, rewrite, prove and publish in this process; holds are looked for beside the table, where none are."""
-    order = RunOrder(
+    order = Order(
         operation,
         run_id=run_id or f"test-{uuid.uuid4().hex}",
         reports=str(table.parent / f"{table.name}-reports"),

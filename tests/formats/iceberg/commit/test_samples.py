@@ -10,12 +10,13 @@ import pytest
 from samples.iceberg_places import place
 
 import nightkeep
+from nightkeep.admission.order import Order
 from nightkeep.formats import open_table
 from nightkeep.formats.iceberg.commit import commit
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import RunOrder, run_operation
+from nightkeep.running.run_operation import run_operation
 from nightkeep.tasks import inline
 
 SAMPLES = Path(__file__).parents[4] / "samples/iceberg"
@@ -32,7 +33,7 @@ def lake(tmp_path: Path) -> Iterator[Path]:
 
 def done(address: Address, operation: Operation, folder: Path, run_id: str = "night") -> RunDocument:
     policy = EffectivePolicy(address, Settings().model_copy(update={"full": True}), {})
-    return run_operation(policy, RunOrder(operation, run_id, str(folder / "reports")), mapper=lambda: inline)
+    return run_operation(policy, Order(operation, run_id, str(folder / "reports")), mapper=lambda: inline)
 
 
 def rows(address: Address) -> Counter[str]:

@@ -11,13 +11,13 @@ from tests.drivers.iceberg_tables import Warehouse
 from tests.formats.iceberg.runs import configured
 from tests.formats.iceberg.sweeping import UUID, aged
 
+from nightkeep.admission.order import Order, RemovalOptions
 from nightkeep.errors import UsageError
+from nightkeep.groups.one_operation import run_one
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, load
 from nightkeep.records import RunDocument, document_path
-from nightkeep.retention.order import RetentionOrder
-from nightkeep.retention.run_order import run_retention
 from nightkeep.spark.engine import Engine
 
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -59,5 +59,5 @@ def test_what_was_quarantined_before_a_table_moved_comes_back(warehouse: Warehou
 
 
 def _ran(policy: EffectivePolicy, reports: Path, operation: Operation, mode: SweepMode | None) -> RunDocument:
-    order = RetentionOrder(operation=operation, run_id="r", reports=str(reports), mode=mode, checks=False)
-    return run_retention(policy, order, Engine(master="none", task_memory_bytes=1 << 30))
+    order = Order(operation, "r", str(reports), removal=RemovalOptions(mode=mode), checks=False)
+    return run_one(policy, order, Engine(master="none", task_memory_bytes=1 << 30)).document

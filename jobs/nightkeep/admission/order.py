@@ -1,0 +1,92 @@
+"""What a caller asks for: one operation on one table, beyond the table's policy."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nightkeep.model import Operation, Run, run_token
+from nightkeep.model.night import NightPlace
+from nightkeep.model.sweep_rules import SweepMode
+from nightkeep.policy import EffectivePolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalOptions:
+    """What a sweep or an expiry may remove. None means that the table's policy decides. Ages are in milliseconds."""
+
+    mode: SweepMode | None = None
+    older_than_ms: int | None = None
+    max_share: float | None = None
+    retain_last: int | None = None
+    below_floor: bool = False
+    of_run: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One operation on one table. `reports` is the folder of documents and holds.
+
+    The rows to delete are those of `rows`, a condition, or of `keys`, a file of keys; without either, no row is
+    deleted. With `sets`, the rows of `rows` are updated instead. `removal` is for a sweep or an expiry; `run_id` of a
+    restore is the run whose files are to be restored. `named`: the caller named the operation, so that it is done on
+    whatever health of the table. `night`: the table's place in a night with a budget. `asked` are the caller's options
+    of a rewrite, as given. Without `checks`, nothing is checked afterwards.
+    """
+
+    operation: Operation
+    run_id: str
+    reports: str
+    dry_run: bool = False
+    rows: str | None = None
+    keys: Path | None = None
+    sets: tuple[str, ...] = ()
+    removal: RemovalOptions = field(default_factory=RemovalOptions)
+    named: bool = False
+    night: NightPlace | None = None
+    asked: Mapping[str, object] = field(default_factory=dict)
+    checks: bool = True
+
+    @property
+    def left_out(self) -> str | None:
+        """Why a night has no budget left for the table; None if it has."""
+        return None if self.night is None or self.night.taken else self.night.reason
+
+    def mode_for(self, policy: EffectivePolicy) -> SweepMode:
+        """What becomes of files: as the order says, else the policy."""
+        return SweepMode.DRY_RUN if self.dry_run else self.removal.mode or policy_mode(policy, self.operation)
+
+    def options(self, policy: EffectivePolicy) -> dict[str, object]:
+        """The options of the run, as its document keeps them. A repeated run id must have the same ones."""
+        if self.operation.rewrites:
+            return dict(self.asked)
+        options = {
+            "older_than_ms": self.removal.older_than_ms,
+            "max_share": self.removal.max_share,
+            "retain_last": self.removal.retain_last,
+            "below_floor": self.removal.below_floor or None,
+            "of_run": self.removal.of_run,
+        }
+        return {"mode": str(self.mode_for(policy)), **{k: v for k, v in options.items() if v is not None}}
+
+    def checked(self, policy: EffectivePolicy) -> bool:
+        """Whether a check follows on what the run does."""
+        return self.checks and policy.settings.check.enabled
+
+    def attempt(self) -> Run:
+        """A new attempt of the run, as of now."""
+        now_ms = time.time_ns() // 1_000_000
+        return Run(self.run_id, run_token(self.run_id, self.operation), new_attempt(), now_ms)
+
+
+def policy_mode(policy: EffectivePolicy, operation: Operation) -> SweepMode:
+    """What the policy asks for: `sweep.mode` for orphans. An expiry deletes, as the files of its versions are known."""
+    return SweepMode(policy.settings.sweep.mode) if operation is Operation.SWEEP else SweepMode.DELETE
+
+
+def new_attempt() -> str:
+    """A name that no other attempt of a run has."""
+    return uuid.uuid4().hex[:8]

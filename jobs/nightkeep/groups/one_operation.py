@@ -1,0 +1,141 @@
+"""One operation on one table: admission, work, check -> its document, stored, whatever happens.
+
+`KINDS` has the work and the check of every operation; a new operation is an entry there and its own module.
+
+What a run published or removed is checked at once, in the same session. Its document is stored before the check and
+again after it. If the process dies in between, the stored document has no result of a check, and the next process
+checks: a retry of the run, which finds its commit, or `check_group`. A check that failed to run is repeated in the same
+way; a finished one is not.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from nightkeep.admission.order import Order
+from nightkeep.causes import failure_text
+from nightkeep.checking.post_commit_check import check_after_commit
+from nightkeep.errors import DEBUG, STOPS, UsageError
+from nightkeep.groups.reads import Reads
+from nightkeep.groups.stored_document import StoredDocument, permanent
+from nightkeep.model import Operation
+from nightkeep.policy import EffectivePolicy
+from nightkeep.records import SESSION_SECONDS, CheckStatus, Expectations, RunDocument, store_or_say
+from nightkeep.records.after_commit import unfinished_check, unjudged
+from nightkeep.retention.check_afterwards import check_after_removal
+from nightkeep.retention.expire import expire_table
+from nightkeep.retention.remove import Removing, remove
+from nightkeep.retention.restore import restore_run
+from nightkeep.retention.sweep import sweep_orphans
+from nightkeep.running.carry_out import Do, carry_out
+from nightkeep.running.interrupted_run import say_unchecked
+from nightkeep.running.run_operation import rewrite
+from nightkeep.spark.engine import Engine
+from nightkeep.surprises import guarded
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How operations of a kind are done. `work` makes what `carry_out` calls. `check` returns the document with the
+    result, and puts a table on hold that fails."""
+
+    work: Callable[[Engine, Reads], Do]
+    check: Callable[[RunDocument, EffectivePolicy, Order, Engine], RunDocument]
+
+
+def removal(removing: Removing) -> Kind:
+    """The kind of what removes files, or restores them."""
+    return Kind(
+        lambda engine, reads: partial(remove, removing=removing, engine=engine, first=reads.metadata),
+        check_after_removal,
+    )
+
+
+_REWRITE: Final = Kind(
+    lambda engine, reads: partial(rewrite, workers=engine, reader=reads.table),
+    lambda document, policy, order, engine: check_after_commit(document, policy, order.reports, engine=engine),
+)
+KINDS: Final[Mapping[Operation, Kind]] = {
+    Operation.UPGRADE: _REWRITE,
+    Operation.PERSIST_DELETES: _REWRITE,
+    Operation.OPTIMIZE: _REWRITE,
+    Operation.DELETE: _REWRITE,
+    Operation.UPDATE: _REWRITE,
+    Operation.EXPIRE: removal(expire_table),
+    Operation.SWEEP: removal(sweep_orphans),
+    Operation.RESTORE: removal(lambda log, files, run, _: restore_run(log, files, run)),
+}
+
+
+def run_one(
+    policy: EffectivePolicy,
+    order: Order,
+    engine: Engine,
+    reads: Reads | None = None,
+    *,
+    share: Callable[[], float] | None = None,
+) -> StoredDocument:
+    """Carry out the order, and check what it changed. `share` is as in `check_and_store`.
+
+    Raises UsageError for a request that cannot be understood. Every other ending is in the document.
+    """
+    document = carry_out(policy, order, KINDS[order.operation].work(engine, reads or Reads(engine)))
+    return check_and_store(document, policy, order, engine, share=share)
+
+
+def check_and_store(
+    document: RunDocument,
+    policy: EffectivePolicy,
+    order: Order,
+    engine: Engine,
+    *,
+    share: Callable[[], float] | None = None,
+) -> StoredDocument:
+    """The document as it is stored, after the check that is left to do. `share` states which part of the time until
+    then was this table's own, where others were at work beside it."""
+    try:
+        if unjudged(document) and order.checked(policy):
+            stored(document, order.reports)
+            document = _checked(document, policy, order, engine)
+        elif document.awaits_check:
+            # The document must say that no check will follow: versions that wait for a check do not expire.
+            why = "left out by --no-check" if policy.settings.check.enabled else "the policy turns the check off"
+            document = replace(document, expectations=Expectations(CheckStatus.SKIPPED, reason=why))
+        return stored(document if share is None else _with_own_seconds(document, share()), order.reports)
+    except STOPS as stop:
+        say_unchecked(document, stop)
+        raise
+
+
+def stored(document: RunDocument, reports: str) -> StoredDocument:
+    """The document as it is stored."""
+    return StoredDocument(*store_or_say(document, reports))
+
+
+def _checked(document: RunDocument, policy: EffectivePolicy, order: Order, engine: Engine) -> RunDocument:
+    """The document with the check of what the run changed, or with the failure of that check."""
+
+    def unfinished(failure: Exception) -> RunDocument:
+        if isinstance(failure, UsageError):
+            return permanent(unfinished_check(document, str(failure)))
+        _log.error("%s: %s", document.table, failure_text(failure), exc_info=bool(os.environ.get(DEBUG)))
+        return unfinished_check(document, failure_text(failure))
+
+    check = KINDS[document.operation].check
+    return guarded(lambda: check(document, policy, order, engine), unfinished, document.table)
+
+
+def _with_own_seconds(document: RunDocument, share: float) -> RunDocument:
+    """The document with the seconds that were its own, if it published and has none yet."""
+    metrics = document.metrics
+    if not document.commits or SESSION_SECONDS in metrics.extra:
+        return document
+    own = {SESSION_SECONDS: round(document.total_seconds * share, 3)}
+    return replace(document, metrics=replace(metrics, extra={**metrics.extra, **own}))

@@ -1,0 +1,48 @@
+"""A policy -> what its table's metadata says, read where it may kill its reader without harm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from nightkeep.admission.order import Order
+from nightkeep.formats import OF_ONE_PROCESS
+from nightkeep.groups.child_processes import ChildProcesses
+from nightkeep.groups.session_bytes import SessionBytes
+from nightkeep.model import Run
+from nightkeep.policy import EffectivePolicy
+from nightkeep.retention.read_first import read_metadata
+from nightkeep.running.planned_work import Reading
+from nightkeep.running.run_operation import read_table
+from nightkeep.spark.engine import Engine
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """Reads tables in the child processes `apart`, or in this one without any. The engine of the session learns how
+    large its tables are."""
+
+    engine: Engine
+    apart: ChildProcesses | None = None
+    size: SessionBytes = field(default_factory=lambda: SessionBytes(1))
+
+    def table(self, policy: EffectivePolicy, order: Order, run: Run, *, plans: bool) -> Reading:
+        """As `read_table`."""
+        reading = self.call(policy, partial(read_table, policy, order, run, plans=plans))
+        if reading.planned is not None:
+            self.engine.stored_bytes = self.size.add(policy.address.name, sum(reading.planned.base.sizes.bytes))
+        return reading
+
+    def metadata(self, policy: EffectivePolicy, order: Order) -> None:
+        """Read, before a removal, the metadata that it will read in this process. Without children there is no use."""
+        if self.apart is not None:
+            self.call(policy, partial(read_metadata, policy, order))
+
+    def call(self, policy: EffectivePolicy, work: Callable[[], T]) -> T:
+        """The result of `work`. Raises what `ChildProcess.call` raises."""
+        apart = None if policy.address.format in OF_ONE_PROCESS else self.apart
+        return work() if apart is None else apart.call(policy.address.name, work)
