@@ -16,7 +16,7 @@ from tests.drivers.memory_engine import MemoryEngine
 from tests.formats.delta.lake import Lake
 from tests.formats.delta.runs import policy
 from tests.groups.test_run_group import Checking
-from tests.records.test_report import document
+from tests.records.test_documents import document
 from tests.retention.test_run_order import Place, place, without_spark
 from tests.support.commands import said
 
