@@ -95,7 +95,7 @@ tools:  ## list the tools that the tests need and this machine lacks, with the l
 	@.ci/tools
 
 test test-quick: export NIGHTKEEP_EXAMPLES := 0.2
-test: tools environment  ## every engine, every race, every fault, three files at a time
+test: tools environment  ## every engine, every kind of race and fault, three files at a time
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --without-extended
 
 test-extended: tools environment  ## what make test leaves out: other combinations, all examples, longer histories

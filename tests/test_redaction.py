@@ -195,6 +195,7 @@ CATALOGS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.in_turn("catalog")
 @pytest.mark.slow
 @pytest.mark.parametrize("catalog", CATALOGS)

@@ -73,7 +73,7 @@ def s3(place: str) -> tuple[str, dict[str, str]]:
     return "delta:s3://bucket/t", {"AWS_ENDPOINT_URL": f"http://{place}", **keys}
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("of", [rest, hive, hdfs, s3])
 def test_five_tables_wait_for_a_silent_server_once(

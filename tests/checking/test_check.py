@@ -240,6 +240,7 @@ def test_tampering_fails_the_expectations_made_for_it(spark: SparkSession, order
     assert len(report.differences) == 4
 
 
+@pytest.mark.extended
 def test_keys_are_counted_within_a_budget_and_a_doubled_row_is_found_everywhere(
     spark: SparkSession, orders: Path
 ) -> None:
@@ -254,6 +255,7 @@ def test_keys_are_counted_within_a_budget_and_a_doubled_row_is_found_everywhere(
     assert keys not in details or details[keys] == "1 comparisons"
 
 
+@pytest.mark.extended
 def test_a_key_that_a_kept_file_doubles_is_found_where_keys_are_counted(
     spark: SparkSession, paimon_java: PaimonJava, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -164,7 +164,7 @@ def test_random_rows_are_the_same_for_the_same_seed(paimon_java: PaimonJava, ord
 # Histories
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(8))
 def test_engines_agree_with_the_model_of_a_history(
     seed: int, paimon_java: PaimonJava, pypaimon: PyPaimon, tmp_path: Path
@@ -232,6 +232,7 @@ def test_samples_are_small() -> None:
     assert sum(path.stat().st_size for path in SAMPLES.rglob("*") if path.is_file()) < 2_000_000
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("sample", SAMPLES_IN_RECIPE, ids=lambda sample: str(sample.__name__))
 def test_the_recipe_makes_the_rows_that_are_checked_in(
     sample: Callable[[PaimonJava, Path], None], paimon_java: PaimonJava, tmp_path: Path

@@ -79,7 +79,7 @@ def test_every_write_fails_once(what: str, templates: dict[str, Path], all_files
     assert len(burnt) > 4
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.slow
 @each_act
 def test_the_process_dies_at_every_write(

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 COUNT = 150
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format", NAMES)
 def test_what_is_mutated_reads_as_it_is(format: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -110,6 +110,7 @@ def test_pyiceberg_reads_there_what_it_wrote(
         assert len(list(theirs.load_table(NAME).scan().plan_files())) == 1
 
 
+@pytest.mark.extended
 def test_of_two_that_publish_at_once_one_wins(faults: AzureFaults, table: InBucket) -> None:
     base, told = table.latest(), []
     with faults.paused(request=table.put(base + 1)) as late:

@@ -38,6 +38,7 @@ def table(request: pytest.FixtureRequest, google_bucket: GoogleBucket, tmp_path:
     return in_bucket(request.param, google_bucket, tmp_path)
 
 
+@pytest.mark.extended
 def test_of_two_that_publish_at_once_one_wins(faults: InOtherWords, table: InBucket) -> None:
     base, told = table.latest(), []
     with faults.paused(request=table.put(base + 1)) as late:

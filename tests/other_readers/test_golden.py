@@ -54,31 +54,33 @@ def newest(address: Address) -> int:
     return open_table(address).snapshot().version
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("table", some_extended(sorted(DELTA), keep=12))
 def test_deltalake(table: str, processes: dict[ReaderName, ReaderProcess]) -> None:
     where = Address("delta", str(DELTA[table]), table)
     assert_read_alike(where, table, newest(where), processes[ReaderName.DELTALAKE])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("table", some_extended(sorted(DELTA), keep=4))
 def test_duckdb_on_delta(table: str, processes: dict[ReaderName, ReaderProcess]) -> None:
     where = Address("delta", str(DELTA[table]), table)
     assert_read_alike(where, table, newest(where), processes[ReaderName.DUCKDB])
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("table", some_extended(ICEBERG, keep=4))
 def test_duckdb_on_iceberg(table: str, lake: dict[str, Address], processes: dict[ReaderName, ReaderProcess]) -> None:
     assert_read_alike(lake[table], table, newest(lake[table]), processes[ReaderName.DUCKDB])
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("table", some_extended(ICEBERG, keep=12))
 def test_pyiceberg(table: str, lake: dict[str, Address], processes: dict[ReaderName, ReaderProcess]) -> None:
     assert_read_alike(lake[table], table, newest(lake[table]), processes[ReaderName.PYICEBERG])
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("table", sorted(PAIMON))
 def test_pypaimon(table: str, processes: dict[ReaderName, ReaderProcess]) -> None:
     where = Address("paimon", str(PAIMON[table]), table)

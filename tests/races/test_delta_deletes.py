@@ -83,7 +83,7 @@ OURS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("other", OURS)
 def test_another_run_of_ours_on_one_partition_takes_all_of_it(
     delta_spark: DeltaSpark, made: HandMade, other: str

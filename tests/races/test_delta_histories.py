@@ -85,7 +85,7 @@ class History:
         assert len(set(tracked)) == len(tracked)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(SEEDS, keep=4))
 def test_rows_survive_whatever_happens(seed: int, lakes: Lakes, tmp_path: Path) -> None:
     random = Random(seed)

@@ -59,6 +59,7 @@ def assert_clean_loss(table: Table, document: Any, planned: int) -> None:
     assert not left
 
 
+@pytest.mark.few(1)
 @pytest.mark.in_turn("stage")
 @pytest.mark.parametrize("stage", ["execute", "verify", "publish", "swap"])
 @pytest.mark.parametrize(("change", "commits"), [("rollback", 0), ("rollback", 1), ("set_current", 5)])
@@ -81,6 +82,7 @@ def test_a_branch_that_goes_back_meanwhile_is_a_conflict(
     assert iceberg_java.read(table) == truth[0]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("stage", ["execute", "verify", "publish", "swap"])
 def test_a_table_that_is_dropped_and_created_again_is_another_one(
     iceberg_java: IcebergJava, table: Table, at: Callable[[str, Meanwhile], None], stage: str

@@ -201,6 +201,7 @@ Change = dict[str, str]
 ADDED: Change = {"change": "add_column", "name": "colour", "type": "STRING"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("before", ["execute", "verify", "publish", "link"])
 def test_an_added_column_does_not_stop_us(paimon_java: PaimonJava, orders: Path, before: str) -> None:
     truth = merged(paimon_java, orders)

@@ -124,7 +124,7 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {name: data for name, data in files.items() if data != b'{"removed": true}\n'}
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_of_two_that_write_at_once_none_is_lost(place: str) -> None:
     """A ledger has every line, and whoever held the table, it is held."""
     start = threading.Barrier(4)

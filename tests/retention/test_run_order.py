@@ -360,6 +360,7 @@ class TestAgain:
         assert place.checked(mode) == first
         assert place.checked(mode, run_id="run/2").extra["acted"] != {"files": 0, "bytes": 0}
 
+    @pytest.mark.few(4)
     @pytest.mark.parametrize("mode", [SweepMode.DELETE, SweepMode.QUARANTINE])
     @pytest.mark.parametrize("when", ["before the first file", "after the last"])
     def test_a_death_is_gone_on_from(

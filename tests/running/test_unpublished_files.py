@@ -33,6 +33,7 @@ def places(table: Path) -> dict[str, int]:
     return {str(point): at for at, point in enumerate(fuse.passed[: linked - 1], 1)}
 
 
+@pytest.mark.in_turn("moment")
 @pytest.mark.parametrize("moment", [Moment.BEFORE, Moment.HALFWAY])
 @pytest.mark.parametrize("kind", ["data", "index", "manifest", "manifest-list", "staged"])
 def test_a_full_disk_leaves_nothing_behind(table: Path, kind: str, moment: Moment) -> None:

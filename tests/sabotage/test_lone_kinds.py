@@ -54,7 +54,7 @@ def test_every_expectation_has_a_sabotage_or_never_applies() -> None:
     assert sorted(AFTER_REMOVALS) == sorted(names(KEPT))
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.slow
 @pytest.mark.in_turn("kind")
 @pytest.mark.parametrize(("kind", "name"), CASES)

@@ -99,7 +99,7 @@ LISTED = (
 )
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("feature", "kind"), LISTED)
 def test_features_that_nothing_uses_refuse_nothing(
     delta_spark: DeltaSpark, table: Path, feature: str, kind: str

@@ -51,7 +51,7 @@ def laid_anew(table: Path) -> Outcome:
     return document.outcome
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "name", some_extended(sorted(path.parent.name for path in GOLDEN.glob("*/rows.json")), keep=14)
 )

@@ -13,7 +13,7 @@ from nightkeep.formats.delta.rewrite.delete import refuse_deletes
 from nightkeep.model import Operation
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mode", ["none", "name"])
 @pytest.mark.parametrize("name", ["_metadata", "_METADATA", "__delta_internal_is_row_deleted"])
 def test_a_reserved_name_refuses_deletes(delta_spark: DeltaSpark, tmp_path: Path, name: str, mode: str) -> None:

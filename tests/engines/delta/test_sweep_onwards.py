@@ -41,7 +41,7 @@ def live(table: Path) -> set[str]:
     return {file.name for file in found} | {name for name in vectors if name is not None}
 
 
-@pytest.mark.few(20)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", TABLES)
 def test_every_live_file_of_every_table_survives_and_all_that_is_planted_goes(name: str, tmp_path: Path) -> None:
     table = Path(shutil.copytree(TABLES[name], tmp_path / "table"))

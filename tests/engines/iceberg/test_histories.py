@@ -23,7 +23,7 @@ def lake(iceberg_java: IcebergJava, iceberg: Warehouse) -> Iterator[Nights]:
         yield Nights(iceberg_java, iceberg.table())
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=3))
 def test_rows_are_what_was_done_to_them(seed: int, lake: Nights) -> None:
     check_history(lake, seed)

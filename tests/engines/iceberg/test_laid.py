@@ -38,7 +38,7 @@ def lake_of(
         yield lambda name: OptimizedLake(iceberg_java, make(name))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", some_extended(NAMES, keep=10))
 def test_a_recipe_reads_as_before(name: str, lake_of: LakeOf) -> None:
     lake = lake_of(name)

@@ -81,7 +81,7 @@ def lake_of(
 # Every engine reads the same
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", some_extended(CONVERTED, keep=6))
 def test_engines_agree_on_what_a_conversion_leaves(name: str, lake_of: Callable[[str], Nights], lakes: Lakes) -> None:
     """DuckDB and Java before and after; pyiceberg, which knows no equality deletes, after."""

@@ -54,7 +54,7 @@ def writes(iceberg_java: IcebergJava, spark: IcebergSpark | None, table: Table) 
     return True
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("name", "value"), ODD)
 def test_an_odd_property(
     iceberg_java: IcebergJava, iceberg: Warehouse, name: str, value: str, request: pytest.FixtureRequest

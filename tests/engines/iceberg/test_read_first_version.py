@@ -59,7 +59,7 @@ def shown(table: Table, **options: Any) -> tuple[pa.Table, Rows]:
     return found, canonical_rows(found, metadata.schema, found.column_names).ordered()
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", MADE)
 def test_rows_are_those_of_java(iceberg_java: IcebergJava, iceberg: Warehouse, name: str) -> None:
     table = iceberg.table()
@@ -139,6 +139,7 @@ def test_metadata_of_early_releases(iceberg_java: IcebergJava, iceberg: Warehous
     assert rows == iceberg_java.read(other, columns=found.column_names).ordered() == whole
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("version", [1, 2])
 def test_partitions_of_days_that_python_has_not(iceberg_java: IcebergJava, iceberg: Warehouse, version: int) -> None:
     """Read with their rows; left alone by operations, which go on with the other partitions."""

@@ -29,7 +29,7 @@ Made = Callable[[str], Table]
 FOR_SPARK = ("codecs_v3", "widened_key_v2", "odd_paths_v3", "defaulted_key", "avro_data_v3", "orc_data_v2")
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "name", some_extended([name for name in RECIPES if not known(NOT_READ_BY_JAVA, name)], keep=16)
 )
@@ -45,7 +45,7 @@ def test_a_recipe_reads_alike(name: str, made: Made, iceberg_java: IcebergJava, 
         assert pyiceberg_read(table.metadata) == rows
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", FOR_SPARK)
 def test_spark_reads_what_duckdb_does_not(
     name: str, made: Made, iceberg_java: IcebergJava, iceberg_spark: IcebergSpark
@@ -64,7 +64,7 @@ def test_a_key_that_was_dropped_still_deletes_for_spark(
         iceberg_java.read(table)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", some_extended(KEPT, keep=6))
 def test_kept_bytes_are_the_recipes(name: str, made: Made, golden: Made, iceberg_java: IcebergJava) -> None:
     rows = Rows.of(json.loads((GOLDEN / name / "rows.json").read_text()))

@@ -108,6 +108,7 @@ def leftovers(java: IcebergJava, table: Table) -> None:
 # Against iceberg-spark
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("version", [2, 3])
 def test_orphans_are_those_that_spark_finds(
     version: int, table: Table, iceberg_java: IcebergJava, iceberg_spark: IcebergSpark
@@ -135,6 +136,7 @@ def test_orphans_are_those_that_spark_finds(
     assert spark_orphans(iceberg_spark, table) == frozenset()
 
 
+@pytest.mark.extended
 def test_where_we_are_more_careful_than_spark(
     table: Table, iceberg_java: IcebergJava, iceberg_spark: IcebergSpark
 ) -> None:
@@ -207,6 +209,7 @@ def test_odd_names_are_the_same_to_the_folder_and_to_metadata(
     assert iceberg_java.read(table) == shown
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("flink_name", [True, False])
 def test_a_puffin_file_of_which_one_vector_is_live_stays(
     flink_name: bool, table: Table, iceberg_java: IcebergJava

@@ -86,7 +86,7 @@ def made(iceberg_java: IcebergJava, iceberg: Warehouse, tmp_path: Path) -> Made:
     return make
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("metrics", ["full", "none"])
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_a_partition_with_two_values_is_refused_by_name(
@@ -106,7 +106,7 @@ def test_a_partition_with_two_values_is_refused_by_name(
             nightkeep.read(str(address(table))).read_all()
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("metrics", ["full", "none"])
 @pytest.mark.parametrize("name", EQUAL)
 def test_equal_values_are_proven_without_statistics(

@@ -37,6 +37,7 @@ def table(kind: str, iceberg_java: IcebergJava, iceberg: Warehouse) -> Iterator[
         yield table
 
 
+@pytest.mark.few(1)
 def test_a_plan_says_what_a_run_would_do(table: Table, kind: str) -> None:
     before = contents(table)
     for operation, units in ((Operation.OPTIMIZE, 2), (Operation.PERSIST_DELETES, 1)):
@@ -47,6 +48,7 @@ def test_a_plan_says_what_a_run_would_do(table: Table, kind: str) -> None:
     assert contents(table) == before
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("operation", [Operation.OPTIMIZE, Operation.PERSIST_DELETES])
 def test_what_needs_rows_is_refused_by_name(table: Table, kind: str, operation: Operation) -> None:
     before = contents(table)
@@ -57,6 +59,7 @@ def test_what_needs_rows_is_refused_by_name(table: Table, kind: str, operation: 
     assert contents(table) == before
 
 
+@pytest.mark.few(1)
 def test_a_sweep_deletes_what_nothing_needs(table: Table) -> None:
     needed = needed_by(table)
     left = planted(table, f"data/day={DAYS[0]}/00000-0-{UUID}-00001.parquet", f"metadata/{UUID}-m0.avro")
@@ -66,6 +69,7 @@ def test_a_sweep_deletes_what_nothing_needs(table: Table) -> None:
     assert needed <= listed(table) and not left & listed(table)
 
 
+@pytest.mark.few(1)
 def test_an_expiry_lets_versions_and_their_files_go(table: Table) -> None:
     old(table)
     order = ExpireOrder(SweepMode.DELETE, ExpireRequest(now_ms()), Retention(now_ms(), 0))

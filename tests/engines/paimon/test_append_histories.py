@@ -14,7 +14,7 @@ from tests.support.extended import some_extended
 FIRST, LAST = (int(bound) for bound in os.environ.get("NIGHTKEEP_SEEDS", "0:40").split(":"))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=5))
 def test_a_life(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_life(paimon_java, seed, tmp_path / "table")

@@ -100,7 +100,7 @@ def second_opinion(table: Path, spark: SparkSession, *, version: int) -> CheckRe
     return check(request, spark=spark)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", some_extended(FORMATS, keep=3))
 def test_every_reader_sees_the_same_rows(
     name: str, paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path

@@ -66,7 +66,7 @@ def table(base: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(base, tmp_path / "t"))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ENGINES)
 def test_a_reader_that_follows_sees_the_same_as_from_java(name: str, paimon_java: PaimonJava, tmp_path: Path) -> None:
     assert_told_as_by_java(paimon_java, tmp_path, OPTIONS, name, maintain=optimize, full=(True,) * 4)

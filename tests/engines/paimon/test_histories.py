@@ -112,7 +112,7 @@ def test_full_compactions_tell_streaming_readers_what_java_tells(
     check_history(paimon_java, seed, tmp_path, full_changelog_history, told_by_full_seam)
 
 
-@pytest.mark.few(1)
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=2))
 def test_changelogs_by_lookup_without_vectors(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     check_history(paimon_java, seed, tmp_path, looked_up_history, told_by_full_seam)

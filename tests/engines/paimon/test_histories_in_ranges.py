@@ -22,7 +22,7 @@ CASES = [
 ]
 
 
-@pytest.mark.few(1)
+@pytest.mark.extended
 @pytest.mark.parametrize(("kind", "seed"), CASES)
 def test_what_java_does_in_ranges(kind: str, seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     with batches_of(2):

@@ -60,7 +60,7 @@ def table(base: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(base, tmp_path / "t"))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ENGINES)
 def test_a_reader_that_follows_sees_the_same_as_from_java(name: str, paimon_java: PaimonJava, tmp_path: Path) -> None:
     rounds = (False, False, True, False)
@@ -126,6 +126,7 @@ def test_an_older_row_that_wins_is_written_and_proven(
     assert _is_sound(table, document.committed_version, spark)
 
 
+@pytest.mark.extended
 def test_spark_counts_every_wrong_change(table: Path, spark: SparkSession) -> None:
     rows = assert_spark_counts_wrong_changes(table, optimize(table).committed_version, spark)
     assert {INSERT, BEFORE, AFTER, GONE} == {*rows.column(KIND).to_pylist()}
@@ -198,6 +199,7 @@ def test_deletes_of_merged_rows_take_all_runs(paimon_java: PaimonJava, tmp_path:
     }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("options", [{"file.format": "orc"}, {"file.format": "avro"}, {"data-file.thin-mode": "true"}])
 @pytest.mark.in_turn("options")
 def test_changes_are_told_in_files_of_the_table(

@@ -30,7 +30,7 @@ def shown(table: Path) -> list[tuple[Any, ...]]:
     return sorted(zip(*rows.values(), strict=True))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("lookup", [{"changelog-producer": "lookup"}, {"force-lookup": "true"}], ids=str)
 @pytest.mark.parametrize("name", some_extended(ENGINES, keep=2))
 def test_a_merged_row_is_not_merged_with_what_it_was_made_of(

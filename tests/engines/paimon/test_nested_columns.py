@@ -187,7 +187,7 @@ CHANGES: Mapping[str, tuple[Maintain, Mapping[str, str]]] = {
 }
 
 
-@pytest.mark.few(1)
+@pytest.mark.extended
 @pytest.mark.parametrize("name", some_extended(CHANGES, keep=2))
 def test_streaming_readers_are_told_nested_values(
     name: str, paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path

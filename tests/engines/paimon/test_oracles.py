@@ -54,7 +54,7 @@ def table(request: pytest.FixtureRequest, paimon_java: PaimonJava, tmp_path: Pat
 every_table = pytest.mark.parametrize("table", some_extended((*SAMPLES, *GENERATED), keep=4), indirect=True)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @every_table
 def test_both_engines_read_what_a_merge_showed(table: Path, paimon_java: PaimonJava, pypaimon: PyPaimon) -> None:
     before = table.with_name("before")
@@ -76,7 +76,7 @@ def test_both_engines_read_what_a_merge_showed(table: Path, paimon_java: PaimonJ
     assert skipped or whole.files == 1, "expected some filter to skip a file by its statistics"
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @every_table
 def test_java_goes_on_after_us(table: Path, paimon_java: PaimonJava) -> None:
     paimon_java.create_tag(table, "kept", snapshot=paimon_java.snapshots(table)[-1]["id"])

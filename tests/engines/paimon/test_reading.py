@@ -61,7 +61,7 @@ def table(request: pytest.FixtureRequest, paimon_java: PaimonJava, tmp_path: Pat
 every_table = pytest.mark.parametrize("table", some_extended((*SAMPLES, *HISTORIES), keep=5), indirect=True)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @every_table
 def test_the_reader_shows_what_java_shows(
     table: Path, paimon_java: PaimonJava, monkeypatch: pytest.MonkeyPatch

@@ -60,7 +60,7 @@ def _settles(java: PaimonJava, folder: Path, options: Mapping[str, str], setting
     assert sorted(map(repr, java.read(folder).rows)) == before
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", some_extended([*KEYED], keep=2))
 @pytest.mark.parametrize("file_format", some_extended(FORMATS, keep=2))
 @pytest.mark.parametrize("full", [False, True])

@@ -96,6 +96,7 @@ def _checked(table: Path, done: RunDocument, spark: SparkSession) -> CheckStatus
     return check(request, spark=spark).status
 
 
+@pytest.mark.few(1)
 @pytest.mark.in_turn("vectors")
 @pytest.mark.parametrize("naming", NAMING)
 @pytest.mark.parametrize("vectors", ["vectors", "none"])

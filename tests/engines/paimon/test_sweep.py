@@ -151,6 +151,7 @@ def test_young_files_stay(paimon_java: PaimonJava, tmp_path: Path) -> None:
     assert orphans(table) == [old]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("sample", sorted(path.name for path in SAMPLES.iterdir()))
 def test_every_live_file_of_every_sample_survives(sample: str, tmp_path: Path) -> None:
     table = Path(shutil.copytree(SAMPLES / sample, tmp_path / sample))
@@ -300,6 +301,7 @@ RUN = "nightly-2026-11-21"
 POINTS = (2, 5, 9, 14, 18, 21, 24, 27, 29, 31, 33, 36, 38, 40)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("at", some_extended(POINTS, keep=5))
 def test_leftovers_of_a_killed_run_are_found_once_they_are_old(at: int, tmp_path: Path) -> None:
     table = Path(shutil.copytree(SAMPLES / "stock", tmp_path / "stock"))

@@ -52,6 +52,7 @@ def _files(table: OpenFiles) -> dict[str, tuple[bytes, int]]:
     }
 
 
+@pytest.mark.few(5)
 @each_sample
 def test_no_file_of_a_sample_is_an_orphan_of_a_week(table: OpenFiles) -> None:
     told, orphans = _swept(table, SweepMode.DRY_RUN, days=0)
@@ -59,6 +60,7 @@ def test_no_file_of_a_sample_is_an_orphan_of_a_week(table: OpenFiles) -> None:
     assert told.counted is not None and told.counted.live.files and not told.counted.missing
 
 
+@pytest.mark.few(5)
 @each_sample
 def test_data_that_nobody_committed_goes_and_comes_back(sample: Path, table: OpenFiles) -> None:
     found, aged = _swept(table, SweepMode.DRY_RUN, days=10)

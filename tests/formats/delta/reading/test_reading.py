@@ -22,7 +22,7 @@ TABLES = sorted(path.parent.name for path in GOLDEN.glob("*/rows.json"))
 REFUSED = {"variant"}
 
 
-@pytest.mark.few(23)
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", TABLES)
 def test_the_reader_shows_what_delta_spark_showed(name: str) -> None:
     expected = Rows.of(json.loads((GOLDEN / name / "rows.json").read_text()))

@@ -15,7 +15,7 @@ from tests.support.extended import some_extended
 FIRST, LAST = (int(bound) for bound in os.environ.get("NIGHTKEEP_DELTA_LIVES", "0:16").split(":"))
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=8))
 def test_what_was_read_once_is_read_again(seed: int, lakes: Lakes, tmp_path: Path) -> None:
     live(DeltaLife(seed, tmp_path / "table", lakes), seed, steps=10)

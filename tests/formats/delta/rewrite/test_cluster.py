@@ -135,7 +135,7 @@ def test_columns_of_every_kind_in_memory_and_in_buckets(
     assert np.allclose(results[0], results[1], atol=0.08)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("columns", "curve", "expected"),
     [(1, Curve.Z, 0.98), (2, Curve.Z, 0.824), (2, Curve.HILBERT, 0.868), (4, Curve.Z, 0.546), (4, Curve.HILBERT, 0.61)],

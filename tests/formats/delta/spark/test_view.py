@@ -52,7 +52,7 @@ GOLDEN = Path(__file__).parents[3] / "golden" / "delta"
 GOLDEN_TABLES = sorted({file.parent.name for file in GOLDEN.glob("*/rows.json")} - {"stats_nested"})
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", some_extended(GOLDEN_TABLES, keep=12))
 def test_golden_tables_have_the_rows_that_delta_spark_read(spark: SparkSession, name: str) -> None:
     """Nested columns are text here and have a test of their own."""

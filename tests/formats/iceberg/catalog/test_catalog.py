@@ -430,6 +430,7 @@ def test_a_server_is_told_how_long_snapshots_of_main_are_kept(
     assert direct.document()["refs"]["main"] == {**document["refs"]["main"], "snapshot-id": 7}
 
 
+@pytest.mark.few(2)
 @pytest.mark.in_turn("way")
 @pytest.mark.parametrize("status", [0, 500, 502, 503, 504])
 @pytest.mark.parametrize("way", [Way.BEFORE, Way.AFTER])

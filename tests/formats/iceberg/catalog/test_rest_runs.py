@@ -54,7 +54,7 @@ def test_a_conversion_over_rest(iceberg_java: IcebergJava, shop: tuple[Table, Re
     assert not [task for task in iceberg_java.tasks(table) for each in task["deletes"] if each["content"] == 2]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("status", "way", "visible"),
     [

@@ -138,7 +138,7 @@ def test_what_costs_a_conversion_its_partitions(lake: Lake, name: str, late: boo
     assert lake.java.read(lake.table) == shown[0]
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", MEANWHILE)
 def test_what_costs_a_rewrite_of_rows_its_partitions(lake: Lake, name: str) -> None:
     """Every data file of the table is replaced; what others deleted by keys meanwhile stays deleted."""

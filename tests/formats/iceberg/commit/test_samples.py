@@ -40,6 +40,7 @@ def rows(address: Address) -> Counter[str]:
     return Counter(map(repr, nightkeep.read(str(address)).read_all().to_pylist()))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("table", ["orders", "customers"])
 def test_deletes_become_positions_and_files_are_packed(table: str, lake: Path) -> None:
     (namespace,) = (path.parent.name for path in SAMPLES.glob(f"*/{table}"))

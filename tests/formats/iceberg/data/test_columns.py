@@ -289,7 +289,7 @@ def type_of(kind: Any) -> Any:
     return schema([("x", kind)])["fields"][0]["type"]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_histories_of_columns_read_as_in_java(iceberg_java: IcebergJava, lake: Table, seed: int) -> None:
     random = Random(seed)

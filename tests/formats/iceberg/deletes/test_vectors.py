@@ -87,6 +87,7 @@ def test_any_bytes_decode_or_are_refused(data: bytes) -> None:
             assert decode(encode(found), subject="v") == found
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["vectors", "vectors_named_parquet", "upserts_v3", "upgraded", "merge_on_read_v3"])
 def test_engines_blobs_come_out_of_our_encoder_byte_by_byte(made: Callable[[str], Table], name: str) -> None:
     after = NextSnapshot.of(made(name))

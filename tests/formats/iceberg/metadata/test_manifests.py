@@ -134,7 +134,7 @@ def test_what_pyiceberg_wrote_is_read_as_java_reads_it(
     assert {m.sequence_number for m in snapshot_of(table).manifests} & ({0} if upgraded else {1, 2})
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", WRITTEN)
 def test_java_reads_what_we_write_with_every_field_that_was_carried_over(
     make: Callable[[str], Table], iceberg_java: IcebergJava, name: str

@@ -46,7 +46,7 @@ def place(delete: dict[str, Any]) -> tuple[str, int | None]:
     return (delete["file_path"], delete.get("content_offset"))
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", some_extended(READ, keep=20))
 def test_deletes_hold_for_the_files_that_java_applies_them_to(made: Made, iceberg_java: IcebergJava, name: str) -> None:
     table = made(name)
@@ -66,7 +66,7 @@ def test_deletes_hold_for_the_files_that_java_applies_them_to(made: Made, iceber
             assert kinds[FileContent.EQUALITY_DELETES] <= newer
 
 
-@pytest.mark.few(30)
+@pytest.mark.few(15)
 @pytest.mark.parametrize("name", READ)
 def test_a_snapshot_says_what_the_table_says(made: Made, iceberg_java: IcebergJava, name: str) -> None:
     table = made(name)

@@ -24,6 +24,7 @@ SAMPLES = Path(__file__).parents[4] / "samples" / "iceberg"
 UNREADABLE = "partition_types_v2"
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("name", [name for name in KEPT if name != UNREADABLE])
 def test_the_reader_shows_what_java_showed(golden: Made, name: str) -> None:
     expected = Rows.of(json.loads((GOLDEN / name / "rows.json").read_text())).ordered()

@@ -86,6 +86,7 @@ def test_an_older_version_of_the_metadata_in_its_place_ends_the_sweep(golden: Ma
         swept(table)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "lacking", [("total-data-files",), ("total-delete-files",), ("total-data-files", "total-records")]
 )

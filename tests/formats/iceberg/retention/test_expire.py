@@ -274,7 +274,7 @@ def told(table: Table) -> dict[str, Any]:
     return plain
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(12))
 def test_java_lets_the_same_snapshots_go(seed: int, kept: Kept, iceberg_java: IcebergJava) -> None:
     table = kept.put_back()

@@ -52,7 +52,7 @@ def table(golden_table: Callable[[str], Table]) -> Table:
     return golden_table("history_v2")
 
 
-@pytest.mark.few(11)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", KEPT)
 def test_all_that_readers_need_is_live_and_the_rest_is_found(name: str, golden_table: Callable[[str], Table]) -> None:
     """Of every kind of table that engines made; and what was planted in it goes, alone."""

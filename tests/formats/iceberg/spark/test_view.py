@@ -109,7 +109,7 @@ def same(judged: Rows, found: Rows) -> None:
     assert (found.columns, found.rows) == (judged.columns, judged.rows)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", some_extended(_chosen(), keep=10))
 def test_spark_sees_what_iceberg_sees(
     name: str, known_table: Made, spark: SparkSession, iceberg_java: IcebergJava, request: pytest.FixtureRequest

@@ -105,7 +105,7 @@ def random_changes(chance: random.Random, count: int, *, kinds: Sequence[str]) -
     ]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_java_reads_of_our_upserts_what_it_reads_of_its_own(pair: Pair, layout: str, version: int) -> None:

@@ -228,7 +228,7 @@ def test_a_look_starts_where_the_last_one_ended(paimon_java: PaimonJava, table: 
     assert there.watch(head, None, now_ms=later_ms) == all_of_it
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(range(FIRST, LAST), keep=4))
 def test_every_race_that_hurts_is_found_and_no_other(paimon_java: PaimonJava, tmp_path: Path, seed: int) -> None:
     ended = race(paimon_java, seed, tmp_path)

@@ -52,6 +52,7 @@ def test_a_list_that_was_cut_to_nothing_ends_the_sweep(key: str, mode: SweepMode
     assert {name for name in names(table) if not name.startswith("_nightkeep/")} == before
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("old", [False, True], ids=["sizes told", "older release"])
 def test_every_list_of_an_earlier_snapshot_is_compared_as_well(old: bool, tmp_path: Path) -> None:
     table = table_of(tmp_path, "orders", old=old)
@@ -194,6 +195,7 @@ def test_metadata_under_a_key_that_we_do_not_know_ends_the_sweep(tmp_path: Path)
         swept(table)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("key", ["baseManifestList", "deltaManifestList", "indexManifest"])
 def test_the_look_afterwards_does_not_agree_with_a_list_that_was_cut(key: str, tmp_path: Path) -> None:
     table = table_of(tmp_path, "orders", old=True)

@@ -70,7 +70,7 @@ CASES: Mapping[str, tuple[Mapping[str, str], Prepared]] = {
 }
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.in_turn("producer")
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("producer", ["none", "input", "lookup"])
@@ -195,7 +195,7 @@ def test_a_table_without_keys(paimon_java: PaimonJava, tmp_path: Path) -> None:
     assert reads(paimon_java, ours) == reads(paimon_java, theirs)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", [3, 13, 37, 42, 49])
 def test_random_histories_are_left_as_java_leaves_them(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     ours, theirs, history = tmp_path / "ours", tmp_path / "theirs", random_history(seed)

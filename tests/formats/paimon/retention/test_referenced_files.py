@@ -68,11 +68,13 @@ def _names(files: Any) -> list[str]:
     return list(files.column("name").to_pylist())
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("sample", EVERY_SAMPLE)
 def test_every_sample_keeps_what_its_versions_read(sample: str) -> None:
     assert _agrees(SAMPLES / sample) >= 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", [3, 13, 37, 42])
 def test_random_histories_keep_what_their_versions_read(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     history = random_history(seed)

@@ -57,7 +57,7 @@ def made(java: PaimonJava, folder: Path, kind: str, options: Mapping[str, str], 
     return table
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize(
     ("kind", "days"), [*((kind, ("a",)) for kind in KEYS), ("INT", ("a", "b")), ("STRING", ("a", "b"))]

@@ -49,6 +49,7 @@ def java_rows(engine: PaimonJava, table: Path, options: Mapping[str, str]) -> Co
     return Counter(tuple(map(str, row)) for row in engine.read(table, Scan(options=options)).rows)
 
 
+@pytest.mark.few(2)
 @pytest.mark.in_turn("direction")
 @pytest.mark.parametrize("direction", ["ascending", "descending"])
 @pytest.mark.parametrize("sequence", ["rank", "day,rank", None])

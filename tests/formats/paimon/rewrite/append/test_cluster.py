@@ -32,6 +32,7 @@ def table(paimon_java: PaimonJava, tmp_path: Path) -> Appended:
     return table
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("curve", ["zorder", "hilbert"])
 @pytest.mark.parametrize("through_exchange", [False, True])
 def test_files_are_laid_along_a_curve(table: Appended, curve: str, through_exchange: bool) -> None:
