@@ -34,7 +34,7 @@ FOLDERS = ("commit", "deletes", "gate", "rewrite")
 """Rooms of a format whose tests judge, or are the mutant's own."""
 JUDGES = ("faults", "formats/test_contract.py", "stages")
 """Tests of several formats in which a gate judges, or a table is read, besides those of a format."""
-ESTIMATES = frozenset({"health.py", "lag.py", "layout_metrics.py", "merged_size.py", "writer_clock.py"})
+ESTIMATES = frozenset({"health.py", "lag.py", "merged_size.py", "writer_clock.py"})
 """Modules that count for people and for plans. What is written does not depend on them."""
 Told = TypeVar("Told")
 _OPTIONS = ("-q", "-n", "0", "--quick", "-s", "-p", "no:cacheprovider", "-W", "ignore")

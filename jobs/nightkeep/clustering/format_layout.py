@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from nightkeep.clustering.clustered_files import E, F, Inputs, W
 from nightkeep.clustering.columns import ClusterColumns, ClusterLeaf, Paths, indexed_columns, paths_of
-from nightkeep.clustering.layout import Bounds, Weighed, layout_of
-from nightkeep.clustering.layout_metrics import Version, layout_figures, touched_files
+from nightkeep.clustering.layout import Bounds, Version, Weighed, layout_figures, layout_of, touched_files
 from nightkeep.clustering.live_rows import LiveRows
 from nightkeep.clustering.packing import packing, packing_work
 from nightkeep.clustering.picking import UnitFiles, cluster_work

@@ -6,9 +6,9 @@ cannot be read as the column's type is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Context, Decimal
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,6 +33,32 @@ def group_spans(footer: pq.FileMetaData, leaf: int, held: pa.DataType, kind: pa.
         for end in ("min", "max")
     )
     return ColumnSpans(lows, highs, pa.array(nulls, pa.int64()), pa.array(rows, pa.int64()))
+
+
+class GroupReader(Protocol):
+    """An open Parquet file whose columns have the names and types of the version that is read."""
+
+    subject: str
+    footer: pq.FileMetaData
+
+    def leaf_of(self, name: str) -> tuple[int, pa.DataType, pa.DataType] | None:
+        """The index of the Parquet column that stores a flat column, its type there, and its type here; else None."""
+
+    def pieces(self, names: Sequence[str], groups: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
+        """Rows of row groups in file order, each piece with the position of its first row."""
+
+
+class GroupedRows:
+    """The row groups of an open file: how many rows each has, their bounds, and the rows."""
+
+    def __init__(self, reader: GroupReader) -> None:
+        self._reader, self.subject, self.pieces = reader, reader.subject, reader.pieces
+        self.groups = [reader.footer.row_group(group).num_rows for group in range(reader.footer.num_row_groups)]
+
+    def spans(self, paths: Collection[tuple[str, ...]]) -> Mapping[tuple[str, ...], ColumnSpans]:
+        """Bounds of flat columns that the file stores. A partition has those of its columns."""
+        leaves = {path: self._reader.leaf_of(path[0]) for path in paths if len(path) == 1}
+        return {path: group_spans(self._reader.footer, *leaf) for path, leaf in leaves.items() if leaf is not None}
 
 
 def _typed(values: Sequence[Any], held: pa.DataType, kind: pa.DataType) -> Array:

@@ -118,15 +118,10 @@ class Lake:
             vector = writer.add(read_vector(storage, file) | BitMap64(deleted[file.path]))
             old = {key: file.raw[key] for key in ("path", "deletionVector", "partitionValues") if key in file.raw}
             actions.append({"remove": {**old, "deletionTimestamp": 1, "dataChange": True}})
-            descriptor = {
-                "storageType": vector.kind.value,
-                "pathOrInlineDv": vector.place,
-                "offset": vector.offset,
-                "sizeInBytes": vector.bytes,
-                "cardinality": vector.rows,
-            }
             stats = json.dumps(json.loads(file.stats or "{}") | {"tightBounds": False})
-            actions.append({"add": {**file.raw, "deletionVector": descriptor, "stats": stats, "dataChange": True}})
+            actions.append(
+                {"add": {**file.raw, "deletionVector": vector.descriptor, "stats": stats, "dataChange": True}}
+            )
         writer.close()
         self._commit(actions)
 

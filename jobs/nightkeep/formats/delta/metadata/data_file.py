@@ -49,6 +49,17 @@ class Vector:
         """The id by which log replay distinguishes vectors of one file."""
         return f"{self.kind}{self.place}" + ("" if self.offset is None else f"@{self.offset}")
 
+    @property
+    def descriptor(self) -> Mapping[str, object]:
+        """The JSON of an add action."""
+        return {
+            "storageType": self.kind.value,
+            "pathOrInlineDv": self.place,
+            "offset": self.offset,
+            "sizeInBytes": self.bytes,
+            "cardinality": self.rows,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class DeltaDataFile:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from nightkeep.encodings.parquet_statistics import group_spans
+from nightkeep.encodings.parquet_statistics import GroupedRows
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.data.bounds import every_bounds
 from nightkeep.formats.delta.data.columns import DeltaFileReader
@@ -89,21 +89,4 @@ def open_file(storage: Storage, unit: DeltaUnit, name: str) -> RowFile:
     reader = DeltaFileReader(store, unit, replace(file, name=held_as))
     if file.rows is not None and file.rows != reader.rows:
         raise CorruptMetadata(file.path, f"{file.rows} rows as the log says", f"{reader.rows} in its footer")
-    return _DeltaRows(reader)
-
-
-class _DeltaRows:
-    """RowFile of a data file."""
-
-    def __init__(self, reader: DeltaFileReader) -> None:
-        self._reader, self.subject = reader, reader.subject
-        footer = reader.footer
-        self.groups = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
-
-    def spans(self, paths: Collection[Path]) -> Mapping[Path, ColumnSpans]:
-        """Of flat columns that the file stores; those of the partition are known before it is opened."""
-        leaves = {path: self._reader.leaf_of(path[0]) for path in paths if len(path) == 1}
-        return {path: group_spans(self._reader.footer, *leaf) for path, leaf in leaves.items() if leaf is not None}
-
-    def pieces(self, columns: Sequence[str], groups: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
-        return self._reader.pieces(columns, groups)
+    return GroupedRows(reader)

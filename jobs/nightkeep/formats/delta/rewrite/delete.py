@@ -143,15 +143,8 @@ def _with_vector(file: DeltaDataFile, vector: Vector, rows: int) -> Mapping[str,
 
     The bounds are no longer tight, because they include rows that are now hidden (PROTOCOL.md, "Per-file Statistics").
     """
-    descriptor = {
-        "storageType": vector.kind.value,
-        "pathOrInlineDv": vector.place,
-        "offset": vector.offset,
-        "sizeInBytes": vector.bytes,
-        "cardinality": vector.rows,
-    }
     kept = {key: value for key, value in file.raw.items() if key != "deletionVector"}
-    return {**kept, "dataChange": True, "stats": _wide(file.stats, rows), "deletionVector": descriptor}
+    return {**kept, "dataChange": True, "stats": _wide(file.stats, rows), "deletionVector": vector.descriptor}
 
 
 def _wide(stats: str | None, rows: int) -> str:

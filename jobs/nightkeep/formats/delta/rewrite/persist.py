@@ -129,16 +129,7 @@ def _place(file: DeltaDataFile) -> str | None:
 def _with_vector(file: DeltaDataFile, vector: Vector | None) -> Mapping[str, object]:
     """The file's add action with this vector, or none. Rows, statistics and row ids stay."""
     kept = {key: value for key, value in file.raw.items() if key != "deletionVector"} | {"dataChange": False}
-    if vector is None:
-        return kept
-    descriptor = {
-        "storageType": vector.kind.value,
-        "pathOrInlineDv": vector.place,
-        "offset": vector.offset,
-        "sizeInBytes": vector.bytes,
-        "cardinality": vector.rows,
-    }
-    return kept | {"deletionVector": descriptor}
+    return kept if vector is None else kept | {"deletionVector": vector.descriptor}
 
 
 def _reason(task: VectorTask, places: int) -> str:

@@ -5,7 +5,7 @@ Which rows all kinds of deletes leave is computed by the gate's own code: what i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyiceberg.types import FixedType, UUIDType
 from pyroaring import BitMap64
 
-from nightkeep.encodings.parquet_statistics import group_spans
+from nightkeep.encodings.parquet_statistics import GroupedRows
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.iceberg.data.columns import IcebergFileReader
 from nightkeep.formats.iceberg.data.conform import constant
@@ -148,21 +148,4 @@ def open_file(storage: Storage, unit: IcebergUnit, name: str) -> RowFile:
     reader = IcebergFileReader(storage, unit.schema, file)
     if file.rows != reader.rows:
         raise CorruptMetadata(file.path, f"{file.rows} rows as its manifest says", f"{reader.rows} in its footer")
-    return _IcebergRows(reader)
-
-
-class _IcebergRows:
-    """RowFile of a data file."""
-
-    def __init__(self, reader: IcebergFileReader) -> None:
-        self._reader, self.subject = reader, reader.subject
-        footer = reader.footer
-        self.groups = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
-
-    def spans(self, paths: Collection[Path]) -> Mapping[Path, ColumnSpans]:
-        """Of flat columns that the file stores."""
-        leaves_held = {path: self._reader.leaf_of(path[0]) for path in paths if len(path) == 1}
-        return {path: group_spans(self._reader.footer, *leaf) for path, leaf in leaves_held.items() if leaf is not None}
-
-    def pieces(self, columns: Sequence[str], groups: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
-        return self._reader.pieces(columns, groups)
+    return GroupedRows(reader)
