@@ -1,5 +1,7 @@
 """Buffers of columns against Python's bytes: words, spans and chunks."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
-from nightkeep.kernels.arrow_buffers import byte_spans, is_bytes, one_array, words_at
+from nightkeep.kernels.arrow_buffers import byte_spans, is_bytes, leaf_values, one_array, words_at
 
 CHUNKS = st.lists(st.lists(st.none() | st.binary(max_size=12), max_size=4), max_size=3)
 
@@ -62,3 +64,17 @@ def test_a_dictionary_becomes_its_values() -> None:
 )
 def test_what_holds_bytes(kind: pa.DataType, expected: bool) -> None:
     assert is_bytes(kind) is expected
+
+
+@settings(max_examples=examples(80))
+@given(
+    st.lists(st.none() | st.fixed_dictionaries({"x": st.none() | st.fixed_dictionaries({"y.z": st.integers(0, 9)})})),
+    st.integers(1, 4),
+    st.integers(0, 2),
+)
+def test_a_leaf_is_null_where_a_struct_above_it_is(rows: list[Any], size: int, skipped: int) -> None:
+    kind = pa.struct([("x", pa.struct([("y.z", pa.int64())]))])
+    chunks = [pa.array(rows[at : at + size], kind) for at in range(0, len(rows), size)]
+    table = pa.table({"top": pa.chunked_array(chunks, kind)}).slice(skipped)
+    expected = [None if row is None or row["x"] is None else row["x"]["y.z"] for row in rows[skipped:]]
+    assert leaf_values(table, ("top", "x", "y.z")).to_pylist() == expected

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from nightkeep.errors import UsageError
 from nightkeep.model import Clustering
-from nightkeep.model.arrow_types import Array, ChunkedArray
 
 Paths = tuple[tuple[str, ...], ...]
 
@@ -103,16 +102,6 @@ def indexed_columns(columns: ClusterColumns) -> Sequence[ClusterLeaf]:
 def paths_of(leaves: Sequence[ClusterLeaf]) -> Paths:
     """The paths of the leaves that have an order."""
     return tuple(leaf.path for leaf in leaves if leaf.ordered)
-
-
-def leaf_values(rows: pa.Table, path: tuple[str, ...]) -> ChunkedArray:
-    """The column at `path` of logical names; null where a struct above it is null."""
-    column: ChunkedArray = rows.column(path[0])
-    for name in path[1:]:
-        place = column.type.get_field_index(name)
-        chunks: list[Array] = [struct.flatten()[place] for struct in column.chunks]  # type: ignore[attr-defined]
-        column = pa.chunked_array(chunks, column.type.field(place).type)
-    return column
 
 
 def _same(left: str, right: str) -> bool:

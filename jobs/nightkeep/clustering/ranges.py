@@ -10,9 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.clustering.columns import leaf_values
 from nightkeep.clustering.tuning import CHUNK_BYTES, NOISE_BITS, SORT_RANGE_IDS
-from nightkeep.kernels.arrow_buffers import WORD_BITS, Rows, Words
+from nightkeep.kernels.arrow_buffers import WORD_BITS, Rows, Words, leaf_values
 from nightkeep.kernels.curve import curve_keys, order_of
 from nightkeep.kernels.ranks import RangeBounds, Sample, ascending, bounds_of, noise, present_values, rank_ids
 from nightkeep.model import Clustering

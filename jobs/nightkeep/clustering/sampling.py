@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from nightkeep.clustering.clustered_files import F
 from nightkeep.clustering.live_rows import OpenFile
+from nightkeep.kernels.arrow_buffers import leaf_values
 from nightkeep.kernels.bitmap import Width, from_positions, positions
 from nightkeep.model.arrow_types import ChunkedArray
 
@@ -57,7 +57,4 @@ def top_of(tops: Sequence[str], path: str) -> str:
 def leaf_at(table: pa.Table, path: str) -> ChunkedArray:
     """The column at a dotted path; null where a struct above it is null."""
     top = top_of(table.column_names, path)
-    column: ChunkedArray = table.column(top)
-    for name in path.removeprefix(top).split(".")[1:]:
-        column = pc.struct_field(column, name)
-    return column
+    return leaf_values(table, (top, *path.removeprefix(top).split(".")[1:]))

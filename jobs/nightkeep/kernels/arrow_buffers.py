@@ -1,6 +1,6 @@
 """An Arrow column -> its buffers as NumPy arrays, sliced to the column's rows. Only chunks are copied."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar, cast
 
 import numpy as np
@@ -52,6 +52,16 @@ def one_array(column: ChunkedArray) -> Array:
     if column.num_chunks == 1:
         return cast(Array, column.chunk(0))
     return cast(Array, pa.concat_arrays([*column.chunks, pa.array([], column.type)]))
+
+
+def leaf_values(rows: pa.Table, path: Sequence[str]) -> ChunkedArray:
+    """The column at a path of names; null where a struct above it is null."""
+    column: ChunkedArray = rows.column(path[0])
+    for name in path[1:]:
+        place = column.type.get_field_index(name)
+        chunks: list[Array] = [struct.flatten()[place] for struct in column.chunks]  # type: ignore[attr-defined]
+        column = pa.chunked_array(chunks, column.type.field(place).type)
+    return column
 
 
 def is_bytes(kind: pa.DataType) -> bool:

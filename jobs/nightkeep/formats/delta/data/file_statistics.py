@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from nightkeep.formats.delta.metadata.leaf_columns import DeltaLeaf, indexed_leaves, whole_number
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
+from nightkeep.kernels.arrow_buffers import leaf_values
 from nightkeep.model.arrow_types import Array, ChunkedArray, Scalar
 
 PREFIX_LENGTH: Final = 32
@@ -43,7 +44,7 @@ class DeltaFileStats:
             if pa.types.is_null(seen.leaf.type):
                 seen.nulls += chunk.num_rows
             else:
-                seen.add(_values(chunk, seen.leaf.path))
+                seen.add(leaf_values(chunk, seen.leaf.path))
         self.rows += chunk.num_rows
 
     def json(self) -> str:
@@ -132,16 +133,6 @@ def _splits_pair(units: bytes, at: int) -> bool:
 
 def _first_unit(units: bytes) -> int:
     return int.from_bytes(units[:_UNIT], "little")
-
-
-def _values(chunk: pa.Table, path: tuple[str, ...]) -> ChunkedArray:
-    """A leaf's values; null where a struct above it is."""
-    column: ChunkedArray = chunk.column(path[0])
-    for name in path[1:]:
-        place = column.type.get_field_index(name)
-        chunks: list[Array] = [struct.flatten()[place] for struct in column.chunks]  # type: ignore[attr-defined]
-        column = pa.chunked_array(chunks, column.type.field(place).type)
-    return column
 
 
 def _least(so_far: Scalar | None, low: Scalar, kind: pa.DataType, choose: Callable[[Array], Scalar]) -> Scalar | None:

@@ -18,7 +18,7 @@ from pyiceberg.types import BinaryType, IcebergType, NestedField, StringType, UU
 
 from nightkeep.formats.iceberg.metadata.conversions import to_bytes
 from nightkeep.formats.iceberg.metadata.leaf_columns import IcebergLeaf, StatsModes, leaves_of
-from nightkeep.kernels.arrow_buffers import is_bytes
+from nightkeep.kernels.arrow_buffers import is_bytes, leaf_values
 from nightkeep.kernels.stats import Bound, Detail, StatsMode, column_stats, cut, raised
 from nightkeep.model.arrow_types import FIELD_ID, Array, ArrowField, ChunkedArray, Datum, Scalar
 
@@ -41,7 +41,7 @@ class IcebergFileStats:
     def add(self, chunk: pa.Table) -> None:
         """Add a chunk of rows. Raises KeyError if it lacks a column with statistics."""
         for seen in self._seen:
-            seen.add(_values(chunk, seen.leaf.path))
+            seen.add(leaf_values(chunk, seen.leaf.path))
         self.rows += chunk.num_rows
 
     def metrics(self) -> dict[str, object]:
@@ -144,16 +144,6 @@ def _serialised(kind: IcebergType, bound: Scalar | None) -> bytes | None:
     # As the stored number of days, microseconds or nanoseconds: Python has no type for nanoseconds.
     value = bound.value if pa.types.is_temporal(bound.type) else bound.as_py()  # type: ignore[attr-defined]
     return to_bytes(kind, value)
-
-
-def _values(chunk: pa.Table, path: tuple[str, ...]) -> ChunkedArray:
-    """A leaf's values, null where a struct above it is null."""
-    column: ChunkedArray = chunk.column(path[0])
-    for name in path[1:]:
-        place = column.type.get_field_index(name)
-        chunks = [struct.flatten()[place] for struct in column.chunks]  # type: ignore[attr-defined]
-        column = pa.chunked_array(chunks, column.type.field(place).type)
-    return column
 
 
 def _columns(stored: pa.Schema) -> Iterator[tuple[int, str]]:
