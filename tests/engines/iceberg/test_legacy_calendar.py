@@ -4,7 +4,6 @@ marks, and the Parquet reader of Spark, by which the check reads, does not."""
 from pathlib import Path
 
 import pytest
-from tests.drivers.delta_spark import DeltaSpark
 from tests.drivers.iceberg_java import IcebergJava
 from tests.drivers.iceberg_spark import IcebergSpark
 from tests.drivers.iceberg_tables import Table, Warehouse
@@ -21,7 +20,7 @@ LEGACY = {
 }
 
 
-def adopted(spark: DeltaSpark, java: IcebergJava, table: Table, folder: Path, day: str) -> None:
+def adopted(spark: IcebergSpark, java: IcebergJava, table: Table, folder: Path, day: str) -> None:
     """Three files of two rows, as Spark's add_files would take them over."""
     java.create(table, [("id", "long"), ("d", "date"), ("t", "timestamptz")])
     for number in range(0, 6, 2):
@@ -35,11 +34,11 @@ def adopted(spark: DeltaSpark, java: IcebergJava, table: Table, folder: Path, da
 
 
 def test_values_that_only_spark_moves_are_refused_by_name(
-    delta_spark: DeltaSpark, iceberg_java: IcebergJava, iceberg_spark: IcebergSpark, iceberg: Warehouse, tmp_path: Path
+    iceberg_java: IcebergJava, iceberg_spark: IcebergSpark, iceberg: Warehouse, tmp_path: Path
 ) -> None:
     table = iceberg.table()
     with configured(iceberg):
-        adopted(delta_spark, iceberg_java, table, tmp_path, "1500-03-01")
+        adopted(iceberg_spark, iceberg_java, table, tmp_path, "1500-03-01")
         before = iceberg_java.read(table)
         # Ten days later than Spark wrote it: none of Iceberg's readers moves it back.
         assert set(before.column("d")) == {"1500-03-11"}
@@ -53,11 +52,11 @@ def test_values_that_only_spark_moves_are_refused_by_name(
 
 
 def test_values_that_no_reader_moves_are_packed(
-    delta_spark: DeltaSpark, iceberg_java: IcebergJava, iceberg: Warehouse, tmp_path: Path
+    iceberg_java: IcebergJava, iceberg_spark: IcebergSpark, iceberg: Warehouse, tmp_path: Path
 ) -> None:
     table = iceberg.table()
     with configured(iceberg):
-        adopted(delta_spark, iceberg_java, table, tmp_path, "2024-02-29")
+        adopted(iceberg_spark, iceberg_java, table, tmp_path, "2024-02-29")
         before = iceberg_java.read(table)
         done = care_for(table, operation=Operation.OPTIMIZE)
         assert done.outcome is Outcome.VERIFIED, done.reason
