@@ -86,7 +86,6 @@ def test_our_upgrades_pass(spark: SparkSession, tmp_path: Path, name: str) -> No
     assert "touched units compared" in report.coverage
 
 
-@pytest.mark.extended
 def test_level_0_that_arrived_meanwhile_is_compared_with_the_parent(
     spark: SparkSession, paimon_java: PaimonJava, tmp_path: Path
 ) -> None:

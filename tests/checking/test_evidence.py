@@ -41,7 +41,6 @@ def test_no_document_holds_a_value_of_a_row(
     assert (len(set(hashes)) == 1) is (format_ == "paimon")
 
 
-@pytest.mark.extended
 def test_rows_are_told_where_the_policy_asks_for_them(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,7 +42,6 @@ def told(document: RunDocument) -> dict[str, tuple[str, str]]:
     return {str(result.extra["type"]).removeprefix("expect_"): (result.status, str(result.detail)) for result in own}
 
 
-@pytest.mark.extended
 @pytest.mark.parametrize("format_", some_extended(["delta", "iceberg", "paimon"], keep=1))
 def test_what_failed_before_as_well_is_told_and_holds_nothing(
     format_: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -74,7 +74,6 @@ def test_tables_of_all_formats_are_found_and_cared_for(client: Any, tmp_path: Pa
         located(Address("delta", f"{PLACE}/shop.gone", "gone"))
 
 
-@pytest.mark.extended
 def test_many_tables_come_in_pages_up_to_the_limit(
     client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,7 +94,6 @@ def test_paimon_java_reads_there_what_it_read_before(hdfs_folder: str, paimon_ja
     assert not paimon_java.read(table.location).rows
 
 
-@pytest.mark.extended
 def test_iceberg_java_reads_there_what_it_wrote(
     hdfs_folder: str, iceberg: Warehouse, iceberg_java: IcebergJava, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -286,7 +286,6 @@ print(json.dumps([night(tables, **where) for tables in groups(load(where["policy
     ]
 
 
-@pytest.mark.extended
 def test_a_second_submit_of_a_task_is_a_job_of_its_own(tmp_path: Path) -> None:
     airflow = without_jvm(airflow_home(tmp_path, ["p.one", "p.two"]))
     airflow.script(check={"p.two": ["verified?", "verified"]})
@@ -345,7 +344,6 @@ print(json.dumps(care.execute(context)))"""
     ]
 
 
-@pytest.mark.extended
 def test_no_more_than_a_few_jobs_follow_each_other(tmp_path: Path) -> None:
     names = [f"p.{number}" for number in range(6)]
     airflow = without_jvm(airflow_home(tmp_path, names))

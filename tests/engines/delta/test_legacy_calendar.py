@@ -115,7 +115,6 @@ def of_spark_2(delta_spark: DeltaSpark, table: Path, kind: str, times: Sequence[
     return table
 
 
-@pytest.mark.extended
 def test_dates_of_spark_2_need_no_zone(delta_spark: DeltaSpark, tmp_path: Path) -> None:
     table = of_spark_2(delta_spark, tmp_path / "t", KINDS[0], ["1901-01-01 00:00:00"] * len(DATES))
     before = delta_spark.read(table)
@@ -142,7 +141,6 @@ def test_old_times_of_an_unknown_zone_are_refused_before_anything_is_published(
         ours(table)
 
 
-@pytest.mark.extended
 def test_a_file_without_sparks_version_is_of_the_new_calendar(delta_spark: DeltaSpark, tmp_path: Path) -> None:
     table = made(delta_spark, tmp_path / "t", KINDS[0], "Asia/Shanghai")
     with_footer(table, {b"org.apache.spark.version": None})

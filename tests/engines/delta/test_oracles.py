@@ -168,7 +168,6 @@ def test_vectors_laid_anew_read_alike_and_survive_a_vacuum(
     assert len(delta_spark.read(made.folder).rows) == 269
 
 
-@pytest.mark.extended
 def test_the_vector_of_a_lone_file_is_purged(delta_spark: DeltaSpark, lakes: Lakes, tmp_path: Path) -> None:
     """delta-spark and delta-rs leave it: a bin of one file is none of theirs (Trino #29041)."""
     made = HandMade(tmp_path / "events")

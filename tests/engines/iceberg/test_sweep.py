@@ -136,7 +136,6 @@ def test_orphans_are_those_that_spark_finds(
     assert spark_orphans(iceberg_spark, table) == frozenset()
 
 
-@pytest.mark.extended
 def test_where_we_are_more_careful_than_spark(
     table: Table, iceberg_java: IcebergJava, iceberg_spark: IcebergSpark
 ) -> None:

@@ -171,7 +171,6 @@ def test_retracts_that_java_would_make_rows_of_are_refused(paimon_java: PaimonJa
     assert read(paimon_java, table) == {(1,): (1, 5, "a"), (2,): (2, -3, None)}
 
 
-@pytest.mark.extended
 def test_deletes_of_merged_rows_take_all_runs(paimon_java: PaimonJava, tmp_path: Path, spark: SparkSession) -> None:
     """A delete that stayed above older rows would have values that later merges begin with."""
     table = tmp_path / "t"

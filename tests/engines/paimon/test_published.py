@@ -67,7 +67,6 @@ def test_every_unit_that_was_damaged_is_named(acts: Sequence[Act], orders: Path,
     assert damaged.keys() <= _failed(found), {damaged[unit] for unit in damaged.keys() - _failed(found)}
 
 
-@pytest.mark.extended
 def test_units_that_the_run_had_no_business_with_are_compared_too(orders: Path, spark: SparkSession) -> None:
     acts = (sabotage.lose_a_file_of_another_bucket, sabotage.lose_the_vectors_of_another_bucket)
     units = publish_unproven(orders, *acts, where="dt = '2026-11-01'")

@@ -290,7 +290,6 @@ def test_an_append_is_clustered_alone_and_skipping_stays(tmp_path: Path) -> None
     assert not found.plan(asked).units
 
 
-@pytest.mark.extended
 @pytest.mark.slow
 def test_repeated_appends_rewrite_a_row_a_few_times(tmp_path: Path) -> None:
     found = lake(tmp_path, 4_000, 4)
