@@ -158,7 +158,7 @@ BASES = {
     "RestCatalog",
     "int",
 }
-TREES = {"errors.py", "operators.py", "settings.py"}
+TREES = {"api/options.py", "errors.py", "operators.py", "settings.py"}
 """Modules whose classes may inherit from each other."""
 RIMS = {"surprises.py", "served_calls.py", "engine_script.py", "find_tables.py"}
 """Where a surprise must not end more than it is of: a night and what is known of a version that is published (both by

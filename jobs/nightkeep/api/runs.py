@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
 from nightkeep.admission.order import Order
 from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.api.asked_rows import asked_condition, asked_keys, asked_values
+from nightkeep.api.options import FileOptions, LayoutOptions, overrides_of, takes
 from nightkeep.api.place import Place, choose, find_place, name_run, start_engine
 from nightkeep.api.results import Runs
 from nightkeep.errors import UsageError
 from nightkeep.groups.one_operation import run_one
-from nightkeep.model import Clustering, Curve, Operation, VerifyLevel, Writers
+from nightkeep.model import Clustering, Curve, Operation, Writers
 from nightkeep.policy import EffectivePolicy, Overrides
 from nightkeep.records import RunDocument
 from nightkeep.running.one_version import OneVersion
@@ -28,39 +29,22 @@ RUN_OPERATIONS: Final = ", ".join(each for each in Operation if not each.has_com
 """The operations of `nightkeep run`, as messages and help list them."""
 
 
+@takes(LayoutOptions)
 def plan(
     table: str,
     *,
     operation: str | Sequence[str] | None = None,
-    where: str | None = None,
-    zorder: str | Sequence[str] | None = None,
-    hilbert: str | Sequence[str] | None = None,
-    full: bool = False,
-    target_size: str | None = None,
-    min_file_size: str | None = None,
-    max_deleted_ratio: float | None = None,
-    allow_compacting_writers: bool = False,
-    writers: str | None = None,
     policy: str | Path | None = None,
     reports: str | Path | None = None,
     spark: SparkSession | None = None,
+    **options: Unpack[LayoutOptions],
 ) -> Runs:
     """Plan a run: one document per operation says what it would do, and why. Reads only metadata and stores nothing.
 
     Raises UsageError for invalid arguments.
     """
     place = find_place(policy, reports)
-    overrides = Overrides(
-        where=where,
-        full=full,
-        zorder=_columns(zorder),
-        hilbert=_columns(hilbert),
-        target_size=target_size,
-        min_file_size=min_file_size,
-        max_deleted_ratio=max_deleted_ratio,
-        allow_compacting_writers=allow_compacting_writers,
-        writers=choose("--writers", Writers, writers),
-    )
+    overrides = overrides_of(LayoutOptions, options)
     chosen = place.effective(table, overrides)
     reader = OneVersion()
     with start_engine(chosen, "local[*]", spark) as engine:
@@ -76,19 +60,11 @@ def plan(
     return Runs(documents, is_plan=True)
 
 
+@takes(LayoutOptions)
 def run(
     table: str,
     *,
     operation: str | Sequence[str] | None = None,
-    where: str | None = None,
-    zorder: str | Sequence[str] | None = None,
-    hilbert: str | Sequence[str] | None = None,
-    full: bool = False,
-    target_size: str | None = None,
-    min_file_size: str | None = None,
-    max_deleted_ratio: float | None = None,
-    allow_compacting_writers: bool = False,
-    writers: str | None = None,
     verify: str | None = None,
     no_check: bool = False,
     task_memory: str | None = None,
@@ -97,38 +73,23 @@ def run(
     policy: str | Path | None = None,
     reports: str | Path | None = None,
     spark: SparkSession | None = None,
+    **options: Unpack[LayoutOptions],
 ) -> Runs:
     """Plan, rewrite, prove, publish and check: one document per operation, which is also stored.
 
     Raises UsageError for invalid arguments. Every other failure is a document's outcome.
     """
     place = find_place(policy, reports)
-    overrides = Overrides(
-        where=where,
-        full=full,
-        zorder=_columns(zorder),
-        hilbert=_columns(hilbert),
-        target_size=target_size,
-        min_file_size=min_file_size,
-        max_deleted_ratio=max_deleted_ratio,
-        allow_compacting_writers=allow_compacting_writers,
-        writers=choose("--writers", Writers, writers),
-        verify=choose("--verify", VerifyLevel, verify),
-        task_memory=task_memory,
-    )
+    overrides = overrides_of(LayoutOptions, options, verify=verify, task_memory=task_memory)
     chosen = place.effective(table, overrides)
     how = _How(master, run_id, spark, no_check=no_check, named=bool(operation), asked=overrides.asked())
     return Runs(_run(place, chosen, _operations(chosen, operation, overrides), how))
 
 
+@takes(FileOptions)
 def sql(
     statement: str,
     *,
-    target_size: str | None = None,
-    min_file_size: str | None = None,
-    max_deleted_ratio: float | None = None,
-    allow_compacting_writers: bool = False,
-    writers: str | None = None,
     verify: str | None = None,
     no_check: bool = False,
     task_memory: str | None = None,
@@ -137,20 +98,13 @@ def sql(
     policy: str | Path | None = None,
     reports: str | Path | None = None,
     spark: SparkSession | None = None,
+    **options: Unpack[FileOptions],
 ) -> RunDocument:
     """Run an OPTIMIZE statement. The filter and the clustering come only from the statement, all else from options and
     the policy."""
     parsed = parse_statement(statement)
     place = find_place(policy, reports)
-    overrides = Overrides(
-        target_size=target_size,
-        min_file_size=min_file_size,
-        max_deleted_ratio=max_deleted_ratio,
-        allow_compacting_writers=allow_compacting_writers,
-        writers=choose("--writers", Writers, writers),
-        verify=choose("--verify", VerifyLevel, verify),
-        task_memory=task_memory,
-    )
+    overrides = overrides_of(FileOptions, options, verify=verify, task_memory=task_memory)
     chosen = _as_stated(place.effective(parsed.table, overrides), parsed)
     stated = {"where": parsed.where, "zorder": ",".join(parsed.columns), "full": parsed.full}
     arguments = {**overrides.asked(), **{name: value for name, value in stated.items() if value}}
@@ -252,10 +206,6 @@ class _How:
     no_check: bool
     named: bool
     asked: Mapping[str, object]
-
-
-def _columns(columns: str | Sequence[str] | None) -> str | None:
-    return columns if columns is None or isinstance(columns, str) else ",".join(columns)
 
 
 def _operations(chosen: EffectivePolicy, choice: str | Sequence[str] | None, said: Overrides) -> tuple[Operation, ...]:

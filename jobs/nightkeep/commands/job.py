@@ -11,9 +11,11 @@ import json
 import logging
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import Any, Final
 
 from nightkeep.api.table_groups import check_tables, run_tables, sweep_tables
 from nightkeep.commands.exit_status import parsed
+from nightkeep.commands.options import OPTIONS
 from nightkeep.discovery import completed, kept_found, knowing, located_some
 from nightkeep.errors import STOPS, UsageError
 from nightkeep.groups.stored_document import StoredDocument
@@ -24,6 +26,9 @@ from nightkeep.model.night import NightPlace
 from nightkeep.policy import Overrides, load_usable
 from nightkeep.records import read_text, remove_file, reports_place, write_file
 from nightkeep.redaction import redacted, redacted_output
+
+_OF_WORK: Final = ("where", "full", "zorder", "hilbert", "target_size")
+"""The options of `nightkeep run` that the form of a manual run has."""
 
 
 @redacted_output()
@@ -58,11 +63,10 @@ def sweep_job(argv: Sequence[str]) -> int:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = _arguments()
-    parser.add_argument("--where", help="partition filter")
-    parser.add_argument("--full", action="store_true", help="all files, not only new ones")
-    parser.add_argument("--zorder", help="cluster by these columns along a Z curve")
-    parser.add_argument("--hilbert", help="cluster by these columns along a Hilbert curve")
-    parser.add_argument("--target-size", help="size of the files written")
+    for name in _OF_WORK:
+        row = OPTIONS[name]
+        how: dict[str, Any] = {"action": "store_true"} if row.kind is bool else {"metavar": row.value}
+        parser.add_argument(f"--{name.replace('_', '-')}", help=row.help, **how)
     return parsed(parser, argv)
 
 
@@ -87,14 +91,8 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 def _group(arguments: argparse.Namespace) -> TableGroup:
-    said = Overrides(
-        where=arguments.where or None,
-        full=arguments.full,
-        zorder=arguments.zorder or None,
-        hilbert=arguments.hilbert or None,
-        target_size=arguments.target_size or None,
-    )
-    return _tables(arguments, said)
+    given: dict[str, Any] = {name: getattr(arguments, name) or None for name in _OF_WORK}
+    return _tables(arguments, Overrides(**given))
 
 
 def _tables(arguments: argparse.Namespace, said: Overrides) -> TableGroup:
