@@ -13,12 +13,12 @@ import nightkeep
 from nightkeep.admission.order import Order
 from nightkeep.admission.reasons import Opened, case_of, reason_to_skip, too_long
 from nightkeep.errors import PolicyError
+from nightkeep.estimates.prediction import predict
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome, Request
 from nightkeep.policy import load
 from nightkeep.records import RunDocument, store
 from nightkeep.running.planning import opened_for
-from nightkeep.running.prediction import predict
 from nightkeep.stages.plan import plan
 
 

@@ -13,6 +13,7 @@ from tests.drivers.memory_engine import MemoryEngine
 from nightkeep.admission.past_metrics import BUDGET
 from nightkeep.commands.job import places_of
 from nightkeep.errors import UsageError
+from nightkeep.estimates.run_costs import SESSION
 from nightkeep.groups.night_plan import NightBudget, budgets_of, night_order
 from nightkeep.groups.run_group import run_group
 from nightkeep.groups.table_group import TableGroup
@@ -20,7 +21,6 @@ from nightkeep.model import Outcome
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import load
 from nightkeep.policy.budget import Budget
-from nightkeep.running.run_costs import SESSION
 from nightkeep.running.table_status import TableStatus
 from nightkeep.spark.engine import Engine
 

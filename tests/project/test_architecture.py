@@ -47,12 +47,13 @@ EDGES = {
     "stages": "errors kernels model protocol sql_text surprises tasks",
     "reading": "errors kernels model protocol sql_text",
     "admission": "errors formats model policy records",
-    "running": "admission errors formats model policy protocol records sql_text stages surprises tasks",
+    "estimates": "model protocol records",
+    "running": "admission errors estimates formats model policy protocol records sql_text stages surprises tasks",
     "other_readers": "causes errors formats interpreter kernels limits model protocol reading records",
     "checking": "causes errors formats model other_readers policy records spark surprises",
     "retention": "admission checking errors formats model policy protocol records running spark storage",
-    "groups": "admission causes checking errors formats interpreter limits model pages policy redaction records "
-    "retention running silence spark surprises",
+    "groups": "admission causes checking errors estimates formats interpreter limits model pages policy redaction "
+    "records retention running silence spark surprises",
     "api": "admission card checking clustering discovery errors formats groups model other_readers pages policy "
     "protocol reading redaction records retention running spark sql_text tasks",
     "commands": "api discovery errors formats groups model pages policy redaction records",

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from nightkeep.admission.past_metrics import BUDGET
+from nightkeep.estimates.run_costs import SESSION
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import PolicyFile
 from nightkeep.policy.budget import Budget
 from nightkeep.policy.units import format_size
-from nightkeep.running.run_costs import SESSION
 from nightkeep.running.table_status import TableStatus
 
 TASK_BYTES_PER_SECOND: Final = 16 << 20

@@ -8,10 +8,10 @@ from typing import Protocol
 
 from nightkeep.admission.order import Order
 from nightkeep.admission.reasons import Opened
+from nightkeep.estimates.prediction import Prediction
 from nightkeep.model import Committed, Operation, Request, Run
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenPlan, OpenTable, Snapshot, Watch
-from nightkeep.running.prediction import Prediction
 from nightkeep.sql_text.rows.keys import key_condition
 
 

@@ -10,14 +10,14 @@ from nightkeep.admission.order import Order
 from nightkeep.admission.owner_says import owner_of
 from nightkeep.admission.past_metrics import PAST, past_metrics
 from nightkeep.admission.reasons import Opened
+from nightkeep.estimates.corrections import read_corrections
+from nightkeep.estimates.prediction import Prediction, predict
 from nightkeep.model import Clustering, Request, Run
 from nightkeep.policy import EffectivePolicy, when
 from nightkeep.protocol import OpenPlan, OpenTable, Snapshot
 from nightkeep.records import Metrics, table_documents
-from nightkeep.running.corrections import read_corrections
 from nightkeep.running.expected_columns import require_expected_columns
 from nightkeep.running.planned_work import PlannedWork, request_of
-from nightkeep.running.prediction import Prediction, predict
 from nightkeep.running.undone_deletes import find_undone_deletes
 from nightkeep.stages.plan import plan
 

@@ -11,6 +11,7 @@ from nightkeep.admission.owner_says import owner_of
 from nightkeep.admission.past_metrics import past_metrics
 from nightkeep.admission.reasons import Case, Opened, case_of, reason_to_skip
 from nightkeep.errors import NightkeepError, UsageError
+from nightkeep.estimates.prediction import Prediction, score, shown
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.counted import counted
@@ -21,7 +22,6 @@ from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.records import failure_outcome, table_documents
 from nightkeep.running.planned_work import request_of
 from nightkeep.running.planning import predicted_of
-from nightkeep.running.prediction import Prediction, score, shown
 from nightkeep.stages.plan import plan
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from nightkeep.estimates.run_costs import seconds_of
 from nightkeep.model import Operation
 from nightkeep.records import Measured, measured_of_format, measured_of_table
-from nightkeep.running.run_costs import seconds_of
 
 LEAST: Final = 0.2
 MOST: Final = 5.0

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nightkeep.estimates.corrections import LEAST, MOST, UNCORRECTED, correction, read_corrections
+from nightkeep.estimates.run_costs import seconds_of
 from nightkeep.model import Operation
 from nightkeep.records import Measured
-from nightkeep.running.corrections import LEAST, MOST, UNCORRECTED, correction, read_corrections
-from nightkeep.running.run_costs import seconds_of
 
 EXPECTED = seconds_of(Operation.OPTIMIZE, units=2, reads=300, writes=250)
 RUN = Measured(

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
+from nightkeep.estimates.corrections import UNCORRECTED, Corrections
+from nightkeep.estimates.run_costs import seconds_of
 from nightkeep.model import Clustering, FileSizes, Operation
 from nightkeep.model.health import Health
 from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.protocol import OpenPlan
 from nightkeep.records import Predicted
-from nightkeep.running.corrections import UNCORRECTED, Corrections
-from nightkeep.running.run_costs import seconds_of
 
 OPEN_BYTES: Final = 4 << 20
 """Opening a file costs a reader as much as reading so many bytes (Spark's default of spark.sql.files.openCostInBytes).

@@ -6,6 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from nightkeep.estimates.corrections import Corrections
+from nightkeep.estimates.prediction import FIXED_BYTES, OPEN_BYTES, predict, score
+from nightkeep.estimates.run_costs import seconds_of
 from nightkeep.model import (
     Address,
     Clustering,
@@ -20,9 +23,6 @@ from nightkeep.model import (
 )
 from nightkeep.model.health import Health
 from nightkeep.protocol import OpenPlan
-from nightkeep.running.corrections import Corrections
-from nightkeep.running.prediction import FIXED_BYTES, OPEN_BYTES, predict, score
-from nightkeep.running.run_costs import seconds_of
 
 SIZES = FileSizes((100, 100, 100, 5_000), (None,) * 4)
 HEALTH = Health(files=4, bytes=5_300, small_files=3)
