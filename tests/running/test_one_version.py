@@ -13,7 +13,7 @@ from nightkeep.protocol import OpenTable
 from nightkeep.records import RunDocument
 from nightkeep.running import one_version
 from nightkeep.running.one_version import OneVersion
-from nightkeep.running.planned_work import Reader
+from nightkeep.running.planned_work import TableReader
 from nightkeep.running.run_operation import read_table, run_operation
 from nightkeep.tasks import inline
 
@@ -26,7 +26,7 @@ def engine(tmp_path: Path) -> MemoryEngine:
     return found
 
 
-def planned(engine: MemoryEngine, reader: Reader) -> RunDocument:
+def planned(engine: MemoryEngine, reader: TableReader) -> RunDocument:
     policy = EffectivePolicy(engine.address, Settings(), {})
     order = Order(Operation.OPTIMIZE, "plan", str(Path(engine.address.location) / "reports"), dry_run=True)
     return run_operation(policy, order, mapper=lambda: inline, reader=reader)

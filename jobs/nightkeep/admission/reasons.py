@@ -79,7 +79,7 @@ def reason_to_skip(case: Case) -> str | None:
 
 def reason_to_stay_closed(case: Case) -> str | None:
     """Why the table is not opened at all, not even to look for what an earlier attempt of the run published."""
-    return _first(case, REASONS[:CLOSED])
+    return _first(case, tuple(reason for reason in REASONS if reason in _KEEPS_CLOSED))
 
 
 def paused(case: Case) -> str | None:
@@ -134,8 +134,8 @@ def too_long(case: Case) -> str | None:
 
 REASONS: Final[tuple[Reason, ...]] = (paused, uncovered, on_hold, owner, window, budget, when, too_long)
 """The order of the answers."""
-CLOSED: Final = 2
-"""So many of REASONS keep a table closed. The others allow a look for what an earlier attempt of the run published."""
+_KEEPS_CLOSED: Final = frozenset({paused, uncovered})
+"""What keeps a table closed. The others allow a look for what an earlier attempt of the run published."""
 _STOPPED_BY: Final[Mapping[Act, Set[Reason]]] = {
     Act.WORK: frozenset(REASONS),
     Act.PLAN: frozenset({paused}),

@@ -37,7 +37,9 @@ app = typer.Typer(
 )
 
 
-_Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a surprise (also NIGHTKEEP_DEBUG=1)")]
+_Debug = Annotated[
+    bool, typer.Option("--debug", metavar="", help="Show the traceback of a surprise (also NIGHTKEEP_DEBUG=1)")
+]
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 -- typer calls it so
@@ -47,7 +49,8 @@ def _print_version(asked: bool) -> None:  # noqa: FBT001 -- typer calls it so
 
 
 _Version = Annotated[
-    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end")
+    bool,
+    typer.Option("--version", metavar="", callback=_print_version, is_eager=True, help="Print the version and end"),
 ]
 
 

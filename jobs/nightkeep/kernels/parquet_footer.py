@@ -25,7 +25,7 @@ def read_footer(source: pa.NativeFile) -> Fields:
     source.seek(-_END.size, 2)
     length, _ = _END.unpack(source.read(_END.size))
     source.seek(-_END.size - length, 2)
-    return _Reader(source.read(length)).fields()
+    return _ThriftParser(source.read(length)).fields()
 
 
 def footer_bytes(footer: Fields) -> bytes:
@@ -41,7 +41,7 @@ def structs(fields: Fields, field: int) -> Sequence[Fields]:
     return members
 
 
-class _Reader:
+class _ThriftParser:
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
 

@@ -52,7 +52,7 @@ def load_usable(path: str | Path, *, text: str | None = None, environ: Mapping[s
     main = read_entries(file, text, Document)
     assert isinstance(main.document, Document)
     teams, unreadable, warnings = _imported(main, main.document.imports)
-    reader = _Reader(file, os.environ if environ is None else environ)
+    reader = _Resolver(file, os.environ if environ is None else environ)
     patterns = [pattern for each in (main, *teams) for pattern in reader.patterns(each)]
     entries = [entry for each in (main, *teams) for entry in reader.tables(each)]
     places = [place for each in (main, *teams) for place in reader.discoveries(each)]
@@ -123,7 +123,7 @@ class _Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _Resolver:
     """Entries of files -> patterns, tables and places to look at. Patterns of `main` are for all tables."""
 
     main: str

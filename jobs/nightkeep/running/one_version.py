@@ -15,7 +15,7 @@ from nightkeep.running.run_operation import read_opened
 
 
 class OneVersion:
-    """A Reader for dry runs of one table. The table is opened once, and its newest version read once."""
+    """A TableReader for dry runs of one table. The table is opened once, and its newest version read once."""
 
     def __init__(self) -> None:
         self._table: OpenTable | None = None

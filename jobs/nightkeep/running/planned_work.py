@@ -42,7 +42,7 @@ class Reading:
     planned: PlannedWork | None = None
 
 
-class Reader(Protocol):
+class TableReader(Protocol):
     """Reads a table for a run. With `plans` unset it only looks for what the run has published."""
 
     def __call__(self, policy: EffectivePolicy, order: Order, run: Run, *, plans: bool) -> Reading: ...

@@ -22,7 +22,7 @@ from nightkeep.records import PlanSection, RunDocument, Verification
 from nightkeep.running import run_outcomes
 from nightkeep.running.carry_out import carry_out
 from nightkeep.running.interrupted_run import store_unfinished
-from nightkeep.running.planned_work import PlannedWork, Reader, Reading
+from nightkeep.running.planned_work import PlannedWork, Reading, TableReader
 from nightkeep.running.planning import metrics_of, plan_table
 from nightkeep.running.run_log import RunLog
 from nightkeep.running.run_summary import (
@@ -93,7 +93,7 @@ def run_operation(
     *,
     mapper: Callable[[], Mapper],
     exchange: Callable[[], Exchange] = lambda: inline_exchange,
-    reader: Reader = read_table,
+    reader: TableReader = read_table,
 ) -> RunDocument:
     """Carry out a rewrite, as `carry_out` does, with `rewrite` as its work."""
     return carry_out(policy, order, partial(rewrite, workers=_Given(mapper, exchange), reader=reader))
@@ -106,7 +106,7 @@ def published_earlier(policy: EffectivePolicy, order: Order) -> RunDocument | No
     return run_outcomes.published_document(RunLog(policy, order), table, done) if done else None
 
 
-def rewrite(log: RunLog, case: Case, *, workers: LazyWorkers, reader: Reader) -> RunDocument:
+def rewrite(log: RunLog, case: Case, *, workers: LazyWorkers, reader: TableReader) -> RunDocument:
     """Plan, rewrite, prove and publish as the order says. `reader` does what `read_table` does, wherever it does it."""
     order, run = log.order, log.order.attempt()
     waiting = reason_to_skip(case)

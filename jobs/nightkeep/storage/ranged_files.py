@@ -19,11 +19,11 @@ Fetch: TypeAlias = Callable[[int, int], bytes]
 
 def ranged_file(fetch: Fetch, *, subject: str, size: int, start: int, held: bytes) -> pa.NativeFile:
     """A file of `size` bytes, of which those from `start` on are `held` already. Reads raise as `fetch`."""
-    reader = _Reader(fetch, subject=subject, size=size, start=start, held=held)
+    reader = _RangedFile(fetch, subject=subject, size=size, start=start, held=held)
     return pa.PythonFile(cast(IOBase, reader), mode="r")
 
 
-class _Reader:
+class _RangedFile:
     """The methods that pa.PythonFile needs to read a file. Keeps the bytes of the last request."""
 
     closed = False

@@ -17,7 +17,7 @@ from nightkeep.model import Outcome
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.retention.orphans.lease import LEASE_MS
 from nightkeep.retention.orphans.quarantine import close, restore
-from nightkeep.retention.orphans.removal import _Work
+from nightkeep.retention.orphans.removal import _Progress
 from nightkeep.retention.orphans.sets import ORPHANS
 from nightkeep.storage import LocalStorage
 from nightkeep.storage.objects import clients
@@ -145,7 +145,7 @@ def test_a_mover_that_took_too_long_leaves_what_another_host_settled(
             return digest
 
     table_files = replace(toy.table_files(), storage=Slow(toy.storage.root))
-    work = _Work(table_files, run_of("run-1"), clock=lambda: now[0])
+    work = _Progress(table_files, run_of("run-1"), clock=lambda: now[0])
     found = [toy.storage.stat(name) for name in sorted(OLD)]
     rows = [{"name": f.name, "bytes": f.bytes, "modified_ms": f.modified_ms, "kind": "data"} for f in found if f]
     work.quarantine(pa.RecordBatch.from_pylist(rows, schema=ORPHANS))

@@ -18,7 +18,7 @@ from nightkeep.retention.orphans import lease
 from nightkeep.retention.orphans.quarantine import close, purge, restore
 from nightkeep.retention.orphans.quarantine_manifest import Mark, PlannedMove, folder_of, parts, quarantines, read_mark
 from nightkeep.retention.orphans.reconcile import Where, reconcile
-from nightkeep.retention.orphans.removal import _Work, remove
+from nightkeep.retention.orphans.removal import _Progress, remove
 from nightkeep.retention.orphans.sets import ORPHANS, FileTotals
 from nightkeep.retention.orphans.sweep_request import RestoreResult
 from nightkeep.retention.sweep import sweep_facts as document
@@ -79,7 +79,7 @@ def test_orphans_are_deleted_when_asked_to(toy: Toy) -> None:
 def test_a_part_that_takes_too_long_is_given_up(toy: Toy) -> None:
     late = lease.LEASE_MS // 2 + 1
     before, clock = toy.files(), iter([0, 1, 2, 3, late, late])
-    work = _Work(toy.table_files(), run_of("run-1"), clock=lambda: next(clock))
+    work = _Progress(toy.table_files(), run_of("run-1"), clock=lambda: next(clock))
     work.quarantine(_orphans(before))
     assert work.gone.files == 1 and [name for name, _ in work.failed] == list(OLD[1:])
     assert "it took too long; it is left" in work.failed[0][1] and "its part took too long" in work.failed[1][1]
@@ -109,7 +109,7 @@ def test_a_mover_that_took_too_long_leaves_what_another_host_settled(toy: Toy, h
                 assert close(toy.table_files(), run_of("run-2")) == ("run-1",)
 
     table_files = replace(toy.table_files(), storage=Slow(toy.storage.root))
-    work = _Work(table_files, run_of("run-1"), clock=lambda: now[0])
+    work = _Progress(table_files, run_of("run-1"), clock=lambda: now[0])
     work.quarantine(_orphans(before))
     assert (toy.folder / OLD[1]).exists() and OLD[1] in [name for name, _ in work.failed]
     assert work.gone.files == (1 if hours else 2)
@@ -161,7 +161,7 @@ def test_operations_of_one_run_have_a_quarantine_each_and_are_restored_together(
     before, runs = toy.files(), {}
     for operation, name in ((Operation.SWEEP, OLD[0]), (Operation.EXPIRE, OLD[1])):
         runs[operation] = run = replace(run_of("run-1"), token=run_token("run-1", operation))
-        work = _Work(toy.table_files(), run)
+        work = _Progress(toy.table_files(), run)
         work.quarantine(_orphans(before).filter(pa.array([each == name for each in OLD])))
         assert work.folder == folder_of(toy.table_files(), run)
     assert folder_of(toy.table_files(), runs[Operation.SWEEP]) != folder_of(toy.table_files(), runs[Operation.EXPIRE])
@@ -712,7 +712,7 @@ def test_what_became_of_a_part_is_told_whatever_its_files_and_marks_raise(toy: T
             return LocalStorage.stat(self, name)
 
     before = toy.files()
-    work = _Work(replace(toy.table_files(), storage=Fails(toy.storage.root)), run_of("run-1"))
+    work = _Progress(replace(toy.table_files(), storage=Fails(toy.storage.root)), run_of("run-1"))
     with pytest.raises(OSError, match="may be in two"):
         work.quarantine(_orphans(before))
     assert (work.gone.files, work.unknown.files, work.failed) == (2, 1, [(OLD[1], str(failure))])

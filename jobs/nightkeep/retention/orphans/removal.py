@@ -55,7 +55,7 @@ def remove(
     """
     if not total.files:
         return FilesRemoved()
-    work = _Work(table_files, run, at=_table_folder(table_files))
+    work = _Progress(table_files, run, at=_table_folder(table_files))
     if entries is not None:
         entries.announce(Removal(total.files, total.bytes, older_than_ms), run)
     act = {SweepMode.DELETE: work.delete, SweepMode.QUARANTINE: work.quarantine}[mode]
@@ -75,7 +75,7 @@ def remove(
     return FilesRemoved(work.gone, work.left, tuple(work.failed), work.folder, work.unknown)
 
 
-def _conclude(entries: RemovalEntries, work: _Work, older_than_ms: int | None) -> None:
+def _conclude(entries: RemovalEntries, work: _Progress, older_than_ms: int | None) -> None:
     done = Removal(work.gone.files, work.gone.bytes, older_than_ms, failed=len(work.failed))
     try:
         entries.conclude(done, work.run)
@@ -117,7 +117,7 @@ _FATES: Final[Mapping[MoveEnd, Became]] = {
 
 
 @dataclass
-class _Work:
+class _Progress:
     """What was done so far. `at` is the next file, or a plan or folder: the name that a failure is reported with."""
 
     table_files: TableFiles

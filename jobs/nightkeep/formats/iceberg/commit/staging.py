@@ -74,7 +74,7 @@ def next_manifests(place: StagedSnapshot, change: FileChange, *, merges: bool) -
     # Drop manifests that list only files deleted by older snapshots, as Java does.
     listed = [manifest for manifest in parent.manifests if manifest.live_files]
     merged = {manifest.path for manifest in to_merge(listed, parent.schema)} if merges else set()
-    work = _Work(place, gone={file.identity: file for file in change.removed})
+    work = _Manifests(place, gone={file.identity: file for file in change.removed})
     new = work.write_added(change.added)
     kept: list[Manifest] = []
     for manifest in listed:
@@ -90,7 +90,7 @@ def next_manifests(place: StagedSnapshot, change: FileChange, *, merges: bool) -
 
 
 @dataclass
-class _Work:
+class _Manifests:
     """`gone` are removed files not yet seen in a manifest; `pools` are entries of manifests to be merged."""
 
     place: StagedSnapshot

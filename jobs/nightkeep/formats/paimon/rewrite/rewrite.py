@@ -78,7 +78,7 @@ class UpgradeTask:
 def rewrite(storage: Storage, task: UpgradeTask, run: Run) -> Rewrite[BucketEdit]:
     """Do every step of `task`, then write the bucket's vector file if any vector changed."""
     bucket = task.bucket
-    work = _Work(storage, task, PaimonNaming(run, bucket.key), run.now_ms)
+    work = _BucketState(storage, task, PaimonNaming(run, bucket.key), run.now_ms)
     with naming(bucket.key, "rows as their schema and level promise"):
         for step in task.steps:
             work.do(step)
@@ -101,7 +101,7 @@ def rewrite(storage: Storage, task: UpgradeTask, run: Run) -> Rewrite[BucketEdit
     )
 
 
-class _Work:
+class _BucketState:
     """The state of one task while it works on its bucket."""
 
     def __init__(self, storage: Storage, task: UpgradeTask, naming: PaimonNaming, now_ms: int) -> None:
