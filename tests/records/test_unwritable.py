@@ -17,7 +17,7 @@ from tests.formats.delta.lake import Lake
 from tests.formats.delta.runs import policy
 from tests.groups.test_run_group import Checking
 from tests.records.test_documents import document
-from tests.retention.test_run_order import Place, place, without_spark
+from tests.retention.test_remove import Place, place, without_spark
 from tests.support.commands import said
 
 from nightkeep.admission.order import Order

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.retention.test_expire_versions import GONE, LEFT, Expiring
-from tests.retention.test_run_order import Looking, without_spark
+from tests.retention.test_remove import Looking, without_spark
 
 from nightkeep.admission.order import Order, RemovalOptions
 from nightkeep.formats.memory.format import table_of
