@@ -1,4 +1,4 @@
-"""Old versions expired, orphan files swept, as each table's policy says, and what is left checked, in one session."""
+"""Old versions expired, orphan files swept, by each table's policy, and what is left checked, in one session."""
 
 import sys
 

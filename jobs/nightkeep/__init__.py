@@ -1,4 +1,4 @@
-"""Nightly care for lakehouse tables: plan, rewrite, prove, publish, check, report.
+"""Nightly maintenance of lakehouse tables: plan, rewrite, prove, publish, check, report.
 
 There is a function for each command. It takes an address or a table name of the policy, and the options of the command
 under the same names. It returns what the command prints for `--json`, as frozen objects. A function's modules are

@@ -30,9 +30,9 @@ def one_sentence(text: str) -> str:
 
 def _advised(text: str, whole: str, most: int, otherwise: str | None) -> str:
     cause = _cause_in(text)
-    said = cause if len(cause) <= most else f"{cause[:most]} ..."
+    shown = cause if len(cause) <= most else f"{cause[:most]} ..."
     known = advice_on(f"{cause}\n{whole}") or otherwise
-    return said if known is None else f"{said}; {known}"
+    return shown if known is None else f"{shown}; {known}"
 
 
 def advice_on(text: str) -> str | None:

@@ -86,8 +86,8 @@ _CLOSING: Final = "\"'`}]>"
 class NightkeepError(Exception):
     """The root of all exceptions that this library raises on purpose."""
 
-    def __init__(self, *said: object) -> None:
-        super().__init__(*(_lines(each) if isinstance(each, str) else each for each in said))
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*(_lines(each) if isinstance(each, str) else each for each in parts))
 
 
 class UsageError(NightkeepError):
@@ -110,7 +110,7 @@ class Surprise(NightkeepError):
 
 
 class RefusedTable(NightkeepError):
-    """The table uses `feature`, which is not handled. `advice` says what would work."""
+    """The table uses `feature`, which is not handled. `advice` states what would work."""
 
     def __init__(self, table: str, feature: str, advice: str) -> None:
         self.table, self.feature, self.advice = brief(table), brief(feature), brief(advice)
@@ -173,7 +173,8 @@ class UnknownOutcome(EvidenceError):
 
 
 class Interrupted(BaseException):
-    """A signal asked this process to end. Notes say what was published or removed. `run_id`: the run that was at work.
+    """A signal asked this process to end. Notes state what was published or removed. `run_id`: the run that was at
+    work.
 
     No Exception, as it must pass all that handles failures; no KeyboardInterrupt, which is the caller's in a library.
     """
@@ -190,10 +191,10 @@ STOPS: Final = (KeyboardInterrupt, Interrupted)
 """What ends the work from outside. Whoever catches one adds what it knows and raises it again."""
 
 
-def add_stop(stop: BaseException, said: str, run_id: str) -> None:
+def add_stop(stop: BaseException, note: str, run_id: str) -> None:
     """Add to an interrupt what a run had done. Further frames, which know less, add nothing."""
     if not getattr(stop, "__notes__", None):
-        stop.add_note(said)
+        stop.add_note(note)
     if isinstance(stop, Interrupted):
         stop.run_id = run_id
 

@@ -18,7 +18,7 @@ from nightkeep.errors import RefusedTable, UsageError
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One limit. `of` says what is counted. `variable` is read each time, as tasks and tests may change it."""
+    """One limit. `of` states what is counted. `variable` is read each time, as tasks and tests may change it."""
 
     variable: str
     default: int

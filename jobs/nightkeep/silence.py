@@ -39,7 +39,7 @@ def note_silence(resource: str) -> None:
 
 
 def is_silent(resource: str) -> bool:
-    """Whether the resource was silent lately, in this process or in one that told it."""
+    """Whether the resource was silent lately, in this process or in one that it learned it from."""
     return time.time() - _SINCE.get(resource, 0.0) < FORGOTTEN_SECONDS
 
 
@@ -60,13 +60,13 @@ def forget_silence() -> None:
 
 
 def silent() -> Mapping[str, float]:
-    """What to tell another process."""
+    """What another process has to learn."""
     return dict(_SINCE)
 
 
-def learn_silence(told: Mapping[str, float], *, logs: bool = False) -> None:
+def learn_silence(known: Mapping[str, float], *, logs: bool = False) -> None:
     """Take over what another process knows. Each resource is logged once, if asked to."""
-    for resource, since in told.items():
+    for resource, since in known.items():
         if logs and not is_silent(resource):
             _log.warning("%s: expected an answer within %d seconds, found %s", resource, PATIENCE.value, _text(since))
         _SINCE[resource] = max(since, _SINCE.get(resource, 0.0))

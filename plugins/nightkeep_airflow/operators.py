@@ -20,10 +20,10 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
 from nightkeep.records import read_text
-from nightkeep.spark.settings import driver_memory, said_by_file
+from nightkeep.spark.settings import driver_memory, given_by_file
 from nightkeep_airflow.connection import require_client_mode, require_no_secret
-from nightkeep_airflow.handed import at_hand, handed
 from nightkeep_airflow.links import ReportLink
+from nightkeep_airflow.result_file import result_file, tables_at_death
 from nightkeep_airflow.results import JobResult, as_json, awaits_check, parse, refresh_result, reported
 from nightkeep_airflow.run_tables import found_option, night_option, run_policy
 from nightkeep_airflow.runs import run_prefix
@@ -59,7 +59,7 @@ _GRACE_SECONDS = 3
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """What a job is told of the one that died before it: the table that did it, and whether more than one may have."""
+    """What a job knows of the one that died before it: the table that did it, and whether more than one may have."""
 
     died: str | None = None
     one_by_one: bool = False
@@ -121,8 +121,8 @@ class NightkeepSparkOperator(SparkSubmitOperator):
                 results += entries
                 break
             # The next job reports everything about the tables from the first one on that has no results.
-            told = {entry.table for entry in entries} - set(at)
-            first = next((n for n, table in enumerate(left) if table not in told), len(left))
+            reported = {entry.table for entry in entries} - set(at)
+            first = next((n for n, table in enumerate(left) if table not in reported), len(left))
             results += tuple(entry for entry in entries if entry.table in left[:first])
             left, rest = left[first:], _Rest(at[0] if len(at) == 1 else None, rest.one_by_one or len(at) > 1)
         for entry in results:
@@ -133,7 +133,7 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         self, script: str, tables: Sequence[str], context: Context, *, rest: _Rest, last: bool
     ) -> tuple[tuple[JobResult, ...], tuple[str, ...]]:
         """The results of a job, and the tables at which it died, if another job can continue behind it."""
-        with handed(self.reports) as result:
+        with result_file(self.reports) as result:
             at = tuple[str, ...]()
             run = context["dag_run"]
             prefix = run_prefix(run.dag_id, run.run_id)
@@ -145,7 +145,7 @@ class NightkeepSparkOperator(SparkSubmitOperator):
             except (AirflowFailException, AirflowTaskTimeout):
                 raise
             except AirflowException as failure:
-                at = at_hand(result)
+                at = tables_at_death(result)
                 if last or self._killed or at == (rest.died,) or not at or not set(at) <= set(tables):
                     raise
                 self.log.warning("the job died at %s; another one goes on: %s", ", ".join(at), failure)
@@ -182,16 +182,16 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         # The provider's operator would reuse its first hook, which holds the command of the earlier submit.
         self._hook = None
         self.env_vars = {**_environment(os.environ, self.jobs), **(self.env_vars or {}), MARK: self._mark}
-        said = {**said_by_file({**os.environ, **self.env_vars}), **self.conf}
+        given = {**given_by_file({**os.environ, **self.env_vars}), **self.conf}
         connection = self._get_hook()._connection
         master = str(connection["master"])
-        require_client_mode(self._conn_id, connection["deploy_mode"], said)
+        require_client_mode(self._conn_id, connection["deploy_mode"], given)
         # The hook logs the command, which contains both.
         require_no_secret(f"connection {self._conn_id}: the host", master)
         for table in tables:
             require_no_secret("an address of a table", table)
         # A session cannot set the driver's memory, as its JVM is already running. A setting of the deployment is kept.
-        if self._driver_memory is None and "spark.driver.memory" not in said:
+        if self._driver_memory is None and "spark.driver.memory" not in given:
             self._driver_memory = driver_memory(master, self._task_memory(tables, prefix))
 
     def _arguments(self, tables: Sequence[str], prefix: str) -> list[str]:

@@ -28,7 +28,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 # How many characters of an unknown name a message shows.
-_TOLD = 200
+_SHOWN = 200
 
 # The DAG is fixed here and not taken from the request: otherwise access to any DAG would open every report.
 app = FastAPI(
@@ -54,7 +54,7 @@ def serve(name: str) -> Response:
     except OSError as failure:
         raise HTTPException(503, redact(f"the reports cannot be read: {failure}")) from failure
     if found is None:
-        raise HTTPException(404, f"no report {name[:_TOLD]!r}; a run's page is written when its checks are done")
+        raise HTTPException(404, f"no report {name[:_SHOWN]!r}; a run's page is written when its checks are done")
     return Response(found, media_type=SERVED[PurePosixPath(name).suffix], headers=HEADERS)
 
 

@@ -62,7 +62,8 @@ async def _begun(receive: Receive) -> list[Message]:
 
 
 def _conf(body: bytes) -> Mapping[str, object] | None:
-    """The parameters in a request's body; None where there are none, and where Airflow says what is wrong with it."""
+    """The parameters in a request's body; None where there are none, and where Airflow reports what is wrong with
+    it."""
     if len(body) > MAX_BODY_BYTES:
         return None
     try:

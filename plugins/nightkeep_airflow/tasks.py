@@ -25,8 +25,8 @@ was settled: refused and skipped as skipped, verified and unchanged as success, 
 at once; its own retries are for its own troubles, such as a database that did not answer.
 
 A sweep publishes nothing that another session could check: its job looks itself whether everything that is retained is
-still there, before it says how it went. So there is no `check` behind it, and no asset: whoever waits for a table waits
-for other rows or other files of a version, and a sweep is done when neither has changed.
+still there, before it reports how it went. So there is no `check` behind it, and no asset: whoever waits for a table
+waits for other rows or other files of a version, and a sweep is done when neither has changed.
 
 The DAG run fails when one table's outcome does. `settle` runs whatever became of the groups, and `page` comes
 after it but not after the outcomes, so it is always written and never turns a failed run green.
@@ -119,7 +119,7 @@ def care_for(groups: XComArg, settings: PluginSettings, *, operation: str = "", 
 
 
 def sweep_for(groups: XComArg, settings: PluginSettings) -> None:
-    """Expire and sweep behind `groups`, a task that returns lists of table names, as each table's policy says."""
+    """Expire and sweep behind `groups`, a task that returns lists of table names, by each table's policy."""
 
     @task_group(group_id="group")
     def each(tables: Sequence[str]) -> None:
@@ -186,8 +186,8 @@ def policy_groups(policy: str, reports: str, *, within_budget: bool = False, dag
 def settle(groups: Any, task_ids: list[str], *, ti: Any = None) -> list[list[dict[str, object]]]:
     """Chunks of one entry per table, whatever became of its group's tasks; what `task_ids` did not return is not there.
 
-    The pull names tasks in a list: of a mapped task's XCom argument, one value and many are not told apart. What a
-    later one of `task_ids` says of a table's operation counts.
+    The pull names tasks in a list: of a mapped task's XCom argument, one value and many are not distinguished. What a
+    later one of `task_ids` returned for a table's operation counts.
     """
     if groups is None:
         raise AirflowFailException("nobody said which tables there are; see the first task of the run")

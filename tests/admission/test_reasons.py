@@ -10,7 +10,7 @@ import pytest
 from tests.formats.delta.runs import policy
 
 from nightkeep.admission.order import Order, RemovalOptions
-from nightkeep.admission.owner_says import OwnerSays
+from nightkeep.admission.owner_settings import OwnerSettings
 from nightkeep.admission.reasons import REASONS, Act, Case, Opened, case_of, reason_to_skip, reason_to_stay_closed
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.night import NightPlace
@@ -67,7 +67,7 @@ def case_with(*names: str, folder: Path) -> Case:
     if "on_hold" in names:
         hold(str(folder / "reports"), chosen.address.name, document(chosen))
     opened = Opened(
-        OwnerSays(pause="b" if "owner" in names else None),
+        OwnerSettings(pause="b" if "owner" in names else None),
         {"files": 3 if "when" in names else 4},
         7_200 if "too_long" in names else 60,
     )
@@ -137,7 +137,7 @@ def test_acts_that_change_nothing_are_stopped_by_fewer_reasons(tmp_path: Path) -
         looks = {"paused": {Act.PLAN, Act.LIST}, "uncovered": {Act.LIST}, "owner": {Act.LIST}}
         assert stopped == {Act.WORK, *looks.get(name, ())}, name
         assert (reason_to_stay_closed(case) is not None) is (n < 2), name
-    closed = OwnerSays(window=policy(tmp_path / "t", window="22:00-06:00 UTC").window(Operation.OPTIMIZE))
+    closed = OwnerSettings(window=policy(tmp_path / "t", window="22:00-06:00 UTC").window(Operation.OPTIMIZE))
     case = replace(case_with(folder=tmp_path), opened=Opened(closed))
     assert str(reason_to_skip(case)).startswith("outside its owner's window ")
     assert reason_to_skip(replace(case, act=Act.LIST)) is None

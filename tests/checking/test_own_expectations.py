@@ -261,5 +261,5 @@ def test_a_table_with_nothing_to_do_is_asked_nothing(tmp_path: Path, monkeypatch
 def test_what_is_told_is_named() -> None:
     unmet = [OwnResult(own(f"x{n}"), FAILED, "") for n in range(5)]
     report = OwnReport((*unmet, OwnResult(own("y"), PASSED, "")))
-    assert report.told is not None and report.told.endswith("expect_x2() failed and 2 more")
-    assert (report.status, OwnReport((OwnResult(own("y"), PASSED, ""),)).told) == (None, None)
+    assert report.findings is not None and report.findings.endswith("expect_x2() failed and 2 more")
+    assert (report.status, OwnReport((OwnResult(own("y"), PASSED, ""),)).findings) == (None, None)

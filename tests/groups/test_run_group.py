@@ -103,7 +103,7 @@ def test_a_retry_finds_what_it_published_and_goes_on(folder: Path) -> None:
 @pytest.mark.extended
 @pytest.mark.slow
 def test_what_is_said_stands_above_every_policy(folder: Path) -> None:
-    found = cared(group(folder, "one", "last", said=Overrides(hilbert="note, id")))
+    found = cared(group(folder, "one", "last", overrides=Overrides(hilbert="note, id")))
     assert [each.document.plan.clustering for each in found] == [
         Clustering(("note", "id"), Curve.HILBERT),
         Clustering(("note", "id"), Curve.HILBERT, 8),
@@ -143,7 +143,7 @@ def test_the_table_at_work_is_noted(folder: Path) -> None:
 @pytest.mark.slow
 def test_columns_for_a_table_that_is_not_clustered_end_the_job_before_any_work(folder: Path) -> None:
     with pytest.raises(UsageError, match="--zorder: expected operation optimize, found upgrade"):
-        cared(group(folder, "one", "lifted", said=Overrides(zorder="id")))
+        cared(group(folder, "one", "lifted", overrides=Overrides(zorder="id")))
     assert not (folder / "reports").exists()
 
 

@@ -127,7 +127,7 @@ def test_what_was_published_under_a_policy_that_went_is_not_called_checked(folde
 
 
 def test_what_is_said_for_all_of_them_ends_the_job_before_any_work(folder: Path) -> None:
-    wrong = group(folder, "elsewhere", "last", said=Overrides(target_size="3"))
+    wrong = group(folder, "elsewhere", "last", overrides=Overrides(target_size="3"))
     with pytest.raises(UsageError, match="--target-size"):
         [*run_group(wrong, (Operation.OPTIMIZE,), cast(Engine, Checking(folder)))]
     assert not (folder / "reports").exists()

@@ -35,7 +35,7 @@ _COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
     ast.LShift: ast.RShift,
 }
 _CALLED = {"min": "max", "max": "min", "any": "all", "all": "any"}
-_SAID = re.compile(r"_?(reason|benefit|estimate|why|told_bytes)")
+_SAID = re.compile(r"_?(reason|benefit|estimate|why|changelog_bytes)")
 """Functions and arguments that only tell."""
 
 

@@ -28,7 +28,7 @@ from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.records import CheckStatus, load_document, load_history, read_text, write_file
 from nightkeep.spark.engine import Engine
-from nightkeep_airflow.handed import at_hand, handed
+from nightkeep_airflow.result_file import result_file, tables_at_death
 from nightkeep_airflow.results import awaits_check, parse, refresh_result, settle_results
 from nightkeep_airflow.run_pages import RunPage, write_run
 from nightkeep_airflow.stored_files import StoredFiles
@@ -130,11 +130,11 @@ def test_a_job_hands_its_outcomes_over_in_the_bucket(
         reports,
         "--dry-run",
     ]
-    with handed(reports) as result:
+    with result_file(reports) as result:
         assert result.startswith(f"{reports}/~results/") and read_text(result) is None
         assert run_job([*arguments, "--result", result], operations=(Operation.OPTIMIZE,)) == 0
         (entry,) = parse(str(read_text(result)))
-        assert (entry.table, entry.outcome, at_hand(result)) == ("one", Outcome.SKIPPED, ())
+        assert (entry.table, entry.outcome, tables_at_death(result)) == ("one", Outcome.SKIPPED, ())
     left = [path.name for path in (s3_bucket.folder / "nights").rglob("*") if path.is_file()]
     assert sorted(left) == [f"n~3aone-{Operation.OPTIMIZE}.json", "running.json"] and load_history(reports)
 

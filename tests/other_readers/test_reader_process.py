@@ -28,10 +28,10 @@ def read_once(reader: OtherReader) -> RowsSeen:
 
 def test_of_nested_failures_the_innermost_is_named() -> None:
     panic = RuntimeError("External error\ncaused by\nParquet error: EOF in t/a.parquet\n   0: backtrace")
-    assert engine_script._told(panic) == "Parquet error: EOF in t/a.parquet"
+    assert engine_script._sentence(panic) == "Parquet error: EOF in t/a.parquet"
     outer = ValueError("cannot scan")
     outer.__cause__ = OSError(2, "No such file", "t/a.parquet")
-    assert engine_script._told(outer) == "FileNotFoundError: [Errno 2] No such file: 't/a.parquet'"
+    assert engine_script._sentence(outer) == "FileNotFoundError: [Errno 2] No such file: 't/a.parquet'"
 
 
 def test_a_python_that_is_not_there() -> None:

@@ -10,10 +10,10 @@ from nightkeep.spark.settings import (
     FEW_BYTES,
     defaults,
     driver_memory,
+    given_by_deployment,
+    given_by_file,
     is_local,
     jvm_options,
-    said_by_deployment,
-    said_by_file,
 )
 
 GIB = 1 << 30
@@ -78,16 +78,16 @@ def test_the_file_is_read_as_spark_reads_it(tmp_path: Path) -> None:
         "spark.eventLog.dir": "/events",
         "spark.driver.extraJavaOptions": "-Da=b -Dc=d",
     }
-    assert said_by_file({"SPARK_CONF_DIR": str(tmp_path / "conf")}) == expected
-    assert said_by_file({"SPARK_HOME": str(tmp_path)}) == expected
-    assert said_by_file({"SPARK_CONF_DIR": str(tmp_path)}) == said_by_file({}) == {}
+    assert given_by_file({"SPARK_CONF_DIR": str(tmp_path / "conf")}) == expected
+    assert given_by_file({"SPARK_HOME": str(tmp_path)}) == expected
+    assert given_by_file({"SPARK_CONF_DIR": str(tmp_path)}) == given_by_file({}) == {}
 
 
 def test_arguments_of_pyspark_stand_above_the_file(tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text("spark.driver.memory 1g\nspark.app.name file\n")
     arguments = "--driver-memory 7g --conf 'spark.x=a b' --total-executor-cores 3 pyspark-shell"
     environ = {"SPARK_CONF_DIR": str(tmp_path), "PYSPARK_SUBMIT_ARGS": arguments}
-    assert said_by_deployment(environ) == {
+    assert given_by_deployment(environ) == {
         "spark.driver.memory": "7g",
         "spark.app.name": "file",
         "spark.x": "a b",
@@ -126,4 +126,4 @@ def test_a_jvm_with_variables_of_its_own_keeps_them(name: str) -> None:
 
 def test_java_options_of_the_command_line_are_the_drivers() -> None:
     environ = {"PYSPARK_SUBMIT_ARGS": "--driver-java-options '-XX:+UseG1GC -Da=b' pyspark-shell"}
-    assert said_by_deployment(environ) == {"spark.driver.extraJavaOptions": "-XX:+UseG1GC -Da=b"}
+    assert given_by_deployment(environ) == {"spark.driver.extraJavaOptions": "-XX:+UseG1GC -Da=b"}

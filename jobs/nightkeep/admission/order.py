@@ -56,7 +56,7 @@ class Order:
         return None if self.night is None or self.night.taken else self.night.reason
 
     def mode_for(self, policy: EffectivePolicy) -> SweepMode:
-        """What becomes of files: as the order says, else the policy."""
+        """What becomes of files: by the order, else by the policy."""
         return SweepMode.DRY_RUN if self.dry_run else self.removal.mode or policy_mode(policy, self.operation)
 
     def options(self, policy: EffectivePolicy) -> dict[str, object]:

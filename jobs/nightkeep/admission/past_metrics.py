@@ -1,4 +1,4 @@
-"""Documents of a table -> the facts of its health that only they tell."""
+"""Documents of a table -> the facts of its health that only they have."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _DONE: Final = (Outcome.VERIFIED, Outcome.UNCHANGED)
 
 
 def past_metrics(documents: TableDocuments, now: datetime) -> Mapping[str, int | float | None]:
-    """What documents tell of a table: days since a run published or found nothing to do, and `orphans`, the files that
-    the last sweep left in place; None if no document tells. `nights_waited`: for how many nights a budget left it out.
+    """What documents report of a table: days since a run published or found nothing to do, and `orphans`, the files
+    that the last sweep left in place; None if no document has it. `nights_waited`: for how many nights a budget left it
+    out.
 
     Reads the newest documents, back to the last run that ended well and to the last sweep.
     """

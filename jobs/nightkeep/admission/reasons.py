@@ -17,7 +17,7 @@ from functools import cache, partial
 from typing import Final
 
 from nightkeep.admission.order import Order
-from nightkeep.admission.owner_says import PREFIX, OwnerSays
+from nightkeep.admission.owner_settings import PREFIX, OwnerSettings
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Operation
 from nightkeep.model.sweep_rules import SweepMode
@@ -43,7 +43,7 @@ class Opened:
     """What is known once the table is open. `metrics` are for the policy's condition, None if no condition counts.
     `seconds`: how long the work is expected to take."""
 
-    owner: OwnerSays = field(default_factory=OwnerSays)
+    owner: OwnerSettings = field(default_factory=OwnerSettings)
     metrics: Metrics | None = None
     seconds: float = 0.0
 

@@ -10,7 +10,8 @@ from nightkeep.policy import EffectivePolicy, depends_on_table
 
 def suited_operations(policy: EffectivePolicy) -> tuple[Operation, ...]:
     """The operations to run, in order, at least one. Opens the table only if its policy names none and its format has
-    several kinds of tables. A table that cannot be opened gets the format's first operation, whose run says why.
+    several kinds of tables. A table that cannot be opened gets the format's first operation, whose run reports the
+    reason.
     """
     possible = policy.operations
     if policy.settings.operations or not depends_on_table(policy.address.format):

@@ -1,4 +1,4 @@
-"""The rows that a caller asks to change -> what documents say of them: column names and a keyed hash, no value.
+"""The rows that a caller asks to change -> what documents state of them: column names and a keyed hash, no value.
 
 Equal requests have equal hashes, so that a run id is still known to belong to one request.
 """

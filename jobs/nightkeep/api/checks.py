@@ -36,21 +36,21 @@ def check(
     """Check a published version, by default the latest, with Spark SQL and Great Expectations.
 
     `reader` is one more engine that reads the version and its parent: the name of its package, `deltalake`, `duckdb`,
-    `pyiceberg` or `pypaimon`, or `NAME=PYTHON` where another Python has it. By default the policy says.
+    `pyiceberg` or `pypaimon`, or `NAME=PYTHON` where another Python has it. By default the policy's reader.
     """
     chosen = find_place(policy, reports).chosen(table)
     other = _other_reader(chosen, reader)
     _require_versions(chosen, {"--version": version, "--base": base})
-    said = chosen.settings.check
+    settings = chosen.settings.check
     request = CheckRequest(
         address=chosen.address,
         version=version,
         base_version=base,
-        byte_budget=said.byte_budget,
-        join_budget=said.join_budget,
-        keys_budget=said.keys_budget,
-        evidence=said.evidence,
-        keys=said.keys,
+        byte_budget=settings.byte_budget,
+        join_budget=settings.join_budget,
+        keys_budget=settings.keys_budget,
+        evidence=settings.evidence,
+        keys=settings.keys,
     )
     with start_engine(chosen, master, spark, checks=True) as engine:
         engine.stored_bytes = _size(chosen, version)
@@ -79,18 +79,18 @@ def diff(
 
 
 def _size(chosen: EffectivePolicy, version: int | None) -> int | None:
-    """The size of the version. None if it cannot be read: the check says why."""
+    """The size of the version. None if it cannot be read: the check states why."""
     with suppress(NightkeepError, OSError):
         table = open_table(chosen.address)
         return sum((table.snapshot() if version is None else table.snapshot(version)).sizes.bytes)
     return None
 
 
-def _other_reader(chosen: EffectivePolicy, said: str | None) -> OtherReader | None:
+def _other_reader(chosen: EffectivePolicy, choice: str | None) -> OtherReader | None:
     """The engine that the call asks for, else the policy. Raises UsageError for one that reads no such tables."""
-    named = said or chosen.settings.check.reader
+    named = choice or chosen.settings.check.reader
     other = None if named is None else OtherReader.parse(named)
-    if other is not None and said is not None and chosen.address.format not in READS[other.name]:
+    if other is not None and choice is not None and chosen.address.format not in READS[other.name]:
         able = ", ".join(name for name, formats in READS.items() if chosen.address.format in formats) or "none"
         raise UsageError(f"--reader: expected one that reads {chosen.address.format} ({able}), found {other.name}")
     return other
@@ -102,7 +102,7 @@ def _require_versions(chosen: EffectivePolicy, versions: Mapping[str, int | None
     table = open_table(chosen.address) if named else None
     for option, number in named.items():
         try:
-            # A refused version exists. The check then says why it cannot be compared.
+            # A refused version exists. The check then states why it cannot be compared.
             with suppress(RefusedTable):
                 _ = table and table.snapshot(number)
         except (EvidenceError, FileNotFoundError) as failure:

@@ -37,13 +37,13 @@ class Place:
     reports: str
     has_file: bool = True
 
-    def effective(self, table: str, said: Overrides) -> EffectivePolicy:
+    def effective(self, table: str, overrides: Overrides) -> EffectivePolicy:
         """The table's policy, overridden by the call's options. Raises UsageError."""
         chosen = self.chosen(table)
-        return replace(chosen, settings=said.over(chosen.settings))
+        return replace(chosen, settings=overrides.over(chosen.settings))
 
     def chosen(self, table: str) -> EffectivePolicy:
-        """The table's policy. A name that the file does not have is looked for where the file says that tables are.
+        """The table's policy. A name that the file does not have is looked for in the places that the file names.
 
         Raises UsageError."""
         try:
@@ -66,12 +66,12 @@ class Place:
         )
 
     def with_discovered(self) -> PolicyFile:
-        """The policy file with every table that is found where it says that tables are."""
+        """The policy file with every table that is found in the places that it names."""
         return completed(located_all(self.policy), find_tables(self.policy.discoveries))
 
 
 def parse_duration_option(option: str, text: str) -> int:
-    """The duration that an option of a call says, in milliseconds. Raises UsageError."""
+    """The duration that an option of a call gives, in milliseconds. Raises UsageError."""
     try:
         return parse_duration(text)
     except ValueError as failure:

@@ -41,9 +41,9 @@ def read(
     `columns` are all by default. `where` is a condition in Spark SQL. Without `view` ("raw", "merge-on-read",
     "read-optimized"), the rows are those that the engine's own batch read shows. `incremental="diff"` shows the rows
     whose presence changed since the version `since`, with a first column `_change_type` of INSERT and DELETE.
-    `incremental="changelog"` shows what the commits since then told streaming readers, with UPDATE_BEFORE and
+    `incremental="changelog"` shows what the commits since then reported to streaming readers, with UPDATE_BEFORE and
     UPDATE_AFTER too; changes of one key come in their order. Raises UsageError for what the table does not have, and
-    RefusedTable; while batches are read, EvidenceError for files that are not as metadata says.
+    RefusedTable; while batches are read, EvidenceError for files that differ from their metadata.
     """
     address = find_place(policy, None).chosen(table).address
     request, reading = request_of(columns, where, version, tag, view), reading_of(address)

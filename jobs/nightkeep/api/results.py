@@ -146,8 +146,8 @@ class Release:
         if self.hold is None:
             return f"{self.table}: no hold"
         runs = self.hold.runs
-        told = f"hold of run {runs[0]}" if len(runs) == 1 else f"holds of runs {', '.join(runs)}"
-        return f"{self.table}: {told} lifted"
+        named = f"hold of run {runs[0]}" if len(runs) == 1 else f"holds of runs {', '.join(runs)}"
+        return f"{self.table}: {named} lifted"
 
     def _repr_html_(self) -> str:
         return render_card(self.table, (str(self).removeprefix(f"{self.table}: "),))

@@ -39,7 +39,7 @@ def plan(
     spark: SparkSession | None = None,
     **options: Unpack[LayoutOptions],
 ) -> Runs:
-    """Plan a run: one document per operation says what it would do, and why. Reads only metadata and stores nothing.
+    """Plan a run: one document per operation states what it would do, and why. Reads only metadata and stores nothing.
 
     Raises UsageError for invalid arguments.
     """
@@ -208,7 +208,9 @@ class _How:
     asked: Mapping[str, object]
 
 
-def _operations(chosen: EffectivePolicy, choice: str | Sequence[str] | None, said: Overrides) -> tuple[Operation, ...]:
+def _operations(
+    chosen: EffectivePolicy, choice: str | Sequence[str] | None, overrides: Overrides
+) -> tuple[Operation, ...]:
     names = (choice,) if isinstance(choice, str) else tuple(choice or ())
     operations = tuple(map(_operation, names))
     operations = operations or suited_operations(chosen)
@@ -218,7 +220,7 @@ def _operations(chosen: EffectivePolicy, choice: str | Sequence[str] | None, sai
                 f"--operation: expected one of {RUN_OPERATIONS}, found {operation}, which is a command of its own: "
                 f"nightkeep {operation}"
             )
-    said.require_use(operations)
+    overrides.require_use(operations)
     return operations
 
 

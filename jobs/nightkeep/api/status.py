@@ -22,7 +22,7 @@ _HEAD = ("table", "score", "files", "small", "bytes", "deleted", "delete files",
 
 @dataclass(frozen=True, slots=True)
 class Statuses:
-    """The status of each table: those with work by falling score, those without, those that cannot be told."""
+    """The status of each table: those with work by falling score, those without, those that cannot be read."""
 
     tables: tuple[TableStatus, ...]
 
@@ -62,13 +62,13 @@ def status(
     place = find_place(policy, reports)
     whole = place.with_discovered() if table is None else place.policy
     policies = [place.chosen(table)] if table is not None else [whole.of_table(each) for each in whole.tables]
-    told = list(statuses(policies, place.reports, now=datetime.now(UTC)))
+    found = list(statuses(policies, place.reports, now=datetime.now(UTC)))
     if table is None:
         budgets = budgets_of(whole)
-        places = {each.table: each for each in night_order(told, budgets)} if budgets else {}
-        told = [replace(each, night=places.get(each.name)) for each in told]
-        told += _unusable(whole)
-    return Statuses(tuple(sorted(told, key=_urgency)))
+        places = {each.table: each for each in night_order(found, budgets)} if budgets else {}
+        found = [replace(each, night=places.get(each.name)) for each in found]
+        found += _unusable(whole)
+    return Statuses(tuple(sorted(found, key=_urgency)))
 
 
 def _unusable(policy: PolicyFile) -> Iterator[TableStatus]:

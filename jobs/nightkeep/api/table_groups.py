@@ -32,7 +32,7 @@ def check_tables(group: TableGroup) -> Iterator[Iterator[StoredDocument]]:
 
 @contextmanager
 def sweep_tables(group: TableGroup) -> Iterator[Iterator[StoredDocument]]:
-    """Expire and sweep the tables as their policies say, and check the remaining files."""
+    """Expire and sweep the tables by their policies, and check the remaining files."""
     with _engine(group) as engine:
         yield sweep_group(group, engine)
 

@@ -22,7 +22,7 @@ from nightkeep.redaction import redact
 
 _HEAD = ("table", "covered by", "last outcome", "found in", "address")
 _NAMED: Final = 20
-"""Names of a place that a line tells. JSON has all."""
+"""Names of a place that a line lists. JSON has all."""
 _OF_NOBODY: Final[dict[str, object]] = {
     "table": "",
     "covered": False,
@@ -37,8 +37,8 @@ _OF_NOBODY: Final[dict[str, object]] = {
 class ListedPolicy:
     """One table that there is. `found_in` is the file that lists it, or the place of discover that has it.
 
-    `covered_by` are the lines of the policy that say that it is to be cared for; empty if it is only looked at.
-    `refused` says why the table cannot be used; then it may also be a place whose tables are not known.
+    `covered_by` are the lines of the policy by which it is maintained; empty if it is only looked at.
+    `refused` states why the table cannot be used; then it may also be a place whose tables are not known.
     """
 
     name: str

@@ -9,7 +9,7 @@ of what others committed between plan and publication was lost. Units whose file
 
 Fingerprints are compared first. Once they differ, the check has failed, whatever becomes of the queries that explain
 the difference. The caller stores the hold of a failed check before anything else, so that a crash after that point
-leaves a table that no run touches. A crash before it leaves a document that says `not_run` or `errored`: the version
+leaves a table that no run touches. A crash before it leaves a document with `not_run` or `errored`: the version
 counts as unchecked, no version that a check still needs expires, and a retry or `check_group` asks again. A version
 that another writer replaced is conflicted, and one whose base has expired is skipped; neither is called passed.
 """
@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from nightkeep.checking.compared_sides import PUBLISHED, WHOLE, ComparedSides, compared
 from nightkeep.checking.evidence import without_values
-from nightkeep.checking.unique_keys import CountedKeys, told_keys
+from nightkeep.checking.unique_keys import CountedKeys, declared_keys
 from nightkeep.checking.unit_sample import bytes_of, sample
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats.views import open_view
@@ -41,7 +41,7 @@ from nightkeep.surprises import guarded, sentence
 def check(request: CheckRequest, *, spark: SparkSession) -> CheckReport:
     """Check one published version in Spark. Always returns a report, as the caller must store what is known of it.
 
-    A check that could not be carried out is `errored`; that says nothing about the rows.
+    A check that could not be carried out is `errored`; that proves nothing about the rows.
     """
     started = time.perf_counter()
     report = guarded(
@@ -70,7 +70,7 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
     chosen = sample(touched, base, target, request.byte_budget)
     published, whole = _comparisons(relation, base, parent, target, chosen)
     joined = sample(chosen, base, target, request.join_budget) if request.join_budget is not None else ()
-    keys = CountedKeys(told_keys(relation, request.keys), sample(chosen, base, target, request.keys_budget))
+    keys = CountedKeys(declared_keys(relation, request.keys), sample(chosen, base, target, request.keys_budget))
     with planned_for(spark, base.rows_listed + parent.rows_listed + 2 * target.rows_listed):
         report = compared(relation, (published, whole), target, joined, keys)
     if request.evidence is Evidence.KEYS:
@@ -80,8 +80,12 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
     identity = None if target.identity is None else str(target.identity)
     if gone:
         return _replaced(gone)
-    said = [_coverage(relation, base, target, touched, chosen, joined), keys.said(relation, chosen), report.coverage]
-    coverage = "; ".join(filter(None, said))
+    parts = [
+        _coverage(relation, base, target, touched, chosen, joined),
+        keys.coverage(relation, chosen),
+        report.coverage,
+    ]
+    coverage = "; ".join(filter(None, parts))
     return replace(report, coverage=coverage, identity=identity, compared=_named(parent, target))
 
 
@@ -99,7 +103,7 @@ def _named(parent: TableVersion, target: TableVersion) -> ComparedVersions:
 def _loaded(
     relation: TableView, request: CheckRequest
 ) -> tuple[TableVersion, TableVersion, TableVersion] | CheckReport:
-    """The version, its base and its parent; or a report that says why nothing can be compared."""
+    """The version, its base and its parent; or a report that states why nothing can be compared."""
     number = relation.latest() if request.version is None else request.version
     target = relation.version(number)
     if target is None:
@@ -143,7 +147,7 @@ def _comparisons(
 ) -> tuple[ComparedSides, ComparedSides]:
     states = {unit: target.units.get(unit) for unit in units}
     waiting = frozenset(name for state in states.values() if state for name in state.waiting)
-    # What the commit says that it did to the rows of the version before.
+    # The change that the commit states of the rows of the version before.
     changed = partial(
         Side, view=View.MERGED, deleted=target.deletes, sets=target.sets, expiry_clock=target.expiry_clock
     )

@@ -172,12 +172,12 @@ def _fact_row(
     keys = distinct_keys(before, after)
     # Rows of the base have different keys. Another number of rows cannot be without keys that are missing, extra or
     # there twice.
-    are_told_apart = keys is not None or (bool(relation.keys) and comparison.candidate.view is View.MERGED)
+    are_distinguished = keys is not None or (bool(relation.keys) and comparison.candidate.view is View.MERGED)
     missing, extra = (None, None) if joined is None else joined.counts(sums_agree=before.content == after.content)
     return FactRow(
         unit=str(unit),
         comparison=comparison.name,
-        base_rows=None if are_told_apart else before.content.rows,
+        base_rows=None if are_distinguished else before.content.rows,
         candidate_rows=after.content.rows,
         base_hash_a=f"{before.content.sum_a:016x}",
         candidate_hash_a=f"{after.content.sum_a:016x}",

@@ -1,7 +1,7 @@
 """A validation in Great Expectations' format -> its page of Data Docs, as one file that loads nothing.
 
 Great Expectations renders it. Its pages would load styles, scripts and a picture that counts readers from other hosts:
-all of it is taken out, and browsers are told to load nothing. What scripts would fold or draw is shown as it is.
+all of it is taken out, and browsers are set to load nothing. What scripts would fold or draw is shown as it is.
 """
 
 from __future__ import annotations

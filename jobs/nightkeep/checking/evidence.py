@@ -15,7 +15,7 @@ def without_values(differences: Sequence[UnitDifference], keys: Sequence[str]) -
     """The differences with a keyed hash for each row: of its `keys`, or of the whole row in a table without keys.
 
     The hash is of the values as compact JSON in ASCII, `[1,"a"]`, as they are in a document with rows. Without a key to
-    hash by, no rows are told at all: the counts and the columns are evidence enough to hold a table.
+    hash by, no rows are listed at all: the counts and the columns are evidence enough to hold a table.
     """
     return tuple(replace(each, difference=_hashed(each.difference, keys)) for each in differences)
 

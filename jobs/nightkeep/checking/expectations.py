@@ -70,7 +70,7 @@ Judged = tuple[tuple[ExpectationResult, ...], tuple[Mapping[str, Any], ...]]
 def expect(rows: Sequence[FactRow], reasons: Mapping[str, str], *, version: int | None = None) -> Judged:
     """Evaluate `EXPECTATIONS` on `rows`, in order: one result for each, or one per unit in which it fails.
 
-    `reasons` say why the table has no fact of that name. The validation names the `version`.
+    `reasons` state why the table has no fact of that name. The validation names the `version`.
     """
     results, validations = _expected(rows, EXPECTATIONS, reasons)
     return results, tuple({**v, "meta": {**v["meta"], "nightkeep": {"version": version}}} for v in validations)
@@ -87,25 +87,27 @@ def _expected(
     facts = pa.Table.from_pylist([asdict(row) for row in rows])
     # Whole numbers stay whole beside None only as objects: pandas would make them floats.
     frame = facts.to_pandas(integer_object_nulls=True)
-    compared = {_name(e): _count_told(facts, e) for e in expectations}
-    told = [e for e in expectations if compared[_name(e)]]
+    compared = {_name(e): _count_complete(facts, e) for e in expectations}
+    evaluated = [e for e in expectations if compared[_name(e)]]
     with GX_AT_WORK:
         batch = _facts_of_any_table().get_batch(batch_parameters={"dataframe": frame})
-        outcomes, validation = _validated(batch, told)
+        outcomes, validation = _validated(batch, evaluated)
     results = tuple(
         result
         for e in expectations
         for result in (
-            _results(_name(e), outcomes[_name(e)], compared=compared[_name(e)]) if e in told else [_silent(e, reasons)]
+            _results(_name(e), outcomes[_name(e)], compared=compared[_name(e)])
+            if e in evaluated
+            else [_silent(e, reasons)]
         )
     )
     return results, validation
 
 
-def _count_told(facts: pa.Table, expectation: Expectation) -> int:
-    """How many rows have every fact of the expectation. Great Expectations tells of missing columns."""
-    told = [pc.is_valid(facts.column(column)) for column in _columns(expectation) if column in facts.column_names]
-    return facts.filter(reduce(pc.and_, told)).num_rows if told else facts.num_rows
+def _count_complete(facts: pa.Table, expectation: Expectation) -> int:
+    """How many rows have every fact of the expectation. Great Expectations reports missing columns."""
+    present = [pc.is_valid(facts.column(column)) for column in _columns(expectation) if column in facts.column_names]
+    return facts.filter(reduce(pc.and_, present)).num_rows if present else facts.num_rows
 
 
 def _silent(expectation: Expectation, reasons: Mapping[str, str]) -> ExpectationResult:

@@ -110,8 +110,8 @@ def _result(asked: _Versions, commits: Sequence[_Commit], number: int) -> OwnRes
     result = OwnResult(expectation, answer.status, answer.detail)
     if answer.status is not CheckStatus.FAILED:
         return result
-    since, told = _since(asked, commits, number)
-    return replace(result, detail=f"{answer.detail}; {told}", since=since)
+    since, note = _since(asked, commits, number)
+    return replace(result, detail=f"{answer.detail}; {note}", since=since)
 
 
 def _since(asked: _Versions, commits: Sequence[_Commit], number: int) -> tuple[_Commit | None, str]:
@@ -134,7 +134,7 @@ def _since(asked: _Versions, commits: Sequence[_Commit], number: int) -> tuple[_
 
 
 def _named(validation: dict[str, Any], request: OwnRequest, version: int) -> dict[str, Any]:
-    """The validation with the table and the version, and with a name of the suite that tells tables apart."""
+    """The validation with the table and the version, and with a name of the suite that distinguishes tables."""
     meta: Mapping[str, Any] = validation.get("meta") or {}
     more = {"table": request.address.name, "version": version, "rows": request.on.value}
     return {**validation, "suite_name": f"{request.address.name}: policy", "meta": {**meta, "nightkeep": more}}

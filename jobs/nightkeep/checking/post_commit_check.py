@@ -29,7 +29,7 @@ _WORST_FIRST = (CheckStatus.FAILED, CheckStatus.ERRORED, CheckStatus.SKIPPED, Ch
 
 
 def check_after_commit(document: RunDocument, policy: EffectivePolicy, reports: str, *, engine: Engine) -> RunDocument:
-    """Check every version that `document` says was committed, on Spark, and add the result.
+    """Check every version that `document` lists as committed, on Spark, and add the result.
 
     A version whose content differs puts the table on hold, with the engine's own statement for a rollback; so does one
     that broke a critical expectation of the policy, which is asked only of content that did not differ. If a check
@@ -185,8 +185,8 @@ def _differences(opinion: _Opinion, *, several: bool) -> Iterator[dict[str, obje
 
 
 def _joined(opinions: Sequence[_Opinion], part: str, *, several: bool) -> str | None:
-    said = [(opinion.version, getattr(opinion.report, part)) for opinion in opinions]
-    return "; ".join(f"version {version}: {text}" if several else text for version, text in said if text) or None
+    texts = [(opinion.version, getattr(opinion.report, part)) for opinion in opinions]
+    return "; ".join(f"version {version}: {text}" if several else text for version, text in texts if text) or None
 
 
 def _held(

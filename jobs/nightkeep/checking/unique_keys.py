@@ -22,14 +22,14 @@ class CountedKeys:
     names: tuple[str, ...]
     units: tuple[UnitKey, ...]
 
-    def said(self, relation: TableView, chosen: Sequence[UnitKey]) -> str:
+    def coverage(self, relation: TableView, chosen: Sequence[UnitKey]) -> str:
         """A sentence on the share of `chosen` units in which keys are counted; empty for all, and without keys."""
         are_counted = bool(self.names) or (bool(relation.keys) and relation.published is View.RAW)
         few = are_counted and len(self.units) < len(chosen)
         return f"keys counted in {len(self.units)} of {len(chosen)} units" if few else ""
 
 
-def told_keys(relation: TableView, named: Sequence[str]) -> tuple[str, ...]:
+def declared_keys(relation: TableView, named: Sequence[str]) -> tuple[str, ...]:
     """The columns `named` by the policy, or those that the table declares; none where readers merge by keys anyhow.
 
     Raises UsageError for a name that is no column of the table.

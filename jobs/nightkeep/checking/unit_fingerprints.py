@@ -83,7 +83,7 @@ def _parts(
 ) -> tuple[_Part, _Part]:
     """The units in which keys are counted, which shuffles all of their rows, and the others."""
     counted = set(keyed) if names else set()
-    with_keys, others = ([unit for unit in units if (unit in counted) is told] for told in (True, False))
+    with_keys, others = ([unit for unit in units if (unit in counted) is wanted] for wanted in (True, False))
     return _Part(number, side, with_keys, names), _Part(number, side, others, ())
 
 
@@ -111,7 +111,7 @@ class ComparedRows:
 
     `gone`: the rows of the one side of which the other has none, and no other row of their key either. `new`: the
     reverse. Copies are no matter, and neither are values of rows that have keys: the number of rows and the sums of
-    their hashes tell of those.
+    their hashes show those.
     """
 
     difference: Difference = field(default_factory=Difference)
@@ -120,7 +120,7 @@ class ComparedRows:
 
     def counts(self, *, sums_agree: bool) -> tuple[int, int]:
         """The rows that are missing, and those that are extra. Where row counts and sums of hashes agree, nothing else
-        could tell of other copies or other values, so these count then."""
+        could show other copies or other values, so these count then."""
         if sums_agree and not self.gone and not self.new:
             return self.difference.missing_count, self.difference.extra_count
         return self.gone, self.new
@@ -270,7 +270,7 @@ def _differing_columns(rows: DataFrame, relation: TableView) -> Mapping[int, tup
     both = (F.max("is_extra") & F.max(~F.col("is_extra"))).alias("both")
     pairs = rows.groupBy("unit", *keys).agg(both, *differs).where("both")
     found = pairs.groupBy("unit").agg(*(F.max(name).alias(name) for name in names)).collect()
-    return {row["unit"]: tuple(told for name, told in names.items() if row[name]) for row in found}
+    return {row["unit"]: tuple(label for name, label in names.items() if row[name]) for row in found}
 
 
 def _key_columns(relation: TableView, keys: Sequence[str]) -> list[str]:

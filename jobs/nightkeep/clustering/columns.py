@@ -31,7 +31,7 @@ class ClusterLeaf(Protocol):
 class ClusterColumns:
     """The leaf columns of a table. `indexed` are those for which new files have statistics.
 
-    `constant` are columns with one value per partition: clustering by them is useless. `advice` says how to get
+    `constant` are columns with one value per partition: clustering by them is useless. `advice` explains how to get
     statistics of more columns.
     """
 

@@ -70,7 +70,7 @@ def _fixed(rows: np.typing.NDArray[np.float64], size: np.typing.NDArray[np.float
     least = float(size.min())
     if rows.max() < _SPREAD * max(1.0, float(rows.min())):
         return min(COLUMN_BYTES * columns, 0.75 * least)
-    # The least squares of relative errors: small files tell what is fixed, large ones what a row takes.
+    # The least squares of relative errors: small files show what is fixed, large ones what a row takes.
     terms = np.stack((1 / size, rows / size), axis=1)
     found = np.linalg.lstsq(terms, np.ones(len(size)), rcond=None)[0]
     return float(min(max(0.0, found[0]), MOST_COLUMN_BYTES * columns, least))

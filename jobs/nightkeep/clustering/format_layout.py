@@ -132,5 +132,5 @@ class FormatLayout(Generic[S, U, D, F, W, E]):
         return self.sizes(snapshot, request).target
 
     def _units(self, snapshot: S) -> Sequence[U]:
-        # No type variable can say that S is a snapshot of units U.
+        # No type variable can express that S is a snapshot of units U.
         return cast(OfUnits[U], snapshot).units

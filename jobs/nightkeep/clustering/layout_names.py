@@ -1,7 +1,8 @@
 """Mark at the end of a data file's name <-> how we wrote the file: packed to a target size, or clustered by columns.
 
-For formats whose manifests have no tags: Iceberg and Paimon. Every engine keeps a file's name, and what a snapshot says
-is lost when it expires. An engine that rewrites the rows gives the file a new name. So planning reads no data file.
+For formats whose manifests have no tags: Iceberg and Paimon. Every engine keeps a file's name, and what a snapshot
+states is lost when it expires. An engine that rewrites the rows gives the file a new name. So planning reads no data
+file.
 """
 
 from __future__ import annotations

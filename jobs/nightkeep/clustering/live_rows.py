@@ -59,7 +59,7 @@ class LiveRows(Generic[F]):
     def batches(self, files: Sequence[F], columns: Sequence[str]) -> Iterator[pa.Table]:
         """The live rows of `files`, file by file in their order, in tables of one schema.
 
-        A table has about as many rows as `sizing.batch_rows` says; some may have none.
+        A table has about `sizing.batch_rows` rows; some may have none.
         """
         some = _with_rows(files)
         hidden = self.hidden(some)

@@ -52,7 +52,7 @@ def packing(
     `bins_of` makes bins of files, by default `next_fit`.
 
     Left alone are: a bin of one file without deletes to purge that is not split, too few small files, and bins for
-    which `is_settled` says that an earlier run left them apart.
+    which, by `is_settled`, an earlier run left apart.
     """
     columns = columns_of(files)
     without_rows = are_gone(columns)

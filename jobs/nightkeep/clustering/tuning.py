@@ -56,7 +56,7 @@ NEAR_TARGET: Final = (0.7, 1.0)
 """A file between these shares of the target is near enough to go on as planned: rows in order take less room than they
 did, and a file more is worth more to skipping than a full one."""
 PROBE_ROWS: Final = 1 << 16
-"""Files of fewer rows say little of how large rows are in a larger one: then this many are encoded to see."""
+"""Files of fewer rows predict badly how large rows are in a larger one: then this many are encoded to see."""
 
 WIDE_FACTOR: Final = 4
 """A unit of this many times a task's memory, in bytes of its files, goes through Spark's exchange: one core would

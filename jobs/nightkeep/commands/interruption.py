@@ -39,13 +39,13 @@ def ended_by_signals(program: str) -> Iterator[None]:
 
     Signals reach the main thread only: in any other one, nothing changes, nor in a block inside another one.
     """
-    heard = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+    handled = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
     inner = any(isinstance(getattr(signal.getsignal(each), "__self__", None), _Watch) for each in _SIGNALS)
-    if threading.current_thread() is not threading.main_thread() or inner or not heard:
+    if threading.current_thread() is not threading.main_thread() or inner or not handled:
         yield
         return
     watch = _Watch(program)
-    before = {each: signal.signal(each, watch.hear) for each in heard}
+    before = {each: signal.signal(each, watch.on_signal) for each in handled}
     wakeup = signal.set_wakeup_fd(watch.writer.fileno(), warn_on_full_buffer=False)
     try:
         yield
@@ -73,7 +73,7 @@ class _Watch:
         self._thread = threading.Thread(target=self._wait, name="nightkeep-signals", daemon=True)
         self._thread.start()
 
-    def hear(self, number: int, frame: FrameType | None) -> None:
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
         """The handler in the main thread. It raises once, as another exception would end the clean-up of the first."""
         if self.stop is None:
             _silence()

@@ -54,7 +54,7 @@ def check_job(argv: Sequence[str]) -> int:
 
 @redacted_output()
 def sweep_job(argv: Sequence[str]) -> int:
-    """Expire and sweep the tables of `argv` as their policies say, and check the remaining files."""
+    """Expire and sweep the tables of `argv` by their policies, and check the remaining files."""
     arguments = parsed(_arguments(), argv)
     group = _tables(arguments, Overrides())
     with sweep_tables(group) as reported:
@@ -95,7 +95,7 @@ def _group(arguments: argparse.Namespace) -> TableGroup:
     return _tables(arguments, Overrides(**given))
 
 
-def _tables(arguments: argparse.Namespace, said: Overrides) -> TableGroup:
+def _tables(arguments: argparse.Namespace, overrides: Overrides) -> TableGroup:
     tables = tuple(dict.fromkeys([*filter(None, arguments.tables.split(",")), *arguments.table]))
     if not tables:
         raise UsageError("--tables, --table: expected the name or address of a table, found none")
@@ -109,7 +109,7 @@ def _tables(arguments: argparse.Namespace, said: Overrides) -> TableGroup:
         tables,
         arguments.run_id_prefix,
         reports_place(arguments.reports),
-        said,
+        overrides,
         dry_run=arguments.dry_run,
         night=places_of(arguments.night),
         hand=_hand(arguments.result),
@@ -160,7 +160,7 @@ def _write_each(
         logging.info(
             "%s %s: %s %s", one.document.table, one.document.operation, one.document.outcome, one.document.reason or ""
         )
-        with suppress(UsageError):  # the last one tells
+        with suppress(UsageError):  # the last one reports it
             _put(result, entries)
     _put(result, entries)
     if hand := _hand(result):

@@ -1,6 +1,6 @@
 """The options of all commands, a row for each: type, group in the help, value, help and default.
 
-A command's parameters are those of its function in `nightkeep.api`; a row says how one is written and explained. A row
+A command's parameters are those of its function in `nightkeep.api`; a row has how one is written and explained. A row
 such as `check.version` is for that command alone. A new option is a row here and a parameter of the function.
 """
 
@@ -16,8 +16,8 @@ from nightkeep.model import VerifyLevel, Writers
 
 @dataclass(frozen=True, slots=True)
 class OptionRow:
-    """How a parameter is written. `value` names its value in the help, none for a switch. `default` says in words what
-    holds without the option."""
+    """How a parameter is written. `value` names its value in the help, none for a switch. `default` states in words
+    what holds without the option."""
 
     kind: Any
     group: str

@@ -21,7 +21,7 @@ def show(documents: Sequence[RunDocument], *, as_json: bool, text: str) -> None:
         put(_printed(documents) if as_json else text, as_json=as_json)
         sys.stdout.flush()
     except OSError as failure:
-        _say_elsewhere(documents, failure)
+        _report_elsewhere(documents, failure)
     raise typer.Exit(status)
 
 
@@ -30,7 +30,7 @@ def _printed(documents: Sequence[RunDocument]) -> object:
     return printed[0] if len(printed) == 1 else printed
 
 
-def _say_elsewhere(documents: Sequence[RunDocument], failure: OSError) -> None:
+def _report_elsewhere(documents: Sequence[RunDocument], failure: OSError) -> None:
     """Print one line per document to stderr, because stdout cannot be written. The exit status stays the same."""
     with open(os.devnull, "wb") as nowhere:
         # Otherwise Python writes the rest of its buffer to stdout when the process ends.

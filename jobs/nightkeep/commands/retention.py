@@ -53,7 +53,8 @@ def _table(title: str, value: object) -> Iterator[str]:
 
 
 def _next(document: RunDocument) -> Iterator[str]:
-    """What to do next about orphans that were only listed. The reason already says how to restore quarantined files."""
+    """What to do next about orphans that were only listed. The reason already names how to restore quarantined
+    files."""
     dry = document.extra.get("mode") == SweepMode.DRY_RUN and document.outcome is Outcome.SKIPPED
     table = shlex.quote(document.table)
     if dry and document.operation is Operation.SWEEP:

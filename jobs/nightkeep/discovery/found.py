@@ -25,7 +25,7 @@ class FoundTable:
 
 @dataclass(frozen=True, slots=True)
 class FoundOther:
-    """What a place names that is no table of ours, such as a view. `kind` says what it is."""
+    """What a place names that is no table of ours, such as a view. `kind` states what it is."""
 
     name: str
     kind: str

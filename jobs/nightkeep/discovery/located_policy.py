@@ -1,4 +1,4 @@
-"""A policy file -> the same with the places of tables that are named by a metastore, as it says now."""
+"""A policy file -> the same with the places of tables that are named by a metastore, as it has them now."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _located(policy: PolicyFile, asked: Sequence[Address]) -> PolicyFile:
         try:
             located[text] = located_table(address).location
         except Unreachable:
-            # Not a fault of the policy: the run of the table asks again, and says so.
+            # Not a fault of the policy: the run of the table asks again, and reports it.
             continue
         except NightkeepError as failure:
             faults[text] = str(failure)

@@ -26,7 +26,7 @@ from nightkeep.errors import CorruptMetadata, kind_of, reason_of
 from nightkeep.limits import BLOCK, DECODED, RECORDS, UNPACKED, WATCH
 
 Record: TypeAlias = dict[str, Any]
-"""A decoded record, by field name. Its schema says what the values are."""
+"""A decoded record, by field name. Its schema states what the values are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Footer of a Parquet file -> which of its dates and times are of the hybrid calendar, and those as Spark reads them.
 
 Spark 2, and Spark 3 and later in the mode LEGACY, write the hybrid Julian-Gregorian calendar; a key in the footer, or
-its version, is what says so (DataSourceUtils.scala: datetimeRebaseSpec, int96RebaseSpec). A file without Spark's
-version is of no old calendar.
+its version, is what identifies them (DataSourceUtils.scala: datetimeRebaseSpec, int96RebaseSpec). A file without
+Spark's version is of no old calendar.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An open ORC file -> its columns and stripes, which Arrow does not tell (ORC specification v1, "File Tail").
+"""An open ORC file -> its columns and stripes, which Arrow does not return (ORC specification v1, "File Tail").
 
 The footer is a message of Protocol Buffers; unknown fields are skipped.
 """

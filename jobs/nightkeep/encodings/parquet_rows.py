@@ -132,7 +132,7 @@ def group_batches(
     """The group's batches by `decoder`, or `by_arrow` if that does not take it.
 
     What the decoder fails at comes by Arrow too, as views: not all that a format allows is known to every decoder, and
-    whether a file is damaged is for Arrow to say.
+    whether a file is damaged is for Arrow to decide.
     """
     batches = None if decoder is None else decoder(group, batch_rows)
     if batches is None:

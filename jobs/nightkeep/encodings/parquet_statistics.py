@@ -25,7 +25,7 @@ def group_spans(footer: pq.FileMetaData, leaf: int, held: pa.DataType, kind: pa.
     chunks = [footer.row_group(group).column(leaf) for group in range(footer.num_row_groups)]
     stats = [chunk.statistics if chunk.is_stats_set else None for chunk in chunks]
     bounded = [one if one is not None and one.has_min_max else None for one in stats]
-    # Arrow says None where a file has no count.
+    # Arrow returns None where a file has no count.
     nulls = [None if one is None else one.null_count for one in stats]
     rows = [chunk.num_values for chunk in chunks]
     lows, highs = (

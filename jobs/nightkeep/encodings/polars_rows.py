@@ -44,7 +44,7 @@ _ENCODINGS: Final = {
     "RLE_DICTIONARY": 8,
     "BYTE_STREAM_SPLIT": 9,
 }
-"""Numbers of parquet.thrift, of what Polars decodes. Of DELTA_BYTE_ARRAY nothing tells how large decoded values are."""
+"""Numbers of parquet.thrift, of what Polars decodes. DELTA_BYTE_ARRAY has no size of its decoded values."""
 _NOT_OF_FIXED: Final = "BYTE_STREAM_SPLIT"
 """The encoding of values of fixed length that Polars has not."""
 _WIDTHS: Final[Mapping[str, int]] = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
@@ -144,8 +144,8 @@ def _decoded(
 def _require_sound_pages(
     group: ParquetGroup, whole: bytes, chunks: Sequence[pq.ColumnChunkMetaData], shift: int
 ) -> None:
-    """Raise CorruptMetadata for pages that Polars is not to see: it allocates what a header says before it looks at the
-    page, and of a negative count that ends the process; and it takes for rows what other readers find damaged."""
+    """Raise CorruptMetadata for pages that Polars is not to see: it allocates what a header states before it looks at
+    the page, and of a negative count that ends the process; and it takes for rows what other readers find damaged."""
     rows = group.footer.row_group(group.number).num_rows
     for leaf, chunk in zip(group.leaves, chunks, strict=True):
         start = _start(chunk) + shift
@@ -153,8 +153,8 @@ def _require_sound_pages(
         column = group.footer.schema.column(leaf)
         width = column.length if chunk.physical_type == _FIXED else _WIDTHS.get(chunk.physical_type)
         size, nullable = chunk.total_uncompressed_size, column.max_definition_level > 0
-        told = FlatChunk(start, stop, chunk.num_values, size, codec, width, nullable)
-        if chunk.num_values != rows or not has_sound_pages(whole, told):
+        flat = FlatChunk(start, stop, chunk.num_values, size, codec, width, nullable)
+        if chunk.num_values != rows or not has_sound_pages(whole, flat):
             subject = f"{group.subject} column {chunk.path_in_schema}"
             raise CorruptMetadata(subject, f"{rows} rows in pages of known headers", "others")
 
@@ -221,16 +221,16 @@ def _footer(
 def _element(group: ParquetGroup, leaf: int, place: int, kind: pa.DataType) -> Fields:
     column = group.footer.schema.column(leaf)
     is_optional = column.max_definition_level > 0
-    told: Fields = {1: (I32, _PHYSICAL[column.physical_type]), 3: (I32, int(is_optional)), 4: _text(str(place))}
+    fields: Fields = {1: (I32, _PHYSICAL[column.physical_type]), 3: (I32, int(is_optional)), 4: _text(str(place))}
     if column.physical_type == _FIXED:
-        told[2] = (I32, column.length)
+        fields[2] = (I32, column.length)
     if isinstance(kind, pa.Decimal128Type):
-        told |= {6: (I32, _DECIMAL), 7: (I32, kind.scale), 8: (I32, kind.precision)}
-    return told
+        fields |= {6: (I32, _DECIMAL), 7: (I32, kind.scale), 8: (I32, kind.precision)}
+    return fields
 
 
 def _column(chunk: pq.ColumnChunkMetaData, place: int, shift: int) -> Fields:
-    told: Fields = {
+    fields: Fields = {
         1: (I32, _PHYSICAL[chunk.physical_type]),
         2: _list(I32, [_ENCODINGS[encoding] for encoding in chunk.encodings]),
         3: _list(BINARY, [str(place).encode()]),
@@ -241,8 +241,8 @@ def _column(chunk: pq.ColumnChunkMetaData, place: int, shift: int) -> Fields:
         9: (I64, chunk.data_page_offset + shift),
     }
     if chunk.dictionary_page_offset:
-        told[11] = (I64, chunk.dictionary_page_offset + shift)
-    return {2: (I64, _start(chunk) + shift), 3: (STRUCT, told)}
+        fields[11] = (I64, chunk.dictionary_page_offset + shift)
+    return {2: (I64, _start(chunk) + shift), 3: (STRUCT, fields)}
 
 
 def _text(text: str) -> tuple[int, bytes]:

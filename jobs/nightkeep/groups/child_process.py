@@ -91,7 +91,7 @@ class ChildProcess:
 
     def _go_on(self) -> None:
         if self._interrupted:
-            # No table's metadata is the cause, and no document may say so.
+            # No table's metadata is the cause, and no document may blame one.
             raise KeyboardInterrupt
 
     def _end(self) -> None:

@@ -73,12 +73,12 @@ class _Left:
     @staticmethod
     def of(budget: NightBudget) -> _Left:
         limits = budget.budget
-        told = {
+        figures = {
             "time": None if limits.time is None else limits.time / 1000,
             "task_time": None if limits.task_time is None else limits.task_time / 1000,
             "bytes": limits.bytes,
         }
-        return _Left(budget, {name: limit for name, limit in told.items() if limit is not None})
+        return _Left(budget, {name: limit for name, limit in figures.items() if limit is not None})
 
     def lacks(self, costs: Mapping[str, float]) -> str | None:
         """What the costs exceed; None if they fit."""
@@ -95,7 +95,7 @@ class _Left:
 
 def night_order(statuses: Sequence[TableStatus], budgets: Sequence[NightBudget]) -> tuple[NightPlace, ...]:
     """The place of every table with work, in order. Tables without work, and those that are held back or cannot
-    be told, have none: a night looks at them all the same, which costs next to nothing."""
+    be read, have none: a night looks at them all the same, which costs next to nothing."""
     wait = min((each.budget.longest_wait for each in budgets), default=0)
     working = [each for each in statuses if each.score is not None and each.held_back is None]
     working.sort(key=lambda each: _urgency(each, wait), reverse=True)

@@ -33,7 +33,7 @@ from nightkeep.retention.remove import Removing, remove
 from nightkeep.retention.restore import restore_run
 from nightkeep.retention.sweep import sweep_orphans
 from nightkeep.running.carry_out import Do, carry_out
-from nightkeep.running.interrupted_run import say_unchecked
+from nightkeep.running.interrupted_run import report_unchecked
 from nightkeep.running.run_operation import rewrite
 from nightkeep.spark.engine import Engine
 from nightkeep.surprises import guarded
@@ -105,12 +105,12 @@ def check_and_store(
             stored(document, order.reports)
             document = _checked(document, policy, order, engine)
         elif document.awaits_check:
-            # The document must say that no check will follow: versions that wait for a check do not expire.
+            # The document must state that no check will follow: versions that wait for a check do not expire.
             why = "left out by --no-check" if policy.settings.check.enabled else "the policy turns the check off"
             document = replace(document, expectations=Expectations(CheckStatus.SKIPPED, reason=why))
         return stored(document if share is None else _with_own_seconds(document, share()), order.reports)
     except STOPS as stop:
-        say_unchecked(document, stop)
+        report_unchecked(document, stop)
         raise
 
 

@@ -1,4 +1,4 @@
-"""A policy -> what its table's metadata says, read where it may kill its reader without harm."""
+"""A policy -> what its table's metadata states, read where it may kill its reader without harm."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def run_group(group: TableGroup, operations: Sequence[Operation], engine: Engine
 
 
 def sweep_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:
-    """Expire each table, if its policy says so, then sweep it, one table after the other."""
+    """Expire each table, if its policy asks for it, then sweep it, one table after the other."""
     return _worked(group, engine, _removals, named=(Operation.SWEEP,), count=1)
 
 
@@ -55,10 +55,10 @@ def _worked(
     count = count or (1 if group.one_by_one else max(1, min(len(policies), most_at_once())))
     with ChildProcesses(min(count, os.cpu_count() or 1)) as apart:
         reads = Reads(engine, apart, SessionBytes(len(policies)))
-        if group.said.clusters:
+        if group.overrides.clusters:
             for policy in policies.values():
                 if isinstance(policy, EffectivePolicy):
-                    group.said.require_use(chosen(policy, reads))
+                    group.overrides.require_use(chosen(policy, reads))
         yield from side_by_side(
             tuple(policies),
             _OneTable(group, policies, chosen, named, reads, SharedTime()),
@@ -86,7 +86,7 @@ class _OneTable:
             return [stored(group.unusable(table, policy.why, self.named), group.reports)]
         place = group.night.get(table)
         if place is not None and not place.taken:
-            # One document says why, and the table is not opened to learn what suits it.
+            # One document states why, and the table is not opened to learn what suits it.
             operations: Sequence[Operation] = (self.named or policy.operations)[:1]
         else:
             operations = self.chosen(policy, self.reads)
@@ -107,7 +107,7 @@ class _OneTable:
             group.dry_run,
             named=operation in self.named,
             night=group.night.get(name),
-            asked=group.said.asked(),
+            asked=group.overrides.asked(),
         )
 
     def _run(self, policy: EffectivePolicy, order: Order, engine: Engine) -> StoredDocument:

@@ -42,7 +42,7 @@ def side_by_side(
 ) -> Iterator[T]:
     """The results of `work` on each table, table by table. Each slot is used by one thread at a time.
 
-    Tables begin by `first`, the largest value first. `at_work` is told which tables are at work whenever that changes.
+    Tables begin by `first`, the largest value first. `at_work` gets the tables at work whenever they change.
     No table begins once `goes_on` is false, nor while the caller does not ask for the next result. Leaving early waits
     for the tables at work; a signal that ends the process does not.
     """

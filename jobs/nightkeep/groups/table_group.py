@@ -31,7 +31,7 @@ class TableGroup:
     tables: tuple[str, ...]
     prefix: str
     reports: str
-    said: Overrides = field(default_factory=Overrides)
+    overrides: Overrides = field(default_factory=Overrides)
     dry_run: bool = False
     night: Mapping[str, NightPlace] = field(default_factory=dict)
     hand: str | None = None
@@ -42,11 +42,11 @@ class TableGroup:
     def effective(self, table: str) -> EffectivePolicy:
         """The table's policy, overridden by the caller's options. Raises UsageError."""
         effective = self.policy.effective(table)
-        return replace(effective, settings=self.said.over(effective.settings))
+        return replace(effective, settings=self.overrides.over(effective.settings))
 
     def policies(self) -> dict[str, EffectivePolicy | Unusable]:
         """The policy of each table, or why it has none. Raises UsageError for options that suit no table."""
-        self.said.over(Settings())
+        self.overrides.over(Settings())
         return {table: self._policy(table) for table in self.tables}
 
     def run_id(self, table: str) -> str:

@@ -149,7 +149,7 @@ def _byte_digits(sides: Sequence[Array]) -> Iterator[Sequence[Digit]]:
         Bytes(data, starts + starts.dtype.type(prefix), each, shortest, max(1, longest) * BYTE_BITS)
         for (data, starts, _), each in zip(spans, lengths, strict=True)
     ]
-    # Zeros that pad a short key are told from zeros that belong to a long one by length, when there are any.
+    # Zeros that pad a short key differ from zeros that belong to a long one by length, when there are any.
     if shortest != longest and any(_has_zero(*span) for span in spans):
         yield _integral(lengths)
 

@@ -1,4 +1,4 @@
-"""Headers of the pages in a Parquet column chunk -> whether what they say of counts, sizes and checksums can be true.
+"""Headers of the pages in a Parquet column chunk -> whether what they state of counts, sizes and checksums can be true.
 
 Headers are read as writers write them: known fields in their order, in Thrift's compact protocol. One written in
 another way that Thrift allows is not read, so that no two readers find different numbers in it.
@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 DATA, DICTIONARY = 0, 2
-"""Types of pages, as parquet.thrift numbers them. Those of version 2 are not read: nothing else tells the sizes of
+"""Types of pages, as parquet.thrift numbers them. Those of version 2 are not read: nothing else states the sizes of
 their levels."""
 
 
 class PageHeader(NamedTuple):
     """Numbers as they are stored, also negative ones. Sizes are bytes of the body, with its levels.
 
-    `checksum`: CRC32 of the body, unsigned; None if it is not told. `has_runs`: definition levels are in runs. `body`:
-    where the page's bytes begin in what was read.
+    `checksum`: CRC32 of the body, unsigned; None if it is not stated. `has_runs`: definition levels are in runs.
+    `body`: where the page's bytes begin in what was read.
     """
 
     kind: int
@@ -34,7 +34,7 @@ class PageHeader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FlatChunk:
-    """What a footer tells of a column chunk that repeats no value: bytes from `start` to `stop`, values with the nulls
+    """What a footer states of a column chunk that repeats no value: bytes from `start` to `stop`, values with the nulls
     among them, bytes uncompressed. `width`: bytes of a value, None where that differs. `is_nullable`: values have
     definition levels."""
 
@@ -50,7 +50,7 @@ class FlatChunk:
 _NUMBER: Final = rb"(?:[\x80-\xff]{0,3}[\x00-\x7f]|[\x80-\xff]{4}[\x00-\x0f])"
 _INT: Final = rb"\x15(" + _NUMBER + rb")"
 _ENCODING: Final = rb"\x15[\x00\x04\x06\x08\x0a\x0c\x10\x12]"
-"""Of values. Without DELTA_BYTE_ARRAY, of which nothing tells how large decoded values are."""
+"""Of values. Without DELTA_BYTE_ARRAY, which has no size of its decoded values."""
 _OF_DICTIONARY: Final = rb"\x15[\x00\x04]"
 _OF_LEVELS: Final = rb"\x15([\x06\x08])"
 _OF_NO_LEVELS: Final = rb"\x15[\x06\x08]"
@@ -97,18 +97,18 @@ def page_header(data: bytes, start: int, stop: int) -> PageHeader | None:
     found = layout.match(data, start, stop) if layout else None
     if found is None:
         return None
-    size, stored, told, count, levels, statistics = found.groups()
+    size, stored, crc, count, levels, statistics = found.groups()
     end = _after_statistics(data, found.end(), stop) if statistics == _HAS_STATISTICS else found.end()
     if end is None or data[end : min(end + len(_ENDS), stop)] != _ENDS:
         return None
-    checksum = None if told is None else _signed(told) & _UNSIGNED
+    checksum = None if crc is None else _signed(crc) & _UNSIGNED
     kind, body = data[start + 1] >> 1, end + len(_ENDS)
     return PageHeader(kind, _signed(size), _signed(stored), checksum, _signed(count), levels == _RUNS, body)
 
 
 def has_sound_pages(data: bytes, chunk: FlatChunk) -> bool:
     """Whether the pages have the chunk's values and bytes, no more and no less, none is without values, and bodies have
-    the checksums that headers tell.
+    the checksums that headers state.
 
     False also if a header is written in an unknown way.
     """
@@ -142,19 +142,19 @@ def _has_values(page: PageHeader, chunk: FlatChunk) -> bool:
 
 
 def _is_as_written(data: bytes, page: PageHeader) -> bool:
-    """By the checksum, where one is told (parquet-format, "Checksumming"). 0.3 CPU seconds for a GiB."""
+    """By the checksum, where one is stated (parquet-format, "Checksumming"). 0.3 CPU seconds for a GiB."""
     body = memoryview(data)[page.body : page.body + page.compressed]
     return page.checksum is None or zlib.crc32(body) == page.checksum
 
 
 def _unpacks(data: bytes, page: PageHeader, codec: str) -> bool:
-    """Whether the size that the header tells is the one that is stored, where that is known without decompressing."""
+    """Whether the size that the header states is the one that is stored, where that is known without decompressing."""
     if codec == "UNCOMPRESSED":
         return page.compressed == page.uncompressed
     if codec != "SNAPPY":
         return True
-    told = _LONG.match(data, page.body, page.body + page.compressed)
-    return told is not None and _unsigned(told[0]) == page.uncompressed
+    stated = _LONG.match(data, page.body, page.body + page.compressed)
+    return stated is not None and _unsigned(stated[0]) == page.uncompressed
 
 
 def _after_statistics(data: bytes, at: int, stop: int) -> int | None:

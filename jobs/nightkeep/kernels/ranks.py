@@ -49,7 +49,7 @@ class RangeBounds:
 def bounds_of(samples: Sequence[Sample], range_ids: int = 1000) -> RangeBounds:
     """Cut a column into at most `range_ids` ranges of about as many rows each, from samples of its parts.
 
-    A value's middle, the share of rows below it and half of its own, says in which of `range_ids` equal slots it
+    A value's middle, the share of rows below it and half of its own, decides in which of `range_ids` equal slots it
     belongs; a range is all values of a slot, so a value of two slots' rows or more has a range of its own. Nulls
     have id 0 to themselves where the samples have any, and take no rows from the slots of the values. Ids are the
     slots stretched to 2 ** `bits`, `bits` being what `range_ids` ids need: a column of two values of as many rows

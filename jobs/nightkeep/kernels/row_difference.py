@@ -72,7 +72,7 @@ class RowDifference:
             same[inside] = self._first[at[inside]] == first[open_rows[inside]]
             places[open_rows[~same]] = -1
             open_rows, at = open_rows[same], at[same]
-            # Rows that share the first hash alone are told by the second, one place after the other.
+            # Rows that share the first hash alone are distinguished by the second, one by one.
             open_rows = open_rows[self._second[at] != second[open_rows]]
             places[open_rows] += 1
         return places

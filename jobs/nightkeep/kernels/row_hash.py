@@ -3,8 +3,8 @@
 Polars hashes numbers and bytes, with two seeds: compiled, and the same in every process of one version. A row's hash
 takes in one column after the other, so a value counts by its column and by its neighbours. The last column is always
 one of numbers: Polars takes in bytes by shifts and additions, and numbers by folded multiplications, which are not
-linear, so that sums of hashes tell rows that swapped values. Numbers are given as their bits, because to Polars the two
-zeros are equal, and so is every NaN.
+linear, so that sums of hashes differ for rows that swapped values. Numbers are given as their bits, because to Polars
+the two zeros are equal, and so is every NaN.
 """
 
 from collections.abc import Iterator, Sequence

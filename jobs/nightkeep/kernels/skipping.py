@@ -59,7 +59,7 @@ def queries_of(files: FileBounds, *, share: float = 0.01, count: int = 100) -> Q
     """`count` queries that cover `share` of the rows each, spread evenly over the column; none without any bounds.
 
     Query i is from quantile (i + 1/2) / count * (1 - share) to the quantile `share` above. The distribution is the
-    one the bounds imply: a file's rows lie evenly between its bounds, bytes being numbers as even_axis says. The
+    one the bounds imply: a file's rows lie evenly between its bounds, bytes being numbers as in even_axis. The
     ends of queries for whole numbers and times are whole. Queries of one layout are good for any other layout.
     """
     bounded = np.flatnonzero(files.bounded)
@@ -91,7 +91,7 @@ def skipped_share(files: FileBounds, queries: Queries) -> float:
 def overlap(files: FileBounds) -> float:
     """The mean number of files that may hold a value of the column, over 1,000 evenly spaced quantiles.
 
-    The distribution is that of queries_of; 1 is the least where all files have bounds, and 0 says there are none.
+    The distribution is that of queries_of; 1 is the least where all files have bounds, and 0 means that there are none.
     """
     points = queries_of(files, share=0.0, count=_OVERLAP_POINTS)
     return (1.0 - skipped_share(files, points)) * len(files.rows) if len(points.lows) else 0.0

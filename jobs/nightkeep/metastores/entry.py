@@ -1,4 +1,4 @@
-"""What a metastore says of a table, as one value for Hive's and Glue's."""
+"""What a metastore states of a table, as one value for Hive's and Glue's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MetastoreEntry:
-    """A table, a view, or a link to one. Texts are empty where the metastore says nothing.
+    """A table, a view, or a link to one. Texts are empty where the metastore states nothing.
 
     `properties` are those of how rows are stored: Spark keeps the location of a table in them.
     """

@@ -1,4 +1,4 @@
-"""The address of a table by its name in a metastore -> its address by its place, as the metastore says now."""
+"""The address of a table by its name in a metastore -> its address by its place, as the metastore has it now."""
 
 from __future__ import annotations
 

@@ -37,14 +37,14 @@ class PlacedTable:
 
 @dataclass(frozen=True, slots=True)
 class OtherKind:
-    """A view, or a table of another format. `name` says what it is."""
+    """A view, or a table of another format. `name` states what it is."""
 
     name: str
 
 
 def table_kind(entry: MetastoreEntry) -> PlacedTable | OtherKind:
-    """What the entry says that it is. A table that says several things is Delta's if Spark says so, as Delta adds
-    Iceberg's parameters to its own; else it is none of ours."""
+    """What the entry states that it is. A table that states several things is Delta's if Spark's part does, as Delta
+    adds Iceberg's parameters to its own; else it is none of ours."""
     kind = entry.kind.upper()
     if "VIEW" in kind:
         return OtherKind("view")

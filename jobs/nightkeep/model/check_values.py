@@ -87,7 +87,7 @@ class KeptRow:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The fingerprint of one version, by view. `coverage` says how much of the version was read.
+    """The fingerprint of one version, by view. `coverage` states how much of the version was read.
 
     `rows`: the row counts by metadata, by view; without the views for which metadata does not state one.
     """

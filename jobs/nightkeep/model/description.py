@@ -1,4 +1,4 @@
-"""What a table says of itself, whatever its version: its id, its properties, and who else manages it."""
+"""What a table states of itself, whatever its version: its id, its properties, and who else manages it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts that tell how much care a table needs, by the same names in every format. From metadata alone."""
+"""Facts by which the need of maintenance is measured, by the same names in every format. From metadata alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """One version of a table. None: the format has no such thing, or its metadata does not tell.
+    """One version of a table. None: the format has no such thing, or its metadata does not state it.
 
     `files` and `bytes` are those of live data files, `small_files` those below the size at which
     files are left alone. `deleted_rows` are
@@ -42,7 +42,7 @@ class Health:
 
     @property
     def deleted_ratio(self) -> float | None:
-        """The share of deleted rows. None if not all files tell their rows."""
+        """The share of deleted rows. None if not all files state their rows."""
         if self.rows is None or self.deleted_rows is None:
             return None
         return self.deleted_rows / self.rows if self.rows else 0.0

@@ -19,7 +19,7 @@ class ListedTable:
 
 @dataclass(frozen=True, slots=True)
 class OtherTable:
-    """What is no table of ours: `kind` says what it is, such as `view` or `parquet`."""
+    """What is no table of ours: `kind` states what it is, such as `view` or `parquet`."""
 
     parts: tuple[str, ...]
     kind: str

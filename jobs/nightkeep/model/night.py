@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True)
 class NightPlace:
-    """The place of a table with work in the order of a night, from 1, and whether it is taken. `reason` says why."""
+    """The place of a table with work in the order of a night, from 1, and whether it is taken. `reason` states why."""
 
     table: str
     place: int

@@ -16,9 +16,9 @@ class Severity(StrEnum):
     CRITICAL = "critical"
     """A failure holds the table."""
     WARNING = "warning"
-    """A failure is told."""
+    """A failure is reported."""
     INFO = "info"
-    """A failure is told."""
+    """A failure is reported."""
 
 
 class ExpectedOn(StrEnum):
@@ -43,8 +43,8 @@ class OwnExpectation:
     @property
     def name(self) -> str:
         """What results call it."""
-        said = ", ".join(f"{name}={value!r:.80}" for name, value in self.kwargs.items())
-        return self.description or f"{self.type}({said})"
+        arguments = ", ".join(f"{name}={value!r:.80}" for name, value in self.kwargs.items())
+        return self.description or f"{self.type}({arguments})"
 
     @property
     def columns(self) -> Mapping[str, tuple[str, ...]]:

@@ -1,8 +1,9 @@
 """Two versions with the same rows, read by another engine and by Nightkeep -> one more result of the check.
 
-Four fingerprints tell whose reading differs, and of which version. That the engine reads other rows of the published
-version than of the one before, or others than Nightkeep does, fails the check. Where both find that nothing changed,
-and yet read the table differently, they did so before the commit: that is an error, and no fault of the version.
+Four fingerprints identify whose reading differs, and of which version. That the engine reads other rows of the
+published version than of the one before, or others than Nightkeep does, fails the check. Where both find that nothing
+changed, and yet read the table differently, they did so before the commit: that is an error, and no fault of the
+version.
 """
 
 from __future__ import annotations
@@ -204,7 +205,7 @@ def _reading(address: Address) -> OpenReading:
 
 
 def _location(address: Address, name: ReaderName) -> str:
-    """How the engine names the table. Of Iceberg, pyiceberg asks the catalog, and DuckDB is told the metadata file."""
+    """How the engine names the table. Of Iceberg, pyiceberg asks the catalog, and DuckDB gets the metadata file."""
     if address.format == "iceberg" and name is ReaderName.DUCKDB:
         from nightkeep.formats.iceberg.catalog.catalog import open_handle  # noqa: PLC0415 -- pyiceberg
 

@@ -2,7 +2,7 @@
 
 Run as a script by any Python that has the engine and pyarrow: Nightkeep need not be installed there, and nothing of it
 is imported. Credentials come from the environment. An answer is a JSON line, if that has `engine` an Arrow stream, then
-a JSON line that says how it ended.
+a JSON line that states how it ended.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def main() -> None:
         try:
             version = _version(name)
         except Exception as failure:  # noqa: BLE001 -- whatever a package does when it is imported
-            _say(answers, {"missing": _told(failure)})
+            _write_line(answers, {"missing": _sentence(failure)})
             continue
         _answer(answers, name, version, json.loads(line))
 
@@ -105,17 +105,17 @@ def _answer(answers: BinaryIO, name: str, version: str, request: Request) -> Non
     try:
         schema, batches = ENGINES[name](request)
     except BaseException as failure:  # noqa: BLE001 -- panics of Rust are no Exception
-        _say(answers, {"unread": _told(failure), "by": version})
+        _write_line(answers, {"unread": _sentence(failure), "by": version})
         return
-    _say(answers, {"engine": version})
+    _write_line(answers, {"engine": version})
     end: dict[str, str] = {}
     with closing(arrow.ipc.new_stream(answers, schema)) as stream:
         try:
             for batch in batches:
                 stream.write_batch(batch)
         except BaseException as failure:  # noqa: BLE001 -- as above
-            end = {"unread": _told(failure)}
-    _say(answers, end)
+            end = {"unread": _sentence(failure)}
+    _write_line(answers, end)
 
 
 def _version(name: str) -> str:
@@ -124,12 +124,12 @@ def _version(name: str) -> str:
     return f"{name} {import_module('importlib.metadata').version(name)}"
 
 
-def _say(answers: BinaryIO, said: Mapping[str, str]) -> None:
-    answers.write(json.dumps(said).encode() + b"\n")
+def _write_line(answers: BinaryIO, content: Mapping[str, str]) -> None:
+    answers.write(json.dumps(content).encode() + b"\n")
     answers.flush()
 
 
-def _told(failure: BaseException) -> str:
+def _sentence(failure: BaseException) -> str:
     """The first line of the innermost cause: stacks of native code follow it."""
     while failure.__cause__ is not None:
         failure = failure.__cause__

@@ -125,7 +125,7 @@ class ReaderProcess:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(json.dumps(asdict(request)).encode() + b"\n")
         process.stdin.flush()
-        head = _said(process.stdout)
+        head = _answer_in(process.stdout)
         if "missing" in head:
             return RowsSeen(
                 None, brief(f"{self._reader.python} has no {self._reader.name}: {head['missing']}"), ended=True
@@ -141,7 +141,7 @@ class ReaderProcess:
                     rows = rows if unformed else rows + fingerprint(normal_form(batch, schema))
                 except NoNormalForm as failure:
                     unformed = brief(str(failure))
-        unread = brief(_said(process.stdout).get("unread", "")) or unformed
+        unread = brief(_answer_in(process.stdout).get("unread", "")) or unformed
         return RowsSeen(None, unread) if unread else RowsSeen(rows)
 
     def _how(self, failure: Exception) -> str:
@@ -170,12 +170,12 @@ _TAIL_BYTES: Final = 500
 _LINE_BYTES: Final = 1 << 16
 
 
-def _said(answers: IO[bytes]) -> Mapping[str, str]:
+def _answer_in(answers: IO[bytes]) -> Mapping[str, str]:
     line = answers.readline(_LINE_BYTES)
     if not line:
         raise ValueError("no answer")
-    said: dict[str, Any] = json.loads(line)
-    return said
+    answer: dict[str, Any] = json.loads(line)
+    return answer
 
 
 def _close(pipe: IO[bytes]) -> None:
@@ -188,7 +188,7 @@ def _close(pipe: IO[bytes]) -> None:
 
 @contextmanager
 def _within(process: subprocess.Popen[bytes], seconds: float) -> Iterator[threading.Event]:
-    """End the process after so many seconds. The event says whether that was necessary."""
+    """End the process after so many seconds. The event states whether that was necessary."""
     late = threading.Event()
 
     def end() -> None:

@@ -32,8 +32,8 @@ def summary_text(documents: Sequence[RunDocument]) -> str:
     reasons += [_printable(f"{d.table}: check: {d.expectations.reason}") for d in documents if d.expectations.reason]
     reasons += [_printable(f"{d.table}: {note}") for d in documents for note in _notes(d)]
     # A table that cannot be opened has the same reason in each of its operations.
-    said = dict.fromkeys(reasons)
-    return "\n".join([lines[0], rule, *lines[1:], *([""] if said else []), *said, "", tally(documents)])
+    notes = dict.fromkeys(reasons)
+    return "\n".join([lines[0], rule, *lines[1:], *([""] if notes else []), *notes, "", tally(documents)])
 
 
 def plans_text(documents: Sequence[RunDocument]) -> str:

@@ -60,7 +60,7 @@ class Pattern:
 class TablePolicy:
     """A table: its address, which includes its name, and its own layer, None for a table that was found.
 
-    `origin` is its entry, or the entry of `discover` that found it; `found_in` says which one that is.
+    `origin` is its entry, or the entry of `discover` that found it; `found_in` identifies it.
     """
 
     address: Address
@@ -75,7 +75,7 @@ class TablePolicy:
 
 @dataclass(frozen=True, slots=True)
 class UnusableTable:
-    """A table without a valid policy. `fault` says why; `format` is the beginning of its address.
+    """A table without a valid policy. `fault` states why; `format` is the beginning of its address.
 
     `address` is None if it is not known. In the place of tables that are not known there is the entry or the file
     that would have named them.
@@ -92,7 +92,7 @@ class UnusableTable:
 class EffectivePolicy:
     """The policy in force for one table. `origins` has an entry for every dotted key of `settings`.
 
-    `uncovered`: the table was only found. No entry and no pattern says that it is to be cared for.
+    `uncovered`: the table was only found. No entry and no pattern asks to maintain it.
     """
 
     address: Address
@@ -184,7 +184,7 @@ class PolicyFile:
         return replace(found, uncovered=not matching)
 
     def covered_by(self, entry: TablePolicy) -> tuple[Origin, ...]:
-        """The patterns, and the entry itself, that say that one of `tables` is to be cared for."""
+        """The patterns, and the entry itself, that ask to maintain one of `tables`."""
         matching = self._matching((entry.name,), entry.origin.file)
         return tuple(layer.origin for layer in (*matching, *([entry.layer] if entry.layer else [])))
 

@@ -73,7 +73,7 @@ def wrong_arguments(name: str, kwargs: Mapping[str, object]) -> Iterator[tuple[s
 
 def types() -> tuple[str, ...]:
     """The types that can be asked on Spark."""
-    return tuple(name for name, told in _index()["expectations"].items() if "Spark" in told["supported_data_sources"])
+    return tuple(name for name, entry in _index()["expectations"].items() if "Spark" in entry["supported_data_sources"])
 
 
 @cache

@@ -13,7 +13,7 @@ def groups(policy: PolicyFile, size: int | None = None) -> list[tuple[str, ...]]
 
     A format with more tables than that has groups of even size. Formats share a group where they fit, as a session
     costs more to start than a small table does. `size` is the file's `tables_per_session` if None. Formats and names
-    are in file order. Paused and unusable tables are included: their outcome says why nothing was done.
+    are in file order. Paused and unusable tables are included: their outcome states why nothing was done.
     """
     by_format: dict[str, list[str]] = {}
     for table in policy.tables:

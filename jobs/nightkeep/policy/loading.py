@@ -218,7 +218,7 @@ def _written(faulty: FaultyEntry, source: YamlDocument) -> str:
 
 
 def _unrepeated(entries: Sequence[_Listed]) -> tuple[list[TablePolicy], list[UnusableTable]]:
-    """Tables, and entries that cannot be used. Of a name or a table that has several entries, none says what holds."""
+    """Tables, and entries that cannot be used. Of a name or a table that has several entries, none is in force."""
     same: dict[object, list[_Listed]] = {}
     for each in entries:
         for key, _ in _keys(each):

@@ -269,5 +269,5 @@ def suited(table_format: str) -> tuple[Operation, ...]:
 
 
 def depends_on_table(table_format: str) -> bool:
-    """Whether only the table itself tells which of the default operations suit it."""
+    """Whether only the table itself decides which of the default operations suit it."""
     return table_format in OF_KINDS

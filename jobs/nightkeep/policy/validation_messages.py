@@ -59,7 +59,7 @@ def _sentence(fault: ErrorDetails, source: YamlDocument, model: type[BaseModel])
 
 
 def _location(fault: ErrorDetails) -> Location:
-    """The place of the fault, inside of the setting where a parser of ours says so."""
+    """The place of the fault, inside of the setting where a parser of ours reports it."""
     raised = fault.get("ctx", {}).get("error")
     inside: Location = raised.args[2] if isinstance(raised, ValueError) and len(raised.args) > 2 else ()
     return (*fault["loc"], *inside)

@@ -29,12 +29,12 @@ def stored_rows(unit: object) -> View:
 
 
 def no_changes(base: object, candidate: object) -> Iterator[pa.RecordBatch]:
-    """Of a format whose versions tell no changes."""
+    """Of a format whose versions report no changes."""
     return iter(())
 
 
 def no_changelog(candidate: object) -> Iterator[pa.RecordBatch]:
-    """Of a format whose versions tell no changes."""
+    """Of a format whose versions report no changes."""
     return iter(())
 
 
@@ -84,14 +84,14 @@ class Gate(Generic[S, U]):
     """The rows that a reader with this view makes of several stored rows, such as the sum of two: every column, cast
     to the table's logical types; order does not matter. They have no position, so they are hashed at every level."""
     changes: Callable[[U, U], Iterator[pa.RecordBatch]] = no_changes
-    """The changes that a version must tell streaming readers which saw the first unit, so that they then see the
+    """The changes that a version must report to streaming readers which saw the first unit, so that they then see the
     second, the candidate's: the kind of a change, what orders it, every column; order does not matter. They follow from
     the rows that raw readers see of both."""
     changelog: Callable[[U], Iterator[pa.RecordBatch]] = no_changelog
-    """The changes that the candidate's own files tell, in the same form."""
+    """The changes that the candidate's own files report, in the same form."""
     within: Callable[[U, int], U] = in_one
     """The unit, for the functions above to hold about so many bytes in memory at most. They find the same."""
     clock: Callable[[S], int | None] = no_clock
-    """The time, in milliseconds, by which the candidate's commit says that rows expired; None if it does not."""
+    """The time, in milliseconds, by which the candidate's commit states that rows expired; None if it does not."""
     unexpired: Callable[[U, pa.RecordBatch, int], pa.RecordBatch] = every_row
     """Rows that readers of the base see -> those that the table's rule on their age leaves at this time."""

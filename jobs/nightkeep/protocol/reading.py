@@ -107,12 +107,12 @@ class FindsVersion(Protocol[S]):
 
 @dataclass(frozen=True, slots=True)
 class ChangelogReads(Generic[S, U]):
-    """Files in which commits tell what they changed, as rows with the kind of each change."""
+    """Files in which commits report what they changed, as rows with the kind of each change."""
 
     sections: Callable[[S, int], Sequence[FileSection[U]]]
     """Files of the commits after a version up to this one, in the order of commits. None of them merges.
 
-    Raises UsageError for versions that are not there, and RefusedTable for a table whose commits tell nothing."""
+    Raises UsageError for versions that are not there, and RefusedTable for a table whose commits report no changes."""
     kind: str
     """The stored column that has the kind of a change, as a place in `kinds`."""
     kinds: tuple[str, ...]
@@ -158,7 +158,7 @@ class TableReading(Generic[S, U]):
     collated: Callable[[S], Sequence[str]] = by_bytes
     """The columns whose order and equality are not those of their bytes, so that no condition may name them."""
     changelog: ChangelogReads[S, U] | None = None
-    """None of a format whose commits tell no changes that we read."""
+    """None of a format whose commits report no changes that we read."""
     require_newest: Callable[[S], None] = shows_newest
     """Raises RefusedTable if the engine's own batch read, by what the table stores, does not show the rows of the
     newest version in the default view."""

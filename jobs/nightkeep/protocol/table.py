@@ -97,7 +97,7 @@ class Table(Generic[S, U, T, E]):
     """Metrics for the report beyond sizes, of the touched units before and after, as JSON values: skipping, overlap.
     Reads metadata only."""
     health: Callable[[S, Request], Health] | None = None
-    """The facts that tell how much care a version needs. Reads metadata only."""
+    """The facts by which the need of maintenance is measured. Reads metadata only."""
     retention: OpenFiles | None = None
     """For a format that can be swept and expired."""
     outline: Callable[[], S] | None = None
@@ -110,9 +110,9 @@ class Table(Generic[S, U, T, E]):
     """Whether one of the format's default operations is for tables of this kind, in a format with several kinds. Reads
     as little metadata as it can."""
     described: Callable[[S], TableDescription] = _undescribed
-    """What the table said of itself when this version was read."""
+    """The table's description when this version was read."""
     description: Callable[[], TableDescription] = _indescribable
-    """What it says of itself now. Reads as little metadata as it can."""
+    """Its description now. Reads as little metadata as it can."""
     watch: WatchesHistory[S] | None = None
     """For a format whose writers may commit a rewrite that was prepared before, and so lacks, newer deletes."""
 

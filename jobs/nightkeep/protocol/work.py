@@ -36,7 +36,7 @@ class Snapshot(Protocol):
 
     @property
     def changes_rows(self) -> bool:
-        """Whether its commit says that it changed rows, and not only their layout."""
+        """Whether its commit states that it changed rows, and not only their layout."""
 
     @property
     def partition_columns(self) -> tuple[str, ...]: ...

@@ -1,4 +1,4 @@
-"""Two versions -> what the commits between them told streaming readers: the rows of their changelog files."""
+"""Two versions -> what the commits between them reported to streaming readers: the rows of their changelog files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PlannedChangelog:
         return parts or (self,)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The changes, those of one key in the order in which they were told."""
+        """The changes, those of one key in the order in which they were reported."""
         for split in self.files.splits:
             for batch in read_split(self.files.files, split, self.files.shown):
                 kinds = self._named(batch.column(0))
@@ -54,9 +54,9 @@ class PlannedChangelog:
 
 
 def plan_changelog(table: str, format: str, reading: OpenReading, request: ReadRequest, since: int) -> PlannedChangelog:
-    """Plan to read what was told after the version `since`, up to that of the request, with the latter's columns.
+    """Plan to read what was reported after the version `since`, up to that of the request, with the latter's columns.
 
-    Raises RefusedTable for tables whose commits tell nothing, UsageError for a view, and as `plan_read`."""
+    Raises RefusedTable for tables whose commits report no changes, UsageError for a view, and as `plan_read`."""
     kind = Incremental.CHANGELOG
     if reading.changelog is None:
         advice = f"use incremental = {Incremental.DIFF}"

@@ -21,7 +21,7 @@ from nightkeep.reading.request import ReadRequest, shown_rows
 from nightkeep.reading.splits import ShownRows, read_split
 
 KIND: Final = "_change_type"
-"""The column that says what happened to a row, as in Iceberg's changelogs: INSERT, DELETE; in changelogs also
+"""The column that states what happened to a row, as in Iceberg's changelogs: INSERT, DELETE; in changelogs also
 UPDATE_BEFORE, UPDATE_AFTER."""
 ADDED, REMOVED = "INSERT", "DELETE"
 

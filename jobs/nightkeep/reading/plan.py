@@ -66,7 +66,7 @@ def plan_read(
     """Plan a read of a version. Reads metadata only, and footers of files that are larger than a split.
 
     `also`: tests that rows must pass besides the request's condition. `footers`: read those of all files that are left,
-    so that the plan can say which row groups are left out. Without it, these are found when the split is read. Raises
+    so that the plan can state which row groups are left out. Without it, these are found when the split is read. Raises
     UsageError for what the table does not have, and RefusedTable.
     """
     snapshot = reading.snapshot(request.version, request.tag)

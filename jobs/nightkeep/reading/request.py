@@ -40,7 +40,7 @@ class Incremental(StrEnum):
     DIFF = "diff"
     """The rows whose presence changed."""
     CHANGELOG = "changelog"
-    """What the commits told streaming readers, one after the other."""
+    """What the commits reported to streaming readers, one after the other."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class Difference:
     """The rows of a unit that only one side has: their counts, and the first of them, sorted by their keys.
 
     A row that one side has n times more often counts n times and is listed once. Without rows there are keyed hashes of
-    their keys, or `note` says why not. `columns`: where both sides have rows (of the same key, in a table with keys),
+    their keys, or `note` states why not. `columns`: where both sides have rows (of the same key, in a table with keys),
     the columns in which those rows differ.
     """
 
@@ -79,7 +79,7 @@ class ComparedVersions:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """How the check ended. `coverage` says how much was compared; `reason` says why nothing was, if nothing was.
+    """How the check ended. `coverage` states how much was compared; `reason` states why nothing was, if nothing was.
 
     `identity` is the identity of the version that was checked. `compared` is None if nothing was compared.
     `validations`: the results in Great Expectations' own format.

@@ -65,7 +65,7 @@ def hold(reports: str | Path, table: str, document: RunDocument) -> Hold:
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """What is at the place of a hold, None for nothing, and the holds of other runs that it tells of, as JSON."""
+    """What is at the place of a hold, None for nothing, and the holds of other runs that it lists, as JSON."""
 
     read: KeptFile | None = None
     earlier: Sequence[object] = ()
@@ -80,8 +80,8 @@ def _standing(store: KeptFiles, name: str, run_id: str) -> _Standing | None:
         return _Standing()
     except EvidenceError:
         return None
-    told = found.extra.get("earlier")
-    earlier = [*told] if isinstance(told, list | tuple) else []
+    listed = found.extra.get("earlier")
+    earlier = [*listed] if isinstance(listed, list | tuple) else []
     if found.run_id != run_id:
         earlier.append(encode(replace(found, extra={})))
     return _Standing(read, earlier[-_MOST_EARLIER:])
@@ -106,7 +106,7 @@ def _text(reason: Hold) -> bytes:
 
 
 def hold_or_say(reports: str | Path, document: RunDocument) -> RunDocument:
-    """Put the document's table on hold because of it. If no hold can be written, the document says what was done.
+    """Put the document's table on hold because of it. If no hold can be written, the document states what was done.
 
     The run's document is the hold then: on a full disk as a link, which needs no space. An unreadable hold counts too.
     """
@@ -128,7 +128,7 @@ def hold_or_say(reports: str | Path, document: RunDocument) -> RunDocument:
 
 def held(reports: str | Path, table: str) -> Hold | None:
     """The hold on `table`, or None. Raises CorruptMetadata for an unreadable one, which counts as a hold too, and
-    Unreachable where a bucket does not say whether there is one: then nothing may be done either."""
+    Unreachable where a bucket does not state whether there is one: then nothing may be done either."""
     store, name = report_store(reports), hold_name(table)
     try:
         return _hold(store, name, _read(store, name))
@@ -139,7 +139,7 @@ def held(reports: str | Path, table: str) -> Hold | None:
 def release(reports: str | Path, table: str) -> Hold | Unreadable | None:
     """Remove the hold on `table`, also an unreadable one, and return it; None if there is none.
 
-    Raises EvidenceError if it cannot be removed, if a bucket does not say whether there is one, or if another one was
+    Raises EvidenceError if it cannot be removed, if a bucket does not state whether there is one, or if another one was
     written meanwhile.
     """
     store, name = report_store(reports), hold_name(table)

@@ -1,4 +1,4 @@
-"""Bytes -> a hash by a key that stays with the deployment, so that documents tell rows apart without their values.
+"""Bytes -> a hash by a key that stays with the deployment, so that documents distinguish rows without their values.
 
 Without the key nobody can try values until a hash agrees. The key is made from the variable below or else from a file
 outside the reports folder, as reports are shown to people who may not read the tables.
@@ -34,8 +34,8 @@ def key_file() -> Path:
 
 
 def _key() -> bytes:
-    said = os.environ.get(VARIABLE)
-    return hashlib.sha512((said or _kept()).encode("utf-8", "surrogatepass")).digest()
+    given = os.environ.get(VARIABLE)
+    return hashlib.sha512((given or _kept()).encode("utf-8", "surrogatepass")).digest()
 
 
 def _kept() -> str:

@@ -46,7 +46,7 @@ class TableDocuments:
         """Those that can be read, of these operations or of all: read as far as they are asked for, few at once."""
         endings = tuple(f"-{operation}.json" for operation in operations or Operation)
         names = [f"{self.folder}/{name}" for name in self.names if name.endswith(endings)]
-        # The first ones often tell enough.
+        # The first ones are often enough.
         most = min(_FIRST, self.store.at_once)
         while names:
             chunk, names = names[:most], names[most:]

@@ -55,8 +55,8 @@ class Measured:
 
 
 def measured(document: RunDocument) -> Measured | None:
-    """What a document says of its prediction. None if nothing was measured, if units were left out, or if others wrote
-    in between: the files of the published version are theirs too."""
+    """What a document states of its prediction. None if nothing was measured, if units were left out, or if others
+    wrote in between: the files of the published version are theirs too."""
     metrics, units = document.metrics, document.plan.units
     before, after = (metrics.files_before, metrics.bytes_before), (metrics.files_after, metrics.bytes_after)
     if None in (*before, *after) or document.outcome is not Outcome.VERIFIED or not _alone(document):
@@ -78,8 +78,8 @@ def measured(document: RunDocument) -> Measured | None:
 
 
 def keep_measured(document: RunDocument, reports: str | Path) -> None:
-    """Add what the document says of its prediction to the ledgers. A document that is stored again is added
-    again, if it says something else."""
+    """Add what the document states of its prediction to the ledgers. A document that is stored again is added
+    again, if it states something else."""
     found = measured(document)
     if found is None:
         return

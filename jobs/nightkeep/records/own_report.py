@@ -31,7 +31,8 @@ class OwnResult:
 
 @dataclass(frozen=True, slots=True)
 class OwnReport:
-    """The results, or `reason` says why nothing was asked. `validations`: in Great Expectations' own result format."""
+    """The results, or `reason` states why nothing was asked. `validations`: in Great Expectations' own result
+    format."""
 
     results: tuple[OwnResult, ...] = ()
     reason: str | None = None
@@ -43,7 +44,7 @@ class OwnReport:
         return tuple(result for result in self.results if result.holds)
 
     @property
-    def told(self) -> str | None:
+    def findings(self) -> str | None:
         """A sentence on what is not as expected and holds nothing."""
         unmet = [r for r in self.results if r.status in (CheckStatus.FAILED, CheckStatus.ERRORED) and not r.holds]
         named = ", ".join(f"{each.expectation.name} {each.status}" for each in unmet[:_NAMED])
@@ -74,7 +75,7 @@ def with_own_results(expectations: Expectations, own: OwnReport) -> Expectations
         expectations,
         status=_worse(expectations.status, own.status),
         results=(*expectations.results, *results),
-        reason="; ".join(filter(None, [expectations.reason, own.reason, own.told])) or None,
+        reason="; ".join(filter(None, [expectations.reason, own.reason, own.findings])) or None,
     )
 
 

@@ -89,7 +89,7 @@ def require_writable(reports: str | Path, table: str) -> None:
 
 def store_or_say(document: RunDocument, reports: str | Path) -> tuple[RunDocument, str | None]:
     """Store the document of finished work, and note in the ledger what it measured. If it cannot be written, the
-    document says so and the address is None."""
+    document states that and the address is None."""
     try:
         address = store(document, reports)
     except OSError as failure:
@@ -152,8 +152,8 @@ def last_look(reports: str | Path, table: str) -> HistoryMark | None:
 
 
 def _unwritable(failure: OSError, folder: str) -> EvidenceError:
-    told = [why_not(failure), "nothing was done", advice_on(str(failure))]
-    return EvidenceError(folder, "a place where the run's document can be written", "; ".join(filter(None, told)))
+    parts = [why_not(failure), "nothing was done", advice_on(str(failure))]
+    return EvidenceError(folder, "a place where the run's document can be written", "; ".join(filter(None, parts)))
 
 
 def why_not(failure: OSError) -> str:

@@ -127,7 +127,7 @@ def _files(store: KeptFiles, folder: str, ending: str, least_ms: int) -> Iterato
 
 
 def _is_own(store: KeptFiles, folder: str) -> bool:
-    """Whether a folder is where its name says. A bucket has no links."""
+    """Whether a folder is where its name leads. A bucket has no links."""
     address = store.address(folder)
     return is_address(address) or os.path.realpath(address) == os.path.join(os.path.realpath(store.root), folder)
 

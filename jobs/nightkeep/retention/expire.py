@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from nightkeep.admission.owner_says import longest
+from nightkeep.admission.owner_settings import longest
 from nightkeep.model import Outcome, Run
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import ExpireRequest, OpenExpiry, OpenFiles, Retention
@@ -27,7 +27,7 @@ from nightkeep.spark.engine import Engine
 
 
 def expire_table(log: RunLog, table: OpenFiles, run: Run, engine: Engine) -> RunDocument:
-    """Expire versions as the order says. Raises what `expire_versions` raises."""
+    """Expire versions by the order. Raises what `expire_versions` raises."""
     mode = log.order.mode_for(log.policy)
     with ExitStack() as opened:
         looks = _Looks(log, table, run.now_ms, opened, partial(sets_of, engine))

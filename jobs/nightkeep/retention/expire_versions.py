@@ -90,7 +90,7 @@ def expire_versions(
         if expiry.files_only and not _files(look, looked):
             return ExpiryResult(Outcome.UNCHANGED, "no file may go", expiry)
         if order.mode is SweepMode.DRY_RUN:
-            return _told(table, expiry, order, look=look, sets=looked)
+            return _listed(table, expiry, order, look=look, sets=looked)
         if reason := _without_evidence(table, expiry, order, looked):
             return ExpiryResult(Outcome.REFUSED, reason, expiry)
         before(expiry)
@@ -135,7 +135,7 @@ def _read_remaining(table: OpenFiles, expiry: OpenExpiry, order: ExpireOrder, se
     sets.live(table, remaining, expected=False)
 
 
-def _told(table: OpenFiles, expiry: OpenExpiry, order: ExpireOrder, *, look: FileSurvey, sets: Sets) -> ExpiryResult:
+def _listed(table: OpenFiles, expiry: OpenExpiry, order: ExpireOrder, *, look: FileSurvey, sets: Sets) -> ExpiryResult:
     _read_remaining(table, expiry, order, sets)
     counted = sets.settle(cutoff_ms=None)
     check_spelling(counted, look.table)

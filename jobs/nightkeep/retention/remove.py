@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from nightkeep.admission.order import Order
-from nightkeep.admission.owner_says import owner_of, owner_says
+from nightkeep.admission.owner_settings import owner_of, owner_settings
 from nightkeep.admission.reasons import Act, Case, Opened, reason_to_skip
 from nightkeep.formats import open_table
 from nightkeep.model import Outcome, Run
@@ -23,7 +23,7 @@ Removing = Callable[[RunLog, OpenFiles, Run, Engine], RunDocument]
 def remove(
     log: RunLog, case: Case, *, removing: Removing, engine: Engine, first: Callable[[EffectivePolicy, Order], None]
 ) -> RunDocument:
-    """Open the table, and do what `removing` does unless its owner says no. `first` is called before any metadata is
+    """Open the table, and do what `removing` does unless its owner forbids it. `first` is called before any metadata is
     read. Spark starts only if something will be removed and checked afterwards."""
     first(log.policy, log.order)
     table = open_table(log.policy.address)
@@ -33,7 +33,7 @@ def remove(
         description = table.description()
         log.facts["table_id"] = description.id
         # Files may be listed, whoever else manages the table.
-        log.owner = (owner_says if case.act is Act.LIST else owner_of)(log.policy, description)
+        log.owner = (owner_settings if case.act is Act.LIST else owner_of)(log.policy, description)
     waiting = reason_to_skip(replace(case, opened=Opened(log.owner)))
     if waiting is not None:
         return log.document(Outcome.SKIPPED, waiting)

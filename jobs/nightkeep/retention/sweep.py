@@ -27,7 +27,7 @@ _UNREADABLE: Final = "was left out: it cannot be read, and the catalog names ano
 
 
 def sweep_orphans(log: RunLog, table: OpenFiles, run: Run, engine: Engine) -> RunDocument:
-    """Sweep the table as the order says. Raises what `sweep_table` raises."""
+    """Sweep the table by the order. Raises what `sweep_table` raises."""
     mode = log.order.mode_for(log.policy)
 
     def before() -> None:

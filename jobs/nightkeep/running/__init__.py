@@ -1,1 +1,1 @@
-"""One operation on one table: the stages strung together, and the document that says how it ended."""
+"""One operation on one table: the stages strung together, and the document that states how it ended."""

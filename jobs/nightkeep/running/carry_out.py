@@ -1,10 +1,10 @@
 """An order and the work of its kind -> admission, the work, and a document, however it ends.
 
 The order of things is the same for every operation. First comes what an earlier attempt of the run has left: a removal
-knows it from its document, a rewrite from the table, where its versions carry the run's token. Then `admission` says
+knows it from its document, a rewrite from the table, where its versions carry the run's token. Then `admission` decides
 whether the table may be worked on, as far as that is known without opening it. The work opens the table, asks again
 with what it found, and acts. Nothing is changed before the document of an unfinished run is stored, so that a crash at
-any point leaves a document whose reason says what is left to do, or a version that its retry finds.
+any point leaves a document whose reason states what is left to do, or a version that its retry finds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nightkeep.errors import STOPS
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import RunDocument
-from nightkeep.running.interrupted_run import say_interrupted
+from nightkeep.running.interrupted_run import report_interrupted
 from nightkeep.running.run_failures import failed_document
 from nightkeep.running.run_log import RunLog
 from nightkeep.surprises import guarded
@@ -38,7 +38,7 @@ def carry_out(policy: EffectivePolicy, order: Order, do: Do) -> RunDocument:
     try:
         return guarded(partial(_admitted, log, do), partial(failed_document, log), log.table)
     except STOPS as stop:
-        say_interrupted(log, stop)
+        report_interrupted(log, stop)
         raise
 
 

@@ -11,7 +11,7 @@ from nightkeep.protocol import OpenTable, Snapshot
 
 
 def require_expected_columns(policy: EffectivePolicy, table: OpenTable, base: Snapshot) -> None:
-    """Only the table tells its columns, so that an unknown one is found when it is planned and not in the policy."""
+    """Only the table has its columns, so that an unknown one is found when it is planned and not in the policy."""
     named = [*_named(policy)]
     if not named or table.reading is None:
         return

@@ -18,8 +18,8 @@ from nightkeep.stages.plan import refusals
 
 @dataclass(frozen=True, slots=True)
 class HandledOperation:
-    """One operation of the table's format. `refused_for` is empty for a table that it handles; `nightly` says whether a
-    run that names no operation does it."""
+    """One operation of the table's format. `refused_for` is empty for a table that it handles; `nightly` states whether
+    a run that names no operation does it."""
 
     operation: Operation
     nightly: bool

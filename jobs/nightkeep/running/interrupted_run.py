@@ -22,7 +22,7 @@ def store_unfinished(log: RunLog) -> None:
     secure(_unfinished(log), log.order.reports)
 
 
-def say_interrupted(log: RunLog, stop: BaseException) -> None:
+def report_interrupted(log: RunLog, stop: BaseException) -> None:
     """Add to the exception what the run has done. A document that names no commit yet is stored anew with them."""
     order = log.order
     add_stop(stop, f"{log.table} {order.operation}: {_done(log)}", order.run_id)
@@ -30,16 +30,16 @@ def say_interrupted(log: RunLog, stop: BaseException) -> None:
         store_or_say(_unfinished(log), order.reports)
 
 
-def say_unchecked(document: RunDocument, stop: BaseException) -> None:
-    """As `say_interrupted`, once the document of the run is known."""
+def report_unchecked(document: RunDocument, stop: BaseException) -> None:
+    """As `report_interrupted`, once the document of the run is known."""
     if not document.operation.rewrites:
-        said, left = f"{document.reason or document.outcome}", "; the check of what remains is left"
+        text, left = f"{document.reason or document.outcome}", "; the check of what remains is left"
     else:
         published = document.committed_version
-        said = "nothing was published" if published is None else f"version {published} was published and is proven"
+        text = "nothing was published" if published is None else f"version {published} was published and is proven"
         left = "; its check is left"
     left = left if unjudged(document) else ""
-    add_stop(stop, f"{document.table} {document.operation}: {said}{left}", document.run_id)
+    add_stop(stop, f"{document.table} {document.operation}: {text}{left}", document.run_id)
 
 
 def _unfinished(log: RunLog) -> RunDocument:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from nightkeep.admission.order import Order
-from nightkeep.admission.owner_says import owner_of
+from nightkeep.admission.owner_settings import owner_of
 from nightkeep.admission.past_metrics import PAST, past_metrics
 from nightkeep.admission.reasons import Opened
 from nightkeep.estimates.corrections import read_corrections

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from nightkeep.admission.order import Order
-from nightkeep.admission.owner_says import OwnerSays
+from nightkeep.admission.owner_settings import OwnerSettings
 from nightkeep.admission.run_ids import ASKED
 from nightkeep.model import Committed, Operation, Outcome
 from nightkeep.policy import EffectivePolicy
@@ -46,7 +46,7 @@ class RunLog:
     facts: dict[str, Any] = field(default_factory=dict)
     extra: dict[str, object] = field(default_factory=dict)
     earlier: RunDocument | None = None
-    owner: OwnerSays = field(default_factory=OwnerSays)
+    owner: OwnerSettings = field(default_factory=OwnerSettings)
     committed: Callable[[], Sequence[Committed]] | None = None
     """Looks up what the run has published. None before its first attempt to publish."""
     publishes: bool = False

@@ -107,7 +107,7 @@ def published_earlier(policy: EffectivePolicy, order: Order) -> RunDocument | No
 
 
 def rewrite(log: RunLog, case: Case, *, workers: LazyWorkers, reader: TableReader) -> RunDocument:
-    """Plan, rewrite, prove and publish as the order says. `reader` does what `read_table` does, wherever it does it."""
+    """Plan, rewrite, prove and publish by the order. `reader` does what `read_table` does, wherever it does it."""
     order, run = log.order, log.order.attempt()
     waiting = reason_to_skip(case)
     if order.left_out and not order.dry_run and not begun(order, log.table):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from nightkeep.admission.order import Order
-from nightkeep.admission.owner_says import owner_of
+from nightkeep.admission.owner_settings import owner_of
 from nightkeep.admission.past_metrics import past_metrics
 from nightkeep.admission.reasons import Case, Opened, case_of, reason_to_skip
 from nightkeep.errors import NightkeepError, UsageError
@@ -28,10 +28,10 @@ from nightkeep.stages.plan import plan
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
     """How one table is. `score`: what care would save readers for what it costs, higher is more urgent; None if there
-    is nothing to do, or if the table cannot be told: then `why` says so. `metrics`: facts by name, None where the
-    format has no such thing. `would`: the operation that is worth most. `seconds` and `moved_bytes`: what all
-    operations of its night would take, and read and write; those that wait count only if all do. `held_back`: why a
-    run would be skipped now, whatever it costs. `unread`: the outcome of a table that could not be read, else None."""
+    is nothing to do, or if the table cannot be read: then `why` gives the reason. `metrics`: facts by name, None where
+    the format has no such thing. `would`: the operation that is worth most. `seconds` and `moved_bytes`: what all
+    operations of its night would take, and read and write; those that wait count only if all do. `held_back`: why a run
+    would be skipped now, whatever it costs. `unread`: the outcome of a table that could not be read, else None."""
 
     name: str
     table: str

@@ -13,7 +13,7 @@ from nightkeep.model import Outcome
 from nightkeep.protocol import OpenTable, Seen, Snapshot, Undone, Watch
 from nightkeep.records import HistoryMark, RunDocument, hold, keep_look, last_look
 
-_TOLD: Final = 100
+_REPORTED: Final = 100
 """How many reported commits are remembered, for tables whose last examined version no longer exists."""
 _DETAILS: Final = 20
 
@@ -56,7 +56,9 @@ def hold_if_undone(watch: Watch, document: RunDocument | None, *, reports: str, 
     names = [*(() if last is None else last.told), *(_name(undone.commit) for undone in watch.undone)]
     keep_look(
         reports,
-        HistoryMark(table=table, version=watch.head.version, identity=watch.head.identity, told=tuple(names[-_TOLD:])),
+        HistoryMark(
+            table=table, version=watch.head.version, identity=watch.head.identity, told=tuple(names[-_REPORTED:])
+        ),
     )
 
 

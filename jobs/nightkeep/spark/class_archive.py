@@ -25,15 +25,15 @@ _PLAIN: Final = re.compile(r"[\w./+@%=-]+", re.ASCII)
 
 def archive_folder(environ: Mapping[str, str]) -> Path | None:
     """The folder of the archive, by default in the environment of this Python; None if there is to be none."""
-    said = environ.get(FOLDER) or str(Path(sys.prefix, "share", "nightkeep"))
-    return None if said == _OFF or not _PLAIN.fullmatch(said) else Path(said)
+    given = environ.get(FOLDER) or str(Path(sys.prefix, "share", "nightkeep"))
+    return None if given == _OFF or not _PLAIN.fullmatch(given) else Path(given)
 
 
 def reading_options(environ: Mapping[str, str]) -> tuple[str, ...]:
     """The options of a JVM that reads the archive; none if there is no whole one for this Java and these jars.
 
     The JVM itself compares its build and its class path with the archive's, and the archive with its checksums. If one
-    differs, it loads classes from jars, and says nothing.
+    differs, it loads classes from jars, and reports nothing.
     """
     folder = archive_folder(environ)
     name = None if folder is None else archive_name(environ)
@@ -57,8 +57,8 @@ def archive_name(environ: Mapping[str, str]) -> str | None:
     if java is None or not jars.is_dir():
         return None
     held = [(jar.name, jar.stat()) for jar in sorted(jars.iterdir())]
-    told = [os.path.realpath(java), str(jars), *(f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in held)]
-    digest = hashlib.sha256("\0".join(told).encode()).hexdigest()
+    facts = [os.path.realpath(java), str(jars), *(f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in held)]
+    digest = hashlib.sha256("\0".join(facts).encode()).hexdigest()
     return f"spark-classes-{digest[:20]}"
 
 

@@ -31,7 +31,7 @@ _RESULTS: Final = "part int, result binary"
 _ROWS_PER_BATCH: Final = ("spark.sql.execution.arrow.maxRecordsPerBatch", "4")
 """A row of the shuffle is a piece of up to megabytes. Spark's default of 10,000 rows would not fit into a worker."""
 _NO_ROWS_PLACE: Final = -(1 << 62)
-"""A place below that of every piece, for rows which say that a part exists or that a source cannot be read."""
+"""A place below that of every piece, for rows which state that a part exists or that a source cannot be read."""
 
 
 class SparkExchange:

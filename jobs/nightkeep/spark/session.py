@@ -32,7 +32,7 @@ from nightkeep.spark.java_found import starting_java
 from nightkeep.spark.package import package_path, ship_package
 from nightkeep.spark.query_settings import changed_settings, planned_for
 from nightkeep.spark.session_start import beside_this, own_interrupts
-from nightkeep.spark.settings import ATTEMPTS, SESSION, defaults, is_local, jvm_options, said_by_deployment
+from nightkeep.spark.settings import ATTEMPTS, SESSION, defaults, given_by_deployment, is_local, jvm_options
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -109,7 +109,7 @@ def session_beside(spark: SparkSession) -> SparkSession:
 
 def _build(master: str, app_name: str, task_memory_bytes: int, stored_bytes: int | None) -> SparkSession:
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    deployment = _submitted() if submitted else said_by_deployment(os.environ)
+    deployment = _submitted() if submitted else given_by_deployment(os.environ)
     # Under spark-submit, its arguments set the master and the name.
     settings = {} if submitted else {"spark.master": _sized(master, task_memory_bytes), "spark.app.name": app_name}
     place = deployment.get("spark.master", master) if submitted else master

@@ -81,24 +81,24 @@ SESSION: Final = {
 _LOCAL: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
-def defaults(master: str, task_memory_bytes: int, said: Mapping[str, str], *, submitted: bool) -> dict[str, str]:
-    """Settings of a session on `master`, without those in `said`, which the deployment has set.
+def defaults(master: str, task_memory_bytes: int, given: Mapping[str, str], *, submitted: bool) -> dict[str, str]:
+    """Settings of a session on `master`, without those in `stated`, which the deployment has set.
 
     Without spark-submit, the session belongs to a command: Spark's warnings are turned off, as they would hide the
     answer, and the driver's memory can still be set. In the log of a submitted job, warnings show that no cores come.
     """
     settings = {**_DEFAULTS, "spark.log.level": "WARN" if submitted else "ERROR"}
     if not is_local(master):
-        settings |= _executors(task_memory_bytes, said)
+        settings |= _executors(task_memory_bytes, given)
     elif not submitted:
         settings |= {**_LOCAL, "spark.driver.memory": driver_memory(master, task_memory_bytes)}
-    return {name: value for name, value in settings.items() if name not in said}
+    return {name: value for name, value in settings.items() if name not in given}
 
 
 def jvm_options(
     master: str,
     stored_bytes: int | None,
-    said: Mapping[str, str],
+    given: Mapping[str, str],
     environ: Mapping[str, str],
     *,
     archive: Sequence[str] = (),
@@ -109,7 +109,7 @@ def jvm_options(
     Empty if the deployment sets options of the JVM: with a second collector, no JVM starts.
     """
     few = stored_bytes is not None and stored_bytes <= FEW_BYTES
-    has_own = any(name in said for name in _JVM_SETTINGS) or any(environ.get(name) for name in _JVM_VARIABLES)
+    has_own = any(name in given for name in _JVM_SETTINGS) or any(environ.get(name) for name in _JVM_VARIABLES)
     options = () if has_own or not is_local(master) else (*(OPTIONS_OF_FEW_BYTES if few else ()), *archive)
     return {"spark.driver.extraJavaOptions": " ".join(options)} if options else {}
 
@@ -124,24 +124,24 @@ def is_local(master: str) -> bool:
     return re.match(r"local(\[|$)", master) is not None
 
 
-def said_by_deployment(environ: Mapping[str, str]) -> dict[str, str]:
+def given_by_deployment(environ: Mapping[str, str]) -> dict[str, str]:
     """The settings in spark-defaults.conf and PYSPARK_SUBMIT_ARGS, for a session without spark-submit."""
-    return {**said_by_file(environ), **_arguments(shlex.split(environ.get("PYSPARK_SUBMIT_ARGS", "")))}
+    return {**given_by_file(environ), **_arguments(shlex.split(environ.get("PYSPARK_SUBMIT_ARGS", "")))}
 
 
-def said_by_file(environ: Mapping[str, str]) -> dict[str, str]:
+def given_by_file(environ: Mapping[str, str]) -> dict[str, str]:
     """The settings in spark-defaults.conf, which is in SPARK_CONF_DIR, or in `conf` below SPARK_HOME."""
     folder = environ.get("SPARK_CONF_DIR") or (f"{home}/conf" if (home := environ.get("SPARK_HOME")) else None)
     file = Path(folder, "spark-defaults.conf") if folder else None
     return _properties(file.read_text(encoding="utf-8").splitlines()) if file is not None and file.is_file() else {}
 
 
-def _executors(task_memory_bytes: int, said: Mapping[str, str]) -> dict[str, str]:
+def _executors(task_memory_bytes: int, given: Mapping[str, str]) -> dict[str, str]:
     """Executors with one core each: a heap for tasks of Spark SQL, and as much memory beside it for tasks in Python.
 
     A standalone master counts only the heap.
     """
-    cores = int(said.get("spark.executor.cores", 1))
+    cores = int(given.get("spark.executor.cores", 1))
     heap, beside = max(GIB, task_memory_bytes) * cores, max(_LEAST_OVERHEAD, task_memory_bytes * cores)
     return {
         "spark.executor.cores": str(cores),
@@ -157,11 +157,11 @@ def _properties(lines: Collection[str]) -> dict[str, str]:
 
 
 def _arguments(words: list[str]) -> dict[str, str]:
-    said = {}
+    given = {}
     for option, value in itertools.pairwise(words):
         if option in ("--conf", "-c") and "=" in value:
             name, _, text = value.partition("=")
-            said[name] = text
+            given[name] = text
         elif option in _OPTIONS:
-            said[_OPTIONS[option]] = value
-    return said
+            given[_OPTIONS[option]] = value
+    return given

@@ -73,8 +73,8 @@ def with_file_facts(rows: DataFrame, facts: DataFrame, name: str) -> DataFrame:
     Joined by a hash, as Spark joins numbers faster than texts. Two names with one hash would have more rows, on either
     side of a comparison.
     """
-    told = facts.withColumn(_NAME_HASH, F.xxhash64(name)).drop(name)
-    return rows.withColumn(_NAME_HASH, F.xxhash64(name)).join(F.broadcast(told), on=_NAME_HASH).drop(_NAME_HASH)
+    hashed = facts.withColumn(_NAME_HASH, F.xxhash64(name)).drop(name)
+    return rows.withColumn(_NAME_HASH, F.xxhash64(name)).join(F.broadcast(hashed), on=_NAME_HASH).drop(_NAME_HASH)
 
 
 def no_rows(spark: SparkSession, schema: T.StructType, payload: Mapping[str, Column]) -> DataFrame:

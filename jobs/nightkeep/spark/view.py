@@ -80,7 +80,7 @@ class Side:
 
 class TableView(Protocol):
     """One table on Spark. `keys`: the key columns within a unit, by which readers merge. `declared_keys`: columns that
-    the table says to identify a row, although nothing enforces it. `published`: the view of readers.
+    the table declares to identify a row, although nothing enforces it. `published`: the view of readers.
 
     `notes`: sentences on what Spark cannot compare exactly.
     """
@@ -132,8 +132,8 @@ class TableView(Protocol):
         with statistics in such a file."""
 
     def unreported(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
-        """How many changes a version tells streaming readers wrongly or not at all, for every unit of a table that
-        tells changes. `since` is its parent."""
+        """How many changes a version reports to streaming readers wrongly or not at all, for every unit of a table that
+        reports changes. `since` is its parent."""
 
 
 def replaced(known: Sequence[VersionIdentity], *versions: TableVersion) -> str | None:

@@ -25,7 +25,7 @@ _BEFORE: Final = "("
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The content of a statement. No `columns` means that files are only packed, whatever a policy says of clustering.
+    """The content of a statement. No `columns` means that files are only packed, whatever the policy's clustering.
 
     `table` is a name of the policy file or an address. `where` is the condition as written. `columns` are those of
     ZORDER BY, with dots for fields of structs.
@@ -38,7 +38,7 @@ class Statement:
 
 
 def parse_statement(text: str) -> Statement:
-    """The one statement of `text`. Raises UsageError saying what was expected, what was found, and where."""
+    """The one statement of `text`. Raises UsageError stating what was expected, what was found, and where."""
     words = _Words(text)
     if not words.take("OPTIMIZE"):
         words.wrong("OPTIMIZE")

@@ -176,7 +176,7 @@ def prove(
 ) -> UnitProof:
     """The proof of one unit.
 
-    Rows that both sides have at the same place of the same file are read once, for both: the faults of a unit tell
+    Rows that both sides have at the same place of the same file are read once, for both: the faults of a unit report
     where metadata would have readers read a kept file differently. At level `touched` they are counted but not read,
     unless the plan changes rows: then one of them may be one that should be gone.
     """
@@ -189,7 +189,7 @@ def prove(
         kept = _counted(common) if counts_only else _kept(gate, base, gate.rows(candidate, common), change)
         new = _Sum(_total(gate.merged(candidate, view)))
         of_files = gate.unit_faults(base, candidate, _without(shown, common), new.add)
-        faults = (*of_files, *_untold(gate, base, candidate))
+        faults = (*of_files, *_unreported(gate, base, candidate))
     except EvidenceError as damage:
         # The base is readable, so the damage is in our own candidate.
         common, kept, new, faults = {}, (Fingerprint(), Fingerprint()), _Sum(), (str(damage),)
@@ -225,7 +225,7 @@ def _kept(
     return expected, found
 
 
-def _untold(gate: Gate[S, U], base: U, candidate: U) -> Iterator[str]:
+def _unreported(gate: Gate[S, U], base: U, candidate: U) -> Iterator[str]:
     """Why streaming readers would not see what readers of the candidate see."""
     expected, found = _total(gate.changes(base, candidate)), _total(gate.changelog(candidate))
     if expected != found:

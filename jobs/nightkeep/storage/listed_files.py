@@ -89,7 +89,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _deleted_together(storage: LocalStorage, files: Sequence[ListedFile]) -> dict[str, str | None]:
-    """Of files in one folder, those that stay, as `delete_listed` says."""
+    """Of files in one folder, those that stay, as in `delete_listed`."""
     kept: dict[str, str | None] = {}
     try:
         with storage.changing(files[0].name) as (folder, _):

@@ -25,7 +25,7 @@ class ListedFile(NamedTuple):
 
 
 def always() -> bool:
-    """A `may_go` that always says yes."""
+    """A `may_go` that allows every file."""
     return True
 
 

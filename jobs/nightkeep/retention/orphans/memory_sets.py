@@ -215,7 +215,7 @@ def _reach(
     """Files (schema FILES) of the roots and of their sources. Skips sources in `read`, and adds the others to it."""
     for root in roots:
         reach = table.reach(root)
-        witness.hear(reach)
+        witness.add(reach)
         yield live_files(reach.files)
         for source in reach.sources:
             if source not in read:

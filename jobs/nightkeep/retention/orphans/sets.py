@@ -37,17 +37,17 @@ EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class FileFault:
-    """A needed file that is missing or has another size. `told`: bytes by metadata, None if not stated there. `found`:
-    bytes by the listing, None for a missing file."""
+    """A needed file that is missing or has another size. `stated`: bytes by metadata, None if not stated there.
+    `found`: bytes by the listing, None for a missing file."""
 
     name: str
-    told: int | None
+    stated: int | None
     found: int | None
 
     def __str__(self) -> str:
         if self.found is None:
             return f"{self.name} is not there"
-        return f"{self.name} has {self.found} bytes, metadata says {self.told}"
+        return f"{self.name} has {self.found} bytes, metadata says {self.stated}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Witness:
         """Kinds of files that are not removed."""
         return frozenset().union(*(reason.kinds for reason in self._unproven))
 
-    def hear(self, reach: Reach[SomeSource]) -> None:
+    def add(self, reach: Reach[SomeSource]) -> None:
         """Add what a root states. Raises EvidenceError if two metadata files have the same content: a copy has replaced
         one of them."""
         self._unproven |= dict.fromkeys(reach.unproven)

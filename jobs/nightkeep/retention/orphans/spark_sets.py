@@ -46,7 +46,7 @@ _SETTLED: Final = "name string, bytes long, modified_ms long, kind string, answe
 
 _LISTED, _WANTED, _LIVE = "listed", "wanted", "live"
 """Roles of rows with a name: the store has it, an expiring root reaches it, a live root needs it."""
-_NAMELESS, _SOURCE, _FAILED, _HEARD = "nameless", "source", "failed", "heard"
+_NAMELESS, _SOURCE, _FAILED, _EVIDENCE = "nameless", "source", "failed", "heard"
 """Roles of rows without a name: a count of names that are not valid text, a source still to be read, the failure of a
 task, what a root states besides files."""
 
@@ -141,8 +141,8 @@ class SparkSets:
         """Rows of the roots, and rows of their sources. Skips the sources in `seen`, and adds the others to it."""
         reached, extra = self._each(partial(_reached, table, named), roots)
         for row in extra:
-            if row["role"] == _HEARD:
-                witness.hear(pickle.loads(bytes(row["answer"])))
+            if row["role"] == _EVIDENCE:
+                witness.add(pickle.loads(bytes(row["answer"])))
         fresh = {pickle.loads(bytes(row["answer"])) for row in extra if row["role"] == _SOURCE} - seen
         seen |= fresh
         return reached, self._each(partial(_lived, table, named), [*fresh])[0]
@@ -157,7 +157,7 @@ class SparkSets:
             rows = _checkpoint(self._spark.range(0, len(items), 1, tasks).mapInArrow(_rows(sent), _ROWS))
         finally:
             sent.destroy()
-        nameless = F.col("role").isin(_NAMELESS, _SOURCE, _FAILED, _HEARD)
+        nameless = F.col("role").isin(_NAMELESS, _SOURCE, _FAILED, _EVIDENCE)
         extra = rows.where(nameless).select("role", "bytes", "modified_ms", "answer").distinct().collect()
         for row in extra:
             if row["role"] == _FAILED:
@@ -225,8 +225,8 @@ def _reached(table: OpenFiles, named: Callable[[pl.DataFrame], pl.DataFrame], ro
     sources = [pickled(source) for source in reach.sources]
     yield pl.DataFrame({"answer": sources}, schema={"answer": pl.Binary}).with_columns(pl.lit(_SOURCE).alias("role"))
     if reach.unproven or reach.contents:
-        heard: Reach[SomeSource] = Reach(reach.files.slice(0, 0), unproven=reach.unproven, contents=reach.contents)
-        yield pl.DataFrame({"role": [_HEARD], "answer": [pickled(heard)]})
+        evidence: Reach[SomeSource] = Reach(reach.files.slice(0, 0), unproven=reach.unproven, contents=reach.contents)
+        yield pl.DataFrame({"role": [_EVIDENCE], "answer": [pickled(evidence)]})
 
 
 def _lived(

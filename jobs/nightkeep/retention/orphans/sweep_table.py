@@ -11,7 +11,7 @@ nothing.
 
 What a crash leaves, and who mends it:
 
-- before the first removal: nothing. The document of the run, stored before, says that it did not finish.
+- before the first removal: nothing. The document of the run, stored before, states that it did not finish.
 - while files move to quarantine: each part has its plan in the store before its first file moves, and a mark after its
   last one. A file is in its place, in quarantine, or in both. A retry, or the next sweep, closes the part
   (`quarantine.close`), once the lease of the dead process has run out.

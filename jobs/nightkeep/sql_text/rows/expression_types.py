@@ -1,6 +1,6 @@
 """Types of expressions: the common type of several, as Spark SQL finds it, and conversions that it does by itself.
 
-Only conversions that every engine does alike are known; for any other a ValueError says which types were found.
+Only conversions that every engine does alike are known; for any other a ValueError names which types were found.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def key_condition(file: Path, schema: pa.Schema) -> str:
 
 
 def key_names(file: Path) -> tuple[str, ...]:
-    """The columns of a file of keys; none of a file that cannot be read, which `key_condition` tells."""
+    """The columns of a file of keys; none of a file that cannot be read, which `key_condition` reports."""
     try:
         match file.suffix.lower():
             case ".parquet":

@@ -1,4 +1,5 @@
-"""A condition or an assignment -> the columns that it names. For documents: what is wrong with a text is told later."""
+"""A condition or an assignment -> the columns that it names. For documents: what is wrong with a text is reported
+later."""
 
 from __future__ import annotations
 

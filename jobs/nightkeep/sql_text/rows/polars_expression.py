@@ -1,6 +1,6 @@
 """Assignments and rows -> the rows with their columns set, by Polars. The gate computes the expected rows with it.
 
-Every expression is evaluated for every row, as a value and a flag that says where there is none. Whole numbers and
+Every expression is evaluated for every row, as a value and a flag that marks where there is none. Whole numbers and
 decimals are 128-bit integers, a decimal without its point; what is beyond the type is found by comparing.
 """
 

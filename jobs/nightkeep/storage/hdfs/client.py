@@ -27,7 +27,7 @@ _TRANSFER_MS: Final = 60_000
 """For an answer of a datanode, as Hadoop's own client waits."""
 CALL_SECONDS = 180.0
 """For one call with all of its attempts, to a namenode that has answered before. The first one waits for PATIENCE."""
-_HEARD: Final = set[str]()
+_ANSWERED: Final = set[str]()
 """Authorities that this process has an answer of."""
 _FAILURES: Final = (OSError, RuntimeError, ValueError)
 """What the client raises."""
@@ -88,7 +88,7 @@ def _called(authority: str, call: Callable[[], T]) -> Future[T]:
     def ask() -> None:
         try:
             answer.set_result(call())
-            _HEARD.add(authority)
+            _ANSWERED.add(authority)
         except _FAILURES as failure:
             answer.set_exception(failure)
         finally:
@@ -101,4 +101,4 @@ def _called(authority: str, call: Callable[[], T]) -> Future[T]:
 
 
 def _patience(authority: str) -> float:
-    return CALL_SECONDS if authority in _HEARD else min(CALL_SECONDS, patience())
+    return CALL_SECONDS if authority in _ANSWERED else min(CALL_SECONDS, patience())

@@ -1,4 +1,4 @@
-"""An error of the HDFS client -> one sentence that says what was asked, what came back, and what to set."""
+"""An error of the HDFS client -> one sentence that states what was asked, what came back, and what to set."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ def failure_of(subject: str, authority: str, failure: BaseException, *, of_bytes
 
     A call `of_bytes` is answered by datanodes, any other by the namenode.
     """
-    told = _JAVA.search(str(failure))
-    kind, said = (told[1], told[2]) if told else ("", _first_line(str(failure)))
-    if _NO_FOLDER.search(said):
+    match = _JAVA.search(str(failure))
+    kind, text = (match[1], match[2]) if match else ("", _first_line(str(failure)))
+    if _NO_FOLDER.search(text):
         return NotADirectoryError(f"{subject}: expected folders on its path, found a file")
     if isinstance(failure, FileNotFoundError):
         return MissingFile(subject, "a file that metadata names", "no such file")
     if isinstance(failure, FileExistsError):
-        return FileExistsError(f"{subject}: {said}")
+        return FileExistsError(f"{subject}: {text}")
     if isinstance(failure, NotImplementedError):
-        return RefusedTable(subject, f"{said} of HDFS", "keep the table in a folder without it")
-    if refusal := _refusal(subject, authority, kind, said):
+        return RefusedTable(subject, f"{text} of HDFS", "keep the table in a folder without it")
+    if refusal := _refusal(subject, authority, kind, text):
         return refusal
     if isinstance(failure, OSError) and not of_bytes:
-        return silence_of(subject, authority, said)
-    if isinstance(failure, OSError) or _NO_DATANODE.search(said):
-        return idleness_of(subject, said)
-    return OSError(f"{subject}: {kind.rpartition('.')[2]} {said}" if kind else f"{subject}: {said}")
+        return silence_of(subject, authority, text)
+    if isinstance(failure, OSError) or _NO_DATANODE.search(text):
+        return idleness_of(subject, text)
+    return OSError(f"{subject}: {kind.rpartition('.')[2]} {text}" if kind else f"{subject}: {text}")
 
 
 def silence_of(subject: str, authority: str, why: str) -> OSError:
@@ -44,22 +44,22 @@ def idleness_of(subject: str, why: str) -> OSError:
     return OSError(f"{subject}: no datanode takes or gives its bytes ({why}); {advice}")
 
 
-def _refusal(subject: str, authority: str, kind: str, said: str) -> Exception | None:
+def _refusal(subject: str, authority: str, kind: str, text: str) -> Exception | None:
     """The error of a cluster that answers and refuses; None if it is not one."""
-    if "No NameNode hosts found" in said:
+    if "No NameNode hosts found" in text:
         advice = "set HADOOP_CONF_DIR to the folder of its hdfs-site.xml, or name a host and a port"
         return AddressError(f"{subject}: expected {authority} to be a nameservice, found no such setting; {advice}")
-    if _KEYLESS in said:
+    if _KEYLESS in text:
         advice = "set hadoop.security.key.provider.path in core-site.xml, or keep the table in another folder"
         return RefusedTable(subject, "an encryption zone of HDFS", advice)
-    if _KERBEROS.search(f"{kind} {said}"):
-        return PermissionError(f"{subject}: the namenode at {authority} asks for Kerberos ({said}); {_SIGN_IN}")
-    if _HUNG_UP in said:
+    if _KERBEROS.search(f"{kind} {text}"):
+        return PermissionError(f"{subject}: the namenode at {authority} asks for Kerberos ({text}); {_SIGN_IN}")
+    if _HUNG_UP in text:
         advice = f"see that it runs; if it asks for Kerberos, {_SIGN_IN}"
-        return OSError(f"{subject}: the namenode at {authority} ended the connection ({said}); {advice}")
+        return OSError(f"{subject}: the namenode at {authority} ended the connection ({text}); {advice}")
     if kind.endswith("AccessControlException"):
-        return PermissionError(f"{subject}: access denied ({said}); set HADOOP_USER_NAME to a user who has access")
-    if "SafeMode" in kind or "safe mode" in said:
+        return PermissionError(f"{subject}: access denied ({text}); set HADOOP_USER_NAME to a user who has access")
+    if "SafeMode" in kind or "safe mode" in text:
         advice = "wait until it ends, or end it: hdfs dfsadmin -safemode leave"
         return OSError(f"{subject}: the namenode at {authority} is in safe mode and changes nothing; {advice}")
     if kind.endswith("StandbyException"):

@@ -1,4 +1,4 @@
-"""An error of a store's client -> one sentence that says what was asked, what came back, and what to set."""
+"""An error of a store's client -> one sentence that states what was asked, what came back, and what to set."""
 
 from __future__ import annotations
 
@@ -54,32 +54,32 @@ def asking(subject: str) -> Iterator[None]:
             raise _no_bucket(subject, bucket) from failure
         raise MissingFile(subject, "a file that metadata names", "no such file") from None
     except AlreadyExistsError as failure:
-        raise FileExistsError(_said(subject, failure)) from failure
+        raise FileExistsError(_sentence(subject, failure)) from failure
     except BaseError as failure:
         raise _failure(subject, failure) from failure
 
 
 def _failure(subject: str, failure: BaseError) -> OSError:
-    said, advice = str(failure), _advice(subject)
-    if _ASKED_FOR_A_ROLE.search(said):
+    text, advice = str(failure), _advice(subject)
+    if _ASKED_FOR_A_ROLE.search(text):
         # The role of the machine is the last source of keys: no other source had any.
         return PermissionError(f"{subject}: no credentials found; {advice.denied}")
-    if match := _NO_TOKEN.search(said):
+    if match := _NO_TOKEN.search(text):
         return PermissionError(f"{subject}: {match[1]} gives no token ({match[2]}); {advice.denied}")
-    if _OTHER_REGION.search(said):
-        told = _REGION.search(said)
-        region = told[1] if told else "the bucket's own"
+    if _OTHER_REGION.search(text):
+        named = _REGION.search(text)
+        region = named[1] if named else "the bucket's own"
         return OSError(f"{subject}: the bucket is in another region; {advice.elsewhere}{region}")
-    if bucket := _NO_BUCKET.search(said):
+    if bucket := _NO_BUCKET.search(text):
         return _no_bucket(subject, bucket)
-    if isinstance(failure, PermissionDeniedError | UnauthenticatedError) or _DENIED.search(said):
-        matches = (pattern.search(said) for pattern in (_DENIED, _CODE))
+    if isinstance(failure, PermissionDeniedError | UnauthenticatedError) or _DENIED.search(text):
+        matches = (pattern.search(text) for pattern in (_DENIED, _CODE))
         codes = " ".join(match[1] for match in matches if match)
         denied = f"access denied ({codes})" if codes else "access denied"
         return PermissionError(f"{subject}: {denied}; {advice.denied}")
-    if match := _NO_ANSWER.search(said):
+    if match := _NO_ANSWER.search(text):
         return OSError(f"{subject}: no answer from {match[1] or 'the store'}; {advice.silent}")
-    return OSError(_said(subject, failure))
+    return OSError(_sentence(subject, failure))
 
 
 def _no_bucket(subject: str, answered: re.Match[str]) -> OSError:
@@ -87,7 +87,7 @@ def _no_bucket(subject: str, answered: re.Match[str]) -> OSError:
     return OSError(f"{subject}: no such {advice.bucket} at {place}; {advice.silent}, or name another {advice.bucket}")
 
 
-def _said(subject: str, failure: Exception) -> str:
+def _sentence(subject: str, failure: Exception) -> str:
     return f"{subject}: {str(failure).partition('Debug source:')[0].strip()}"
 
 

@@ -51,7 +51,7 @@ def hadoop_settings(storage: Storage) -> Mapping[str, str]:
     """Settings of the connector for this bucket or account only; of Google's, which has none such, for all buckets.
 
     Their names let Spark hide the secret ones in its output, with those of HIDDEN. Empty for other stores, and where
-    only the connector's own settings say more. Sources: hadoop-aws, "Configuring different S3 buckets with Per-Bucket
+    only the connector's own settings have more. Sources: hadoop-aws, "Configuring different S3 buckets with Per-Bucket
     Configuration"; hadoop-azure, "Authentication"; gcs-connector, CONFIGURATION.md.
     """
     if not isinstance(storage, ObjectStorage):

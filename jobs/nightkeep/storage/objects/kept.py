@@ -1,4 +1,4 @@
-"""Small files in a bucket. One request writes an object, and a condition says what it may replace."""
+"""Small files in a bucket. One request writes an object, and a condition states what it may replace."""
 
 from __future__ import annotations
 

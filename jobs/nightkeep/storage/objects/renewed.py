@@ -14,12 +14,12 @@ Renewal: TypeAlias = Callable[[], Options]
 """Gives options with newer credentials. It is hashed and pickled: equal ones ask for the same."""
 
 ENDS: Final = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms.")
-"""Beginnings of names of properties that say when credentials end, in milliseconds."""
+"""Beginnings of names of properties that state when credentials end, in milliseconds."""
 _EARLY_SECONDS: Final = 60.0
 """How long before their end credentials are renewed; no request takes longer. Short-lived ones are at half of their
 life."""
 _UNSTATED_SECONDS: Final = 900.0
-"""The assumed life of credentials that do not say when they end: the shortest that Amazon gives (AssumeRole)."""
+"""The assumed life of credentials that do not state when they end: the shortest that Amazon gives (AssumeRole)."""
 
 
 @dataclass(frozen=True, slots=True)

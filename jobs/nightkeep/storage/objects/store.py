@@ -222,7 +222,7 @@ class ObjectStorage:
         return None
 
     def _delete(self, name: str) -> None:
-        # S3 does not say whether the object existed; other stores do.
+        # S3 does not state whether the object existed; other stores do.
         with suppress(MissingFile), asking(self._subject(name)):
             obstore.delete(self._client(), self._own_key(name))
 

@@ -45,7 +45,7 @@ def test_which_rows_readers_know() -> None:
     full = {"bucket": "1", "changelog-producer": "full-compaction", "deletion-vectors.enabled": "false"}
     for options, level in (({}, 5), ({"num-levels": "3"}, 2), ({"num-sorted-run.compaction-trigger": "2"}, 2)):
         rules = changelog_rules(MadeBucket({**full, **options}).schema)
-        assert rules is not None and rules.told_from == level
+        assert rules is not None and rules.lowest_known == level
     refuse_schema("shop.orders", MadeBucket(full).schema)
     for options, kind in (
         ({"deletion-vectors.enabled": "true"}, "deletion vectors"),

@@ -16,7 +16,7 @@ from nightkeep.formats.paimon.data import columns, file_output
 from nightkeep.formats.paimon.data.columns import PaimonFileReader
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
 from nightkeep.formats.paimon.gate.changelog_audit import changelog_file_faults
-from nightkeep.formats.paimon.gate.changes import expected, told
+from nightkeep.formats.paimon.gate.changes import expected, reported
 from nightkeep.formats.paimon.metadata.changelog import changelog_rules
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, data_file
 from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask, rewrite
@@ -80,7 +80,7 @@ def require_told(made: MadeBucket, task: UpgradeTask) -> Rewrite[Any]:
     assert written(made, task, done) == twin(made, task, done)
     bucket = with_changelog(task, done)
     assert not [fault for file in bucket.changelog for fault in changelog_file_faults(made.storage, bucket, file)]
-    sides = (expected(made.storage, task.bucket, bucket), told(made.storage, bucket))
+    sides = (expected(made.storage, task.bucket, bucket), reported(made.storage, bucket))
     assert len({str(sum(map(fingerprint, side), start=fingerprint(pa.table({})))) for side in sides}) == 1
     assert {f"bucket-0/{file.name}" for file in bucket.changelog} <= set(done.outputs)
     return done

@@ -123,7 +123,7 @@ def committed(storage: Storage, run: Run) -> tuple[int, ...]:
         newest_ms = newest_ms or _time(info)
         if info.get("userMetadata") == commit_user(run.token):
             versions.append(version)
-        # A commit without a time says nothing about the age of those before it.
+        # A commit without a time proves nothing about the age of those before it.
         elif 0 < _time(info) < horizon_ms(run, newest_ms):
             break
     return tuple(reversed(versions))

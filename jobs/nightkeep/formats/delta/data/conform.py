@@ -213,7 +213,7 @@ def _widens(held: pa.DataType, target: pa.DataType) -> bool:
 
 
 def _widens_integer(held: pa.DataType, target: pa.DataType) -> bool:
-    # Some writers store a byte or a short as 32 bits without saying so. Arrow's cast checks the range.
+    # Some writers store a byte or a short as 32 bits without stating that. Arrow's cast checks the range.
     if pa.types.is_integer(target):
         return held.bit_width <= max(target.bit_width, 32)
     if pa.types.is_decimal(target):

@@ -35,7 +35,7 @@ class DeltaFileStats:
     def __init__(self, schema: DeltaSchema) -> None:
         self._seen = [_Seen(leaf) for leaf in indexed_leaves(schema)]
         self._prefix = whole_number(schema, "delta.dataSkippingStringPrefixLength", PREFIX_LENGTH)
-        self._tells_tightness = schema.has_vectors
+        self._states_tightness = schema.has_vectors
         self.rows = 0
 
     def add(self, chunk: pa.Table) -> None:
@@ -55,7 +55,7 @@ class DeltaFileStats:
             parts["maxValues"] = _tree((seen.leaf, seen.high_text(self._prefix)) for seen in self._ordered())
         if self._seen:
             parts["nullCount"] = _tree((seen.leaf, str(seen.nulls)) for seen in self._seen)
-        if self._tells_tightness:
+        if self._states_tightness:
             parts["tightBounds"] = "true"
         return _object(parts)
 
@@ -136,7 +136,7 @@ def _first_unit(units: bytes) -> int:
 
 
 def _least(so_far: Scalar | None, low: Scalar, kind: pa.DataType, choose: Callable[[Array], Scalar]) -> Scalar | None:
-    """The least (pc.min) or greatest (pc.max) of the bound so far and the next one, as `choose` says."""
+    """The least (pc.min) or greatest (pc.max) of the bound so far and the next one, by `choose`."""
     if so_far is None or not low.is_valid:
         return low if low.is_valid else so_far
     return choose(pa.array([so_far, low], kind))

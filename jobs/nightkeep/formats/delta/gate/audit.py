@@ -104,7 +104,7 @@ def _time_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[st
 
 def _removal_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[str]:
     """Files are removed when the commit is made: a vacuum counts their days from then. A commit that is as old as its
-    parent may say an earlier time, as the parent's clock may be ahead of the store's."""
+    parent may state an earlier time, as the parent's clock may be ahead of the store's."""
     made, before = _made_ms(candidate), _made_ms(parent)
     if candidate.actions and made < before:
         yield f"commitInfo: made at {made}, before its parent, at {before}"

@@ -85,8 +85,8 @@ def _ranged(kind: pa.DataType) -> bool:
 
 
 def _claim_faults(seen: ColumnRange, claims: ColumnBounds) -> Iterator[str]:
-    """Wrong statistics, told without values of rows. Readers skip files by them: null counts must be exact, and bounds
-    must cover all values."""
+    """Wrong statistics, reported without values of rows. Readers skip files by them: null counts must be exact, and
+    bounds must cover all values."""
     nulls, low, high = claims.nulls[0], claims.lows[0], claims.highs[0]
     if nulls.is_valid and nulls.as_py() != seen.nulls:
         yield f"has {seen.nulls} nulls, statistics say {nulls}"
@@ -97,14 +97,14 @@ def _claim_faults(seen: ColumnRange, claims: ColumnBounds) -> Iterator[str]:
         yield "has a value below the minimum that statistics tell"
     if seen.greatest is not None and _holds(pc.greater(seen.greatest, high)):
         yield "has a value above the maximum that statistics tell"
-    is_told_exactly = is_exact(claims.lows.type) and not seen.nans
-    if is_told_exactly and (_is_off(seen.least, low, pc.less) or _is_off(seen.greatest, high, pc.greater)):
+    is_stated_exactly = is_exact(claims.lows.type) and not seen.nans
+    if is_stated_exactly and (_is_off(seen.least, low, pc.less) or _is_off(seen.greatest, high, pc.greater)):
         yield "has no value at an end of the range that statistics tell, which readers take for a value"
 
 
-def _is_off(end: Scalar | None, told: Scalar, beyond: Callable[[Scalar, Scalar], Scalar]) -> bool:
-    """Whether statistics tell an end of a range that is beyond all values."""
-    return told.is_valid if end is None or not end.is_valid else _holds(beyond(told, end))
+def _is_off(end: Scalar | None, stated: Scalar, beyond: Callable[[Scalar, Scalar], Scalar]) -> bool:
+    """Whether statistics state an end of a range that is beyond all values."""
+    return stated.is_valid if end is None or not end.is_valid else _holds(beyond(stated, end))
 
 
 def _holds(flag: Scalar) -> bool:

@@ -222,7 +222,7 @@ def _int96(file: pq.ParquetFile) -> frozenset[str]:
 def _with_zones(kind: pa.DataType, path: str, int96: frozenset[str]) -> pa.DataType:
     """The type with a UTC zone at INT96 columns (PROTOCOL.md, "Delta Data Type to Parquet Type Mappings").
 
-    INT96 holds instants, but the file does not say so.
+    INT96 holds instants, but the file does not state that.
     """
     if isinstance(kind, pa.StructType):
         return pa.struct([field.with_type(_with_zones(field.type, f"{path}.{field.name}", int96)) for field in kind])

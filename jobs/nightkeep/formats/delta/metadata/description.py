@@ -1,4 +1,4 @@
-"""Metadata of a Delta table -> what it says of itself."""
+"""Metadata of a Delta table -> what it states of itself."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ MAX_WRITER: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class DeltaFeature:
-    """One feature. Either `handled` says what we do, or `refused` says what to do instead.
+    """One feature. Either `handled` states what we do, or `refused` states what to do instead.
 
     `used`: whether a version uses the feature; a refusal holds only then, and `where` describes it for the page.
     `is_shown`: whoever only shows rows handles it all the same.

@@ -1,7 +1,7 @@
 """Listing of _delta_log -> the files that make one version: a complete checkpoint and every commit after it.
 
-Only the listing counts. `_last_checkpoint` may be old, new or wrong, and the listing has all that it says. Compacted
-logs and checksums only repeat what commits say.
+Only the listing counts. `_last_checkpoint` may be old, new or wrong, and the listing has all that it states. Compacted
+logs and checksums only repeat what commits state.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def parse_schema(raw_metadata: Raw, raw_protocol: Raw, *, table: str = "table") 
 
 
 def parse_partitions(raw_metadata: Raw, raw_protocol: Raw, *, table: str) -> DeltaSchema:
-    """As parse_schema, but only the partition columns, which say where files are. Other columns may have any type."""
+    """As parse_schema, but only the partition columns, which state where files are. Other columns may have any type."""
     partition_names = {str(name).lower() for name in raw_metadata.get("partitionColumns") or ()}  # type: ignore[attr-defined]
     columns = [column for column in _columns(raw_metadata, table) if str(column["name"]).lower() in partition_names]
     text = json.dumps({"type": "struct", "fields": columns})

@@ -1,4 +1,4 @@
-"""Address and store -> the functions that say which files of a Delta table are needed."""
+"""Address and store -> the functions that list which files of a Delta table are needed."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def _is_wrong(leaf: _Leaf, place: int) -> Column:
         if isinstance(leaf.kind, _EXACT):
             # A bound at which there is no value: readers answer MIN and MAX from tight bounds.
             ends = ((low, least), (high, greatest))
-            faults += [is_tight & told.isNotNull() & ~told.eqNullSafe(end) for told, end in ends]
+            faults += [is_tight & bound.isNotNull() & ~bound.eqNullSafe(end) for bound, end in ends]
     return reduce(or_, (F.coalesce(fault, F.lit(False)) for fault in faults))  # noqa: FBT003
 
 

@@ -190,7 +190,7 @@ class Vended:
 
 
 def _store(handle: TableHandle) -> Storage:
-    """The store of the table, opened by what the catalog says and gives."""
+    """The store of the table, opened by the catalog's settings and credentials."""
     opened = open_catalog(handle.catalog)
     if not isinstance(opened, RestCatalog):
         _, where = handle.answer()

@@ -1,4 +1,4 @@
-"""Metadata of an Iceberg table, and its catalog -> what the table says of itself."""
+"""Metadata of an Iceberg table, and its catalog -> what the table states of itself."""
 
 from __future__ import annotations
 

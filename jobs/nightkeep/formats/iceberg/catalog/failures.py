@@ -81,12 +81,12 @@ def asking(subject: str, catalog: str) -> Iterator[None]:
 
 
 def _of_database(subject: str, catalog: str, failure: SQLAlchemyError) -> NightkeepError:
-    said = _first_line(failure)
-    if refused := _REFUSED.search(said):
+    text = _first_line(failure)
+    if refused := _REFUSED.search(text):
         return _denied(subject, catalog, refused[0], ("user and password in uri", "URI"))
-    if "no such table" in said or "does not exist" in said:
+    if "no such table" in text or "does not exist" in text:
         expected = f"a database with Iceberg's tables at {_address(catalog)}"
-        return AddressError(f"{subject}: expected {expected}, found {said}; set {_places(catalog, _URI)}")
+        return AddressError(f"{subject}: expected {expected}, found {text}; set {_places(catalog, _URI)}")
     return _unreachable(subject, catalog, failure)
 
 
@@ -103,9 +103,9 @@ def _unreachable(subject: str, catalog: str, failure: Exception) -> Unreachable:
 
 def reason(failure: BaseException) -> str:
     """Why a request failed: in plain words for a failure of the network, else the first line of the first message."""
-    said = "\n".join(str(each) for each in _chain(failure))
+    text = "\n".join(str(each) for each in _chain(failure))
     for plain, pattern in _PLAIN.items():
-        if pattern.search(said):
+        if pattern.search(text):
             return plain
     return _first_line(failure)
 
@@ -126,8 +126,8 @@ def _chain(failure: BaseException) -> Iterator[BaseException]:
 def _first_line(failure: BaseException) -> str:
     inner = failure.orig if isinstance(failure, DBAPIError) and failure.orig is not None else failure
     first = str(inner).strip().partition("\n")[0]
-    said = f"{type(inner).__name__}: {first}" if type(inner).__name__ not in first else first
-    return said if len(said) <= _SAID else f"{said[:_SAID]}..."
+    text = f"{type(inner).__name__}: {first}" if type(inner).__name__ not in first else first
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _address(catalog: str) -> str:
@@ -153,7 +153,7 @@ def _settings(catalog: str) -> Mapping[str, object]:
     return settings_of(catalog) if "://" in catalog else Config().get_catalog_config(catalog) or {}
 
 
-_SAID: Final = 200
+_SHOWN: Final = 200
 _URI: Final = ("uri", "URI")
 _EXTRAS: Final = {
     "hive": "nightkeep[hive]",

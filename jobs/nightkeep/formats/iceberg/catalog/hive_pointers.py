@@ -2,7 +2,7 @@
 
 The protocol is that of Iceberg's HiveTableOperations.java. A writer holds the metastore's lock of the table while it
 compares and replaces. A metastore since Hive 2.3.10 and 4.0 (HIVE-26882) also compares itself, in the transaction that
-replaces: we always ask for that as well, as writers may be told to take no lock (`engine.hive.lock-enabled`).
+replaces: we always ask for that as well, as writers may be set to take no lock (`engine.hive.lock-enabled`).
 """
 
 from __future__ import annotations

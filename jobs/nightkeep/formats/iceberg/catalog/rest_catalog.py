@@ -80,7 +80,7 @@ class Served:
 
 
 def served(catalog: RestCatalog, identifier: tuple[str, ...]) -> Served:
-    """What the server says of the table. Raises what RestCatalog.load_table raises, and CorruptMetadata."""
+    """What the server answers about the table. Raises what RestCatalog.load_table raises, and CorruptMetadata."""
     subject = ".".join((catalog.name, *identifier))
     with _listening(catalog) as answers:
         try:
@@ -117,13 +117,13 @@ def _listening(catalog: RestCatalog) -> Iterator[list[bytes]]:
     answers: list[bytes] = []
     thread = get_ident()
 
-    def hear(response: Response, *_: object, **__: object) -> None:
+    def collect(response: Response, *_: object, **__: object) -> None:
         if response.ok and get_ident() == thread:
             answers.append(response.content)
 
     hooks = catalog._session.hooks["response"]
-    hooks.append(hear)
+    hooks.append(collect)
     try:
         yield answers
     finally:
-        hooks.remove(hear)
+        hooks.remove(collect)

@@ -32,7 +32,7 @@ _TOTALS: Final = {
 }
 """Each total -> the keys of the change that raise it and lower it."""
 _REMOVED: Final = {"data-files": "deleted-data-files", "records": "deleted-records"}
-"""Java's keys say `removed` for deletes, but `deleted` for data files and records."""
+"""Java's keys use `removed` for deletes, but `deleted` for data files and records."""
 
 
 def counts(files: Iterable[ContentFile | NewFile]) -> Mapping[str, int]:

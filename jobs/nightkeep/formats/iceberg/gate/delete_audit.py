@@ -24,7 +24,7 @@ from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, Iceberg
 from nightkeep.model import UnitKey
 from nightkeep.storage import Storage
 
-_NEVER_TOLD: Final = {
+_NEVER_SET: Final = {
     False: ("equality_ids", "sort_order_id", "key_metadata", "first_row_id", "content_offset", "content_size_in_bytes"),
     True: ("equality_ids", "sort_order_id", "key_metadata", "first_row_id", "split_offsets", "column_sizes"),
 }
@@ -126,9 +126,9 @@ def new_delete_faults(storage: Storage, unit: IcebergUnit, deletes: Iterable[Con
 
 
 def _stated_faults(delete: ContentFile) -> Iterator[str]:
-    told = sorted(name for name in _NEVER_TOLD[delete.is_vector] if delete.raw.get(name) not in (None, [], ()))
-    if told:
-        yield f"{delete.path}: {', '.join(told)}, expected none of positions"
+    unwanted = sorted(name for name in _NEVER_SET[delete.is_vector] if delete.raw.get(name) not in (None, [], ()))
+    if unwanted:
+        yield f"{delete.path}: {', '.join(unwanted)}, expected none of positions"
     if not delete.is_vector and delete.format != "parquet":
         yield f"{delete.path}: of format {delete.format}, expected Parquet"
 
@@ -154,13 +154,13 @@ def _position_faults(storage: Storage, delete: ContentFile, target: ContentFile)
 
 
 def _metric_faults(delete: ContentFile, positions: BitMap64) -> Iterator[str]:
-    """Faults of what a manifest tells of the two columns. By it, pyiceberg leaves out deletes of other data files."""
+    """Faults of what a manifest states of the two columns. By it, pyiceberg leaves out deletes of other data files."""
     path = to_bytes(StringType(), delete.referenced)
     for name, end in (("lower_bounds", positions.min()), ("upper_bounds", positions.max())):
-        told = (delete.bound(name, PATH_FIELD), delete.bound(name, POSITION_FIELD))
+        stated = (delete.bound(name, PATH_FIELD), delete.bound(name, POSITION_FIELD))
         expected = (path, to_bytes(LongType(), end))
-        if any(held not in (None, one) for held, one in zip(told, expected, strict=True)):
-            yield f"{delete.path}: {name} {told}, expected {expected}"
+        if any(held not in (None, one) for held, one in zip(stated, expected, strict=True)):
+            yield f"{delete.path}: {name} {stated}, expected {expected}"
     for name, count in (("value_counts", delete.rows), ("null_value_counts", 0)):
         counts = {delete.count(name, PATH_FIELD), delete.count(name, POSITION_FIELD)} - {None, count}
         if counts:

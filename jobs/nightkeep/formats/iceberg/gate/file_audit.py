@@ -32,7 +32,7 @@ from nightkeep.storage import Storage
 
 _UNSORTED = 0
 """The id of the order of files that are not sorted (spec, "Sort Orders")."""
-_NEVER_TOLD = ("equality_ids", "referenced_data_file", "content_offset", "content_size_in_bytes", "key_metadata")
+_NEVER_SET = ("equality_ids", "referenced_data_file", "content_offset", "content_size_in_bytes", "key_metadata")
 _LINEAGE = frozenset(field.field_id for field in LINEAGE.values())
 
 
@@ -57,9 +57,9 @@ def _stated_faults(reader: IcebergFileReader, unit: IcebergUnit, file: ContentFi
     footer = reader.footer
     if file.format != "parquet" or file.sort_order_id not in (None, _UNSORTED):
         yield f"of format {file.format} and sort order {file.sort_order_id}, expected Parquet and none"
-    told = sorted(name for name in _NEVER_TOLD if file.raw.get(name) not in (None, [], ()))
-    if told:
-        yield f"{', '.join(told)}, expected none of a data file"
+    unwanted = sorted(name for name in _NEVER_SET if file.raw.get(name) not in (None, [], ()))
+    if unwanted:
+        yield f"{', '.join(unwanted)}, expected none of a data file"
     if identity(file.spec_id, file.partition) != identity(unit.spec_id, unit.values):
         yield f"of partition {file.partition} of spec {file.spec_id}, expected {unit.values} of {unit.spec_id}"
     if file.rows == 0 or footer.num_rows != file.rows:
@@ -155,8 +155,8 @@ def _claim_faults(seen: ColumnRange, claims: _Claims, rows: int, *, exact: bool)
         yield "has no value at one of its bounds, which readers take for a value"
 
 
-def _is_beyond(end: Any, told: Any, beyond: Callable[[Any, Any], bool]) -> bool:
-    return told is not None and (end is None or beyond(told, end))
+def _is_beyond(end: Any, stated: Any, beyond: Callable[[Any, Any], bool]) -> bool:
+    return stated is not None and (end is None or beyond(stated, end))
 
 
 def _stored(value: Scalar | None) -> Any:

@@ -29,7 +29,7 @@ def gate_of(storage: Storage) -> Gate[IcebergSnapshot, IcebergUnit]:
 def faults(
     storage: Storage, parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: Sequence[UnitKey]
 ) -> tuple[str, ...]:
-    """Faults of the version's files and manifests, and of what its snapshot and the header of its list say."""
+    """Faults of the version's files and manifests, and of what its snapshot and the header of its list state."""
     return (
         *audit.version_faults(storage, parent, candidate, touched),
         *snapshot_faults(storage, parent, candidate),

@@ -1,7 +1,7 @@
 """Headers of the Avro files that a snapshot adds -> faults. Our own readers go by table metadata alone.
 
 Other readers take the partition spec, the version of the format and the names of fields from a manifest's header (those
-of Java, Go and Rust). Retention tells by the header of a list whose list it is. Spec, "Manifests".
+of Java, Go and Rust). Retention identifies the owner of a list by its header. Spec, "Manifests".
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def manifest_faults(storage: Storage, parent: IcebergSnapshot, candidate: Iceber
 
 
 def _removal_faults(gone: Counter[Identity], removed: Counter[Identity]) -> Iterator[str]:
-    """Faults unless each file that is gone has one entry that says so: expiry deletes files by these entries, and other
+    """Faults unless each file that is gone has one entry as deleted: expiry deletes files by these entries, and other
     writers find by them that a file which they work on is gone."""
     for identity in (gone - removed) + (removed - gone):
         yield f"{identity[0]}: {removed[identity]} entries say that it is deleted, expected {gone[identity]}"

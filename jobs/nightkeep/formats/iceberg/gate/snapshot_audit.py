@@ -1,4 +1,4 @@
-"""Parent and candidate -> faults of what a snapshot says of itself: when, by whom, of which kind, what it changed.
+"""Parent and candidate -> faults of what a snapshot states of itself: when, by whom, of which kind, what it changed.
 
 Time travel and expiry go by its time, streaming readers and the conflict checks of other writers by its operation, our
 own retries by its run. Every count is computed again from the files of both sides.
@@ -74,9 +74,9 @@ def snapshot_faults(storage: Storage, parent: IcebergSnapshot, candidate: Iceber
 
 
 def _schema_faults(candidate: IcebergSnapshot) -> Iterator[str]:
-    told, expected = candidate.raw.get("schema-id"), candidate.schema.current.schema_id
-    if told != expected:
-        yield f"schema-id {told}, expected {expected}, by which time travel shows its rows"
+    stated, expected = candidate.raw.get("schema-id"), candidate.schema.current.schema_id
+    if stated != expected:
+        yield f"schema-id {stated}, expected {expected}, by which time travel shows its rows"
 
 
 def _time_faults(storage: Storage, parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
@@ -91,10 +91,10 @@ def _time_faults(storage: Storage, parent: IcebergSnapshot, candidate: IcebergSn
 
 
 def _kind_faults(candidate: IcebergSnapshot, added: Iterable[ContentFile]) -> Iterator[str]:
-    told, run = (candidate.summary.get(name, "") for name in (OPERATION_PROPERTY, RUN_PROPERTY))
-    expected = _OPERATIONS.get(told)
+    stated, run = (candidate.summary.get(name, "") for name in (OPERATION_PROPERTY, RUN_PROPERTY))
+    expected = _OPERATIONS.get(stated)
     if candidate.operation != expected:
-        yield f"operation {candidate.operation} of {told or 'no operation of ours'}, expected {expected}"
+        yield f"operation {candidate.operation} of {stated or 'no operation of ours'}, expected {expected}"
     of_data = {file.content is FileContent.DATA for file in added}
     if of_data - {candidate.operation == "replace"}:
         new = "files of data" if True in of_data else "deletes"

@@ -155,7 +155,7 @@ _FORMS: Final[Mapping[type[IcebergType], _Form]] = {
     DoubleType: _number("d", "f"),
     DateType: _number("i"),
     TimeType: _LONG,
-    # Four bytes, the days of a date before its promotion to a timestamp, are refused: the spec does not say whether
+    # Four bytes, the days of a date before its promotion to a timestamp, are refused: the spec does not state whether
     # such a bound counts days or microseconds, and no engine makes that promotion yet.
     TimestampType: _number("q"),
     TimestamptzType: _number("q"),

@@ -25,9 +25,9 @@ NEWEST: Final = 3
 class IcebergFeature:
     """A feature is either handled or refused.
 
-    `handled` says what we do with it. `refused` says what the user can do instead. `without` says which operations
-    still work on a table with a refused feature; planning always does. `of_writers`: whoever only reads rows need not
-    know it.
+    `handled` states what we do with it. `refused` states what the user can do instead. `without` states which
+    operations still work on a table with a refused feature; planning always does. `of_writers`: whoever only reads rows
+    need not know it.
     """
 
     handled: str = ""

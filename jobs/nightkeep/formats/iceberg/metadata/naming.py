@@ -19,7 +19,7 @@ class IcebergNaming:
     """Names for one attempt at one unit, or for one writer of changes. No two calls give the same name."""
 
     def __init__(self, run: Run, key: UnitKey | None = None, *, mark: str | None = None) -> None:
-        """`mark` ends the names and says how the files were written (marks). It has no dash."""
+        """`mark` ends the names and states how the files were written (marks). It has no dash."""
         # Tasks of one unit run in parallel: a random part keeps their names apart.
         self._before, self._after = "", f"-{file_stem(run, key)}-{uuid.uuid4().hex[:8]}"
         self._after += f"-{mark}" if mark else ""

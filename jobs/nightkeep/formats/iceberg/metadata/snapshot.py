@@ -51,7 +51,7 @@ class IcebergUnit:
     fields, typed for filters, and None for fields that only other specs have. `positional` are position delete files
     and vectors of the same spec and partition. `equality` are its own equality deletes and the global ones. Sequence
     numbers decide which of them apply to which file (delete_index). A partition without data files is a unit if it
-    has deletes of its own, or if this snapshot removed its last file. `left_out` says why no operation reads it,
+    has deletes of its own, or if this snapshot removed its last file. `left_out` states why no operation reads it,
     `unread` why nobody does.
     """
 
@@ -74,7 +74,7 @@ class IcebergSnapshot:
     `manifests` are in the order of the manifest list. `raw` is the snapshot's JSON in table metadata, `metadata` the
     JSON of the whole table metadata, `metadata_location` its location. `next_row_id` is the table's, None without row
     lineage. `stray` are live deletes of no unit: global ones of an empty table. `unread` is set in an outline only: it
-    says why no run can go on from this snapshot.
+    states why no run can go on from this snapshot.
     """
 
     table: Address

@@ -208,7 +208,7 @@ def _placed(storage: Storage, entries: pl.DataFrame) -> pl.DataFrame:
         & ~pl.col("base").str.contains("\0", literal=True)
     )
     for path in split.filter(~plain)["file_path"]:
-        # Not a valid location of a file: this raises the error that says why.
+        # Not a valid location of a file: this raises the error that states why.
         _here(storage, path)
     folders = split["folder"].unique().to_list()
     names = [(folder, name[:-1], here) for folder in folders for name, here in [_here(storage, f"{folder}x")]]

@@ -1,4 +1,4 @@
-"""Address and catalog's table -> the functions that say which files of an Iceberg table are needed.
+"""Address and catalog's table -> the functions that list which files of an Iceberg table are needed.
 
 Each reads the whole metadata file anew, as an answer of the catalog may leave out parts of it.
 """

@@ -11,7 +11,7 @@ from nightkeep.model.health import Health
 
 def health(snapshot: IcebergSnapshot, request: Request) -> Health:
     """`deleted_rows` are those of position deletes and vectors; a position may be counted twice in version 2. Equality
-    deletes tell no number of rows that they delete."""
+    deletes have no count of the rows that they delete."""
     sizes = sizes_of(snapshot, request)
     files = [file for unit in snapshot.units for file in unit.files]
     positional = {file.identity: file for unit in snapshot.units for file in unit.positional}.values()

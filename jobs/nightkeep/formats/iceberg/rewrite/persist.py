@@ -81,12 +81,12 @@ class _Fold:
 def _fold(unit: IcebergUnit, marked: Marked, held: Mapping[ContentFile, BitMap64], matched: BitMap64) -> _Fold:
     before = BitMap64.union(_NONE, _NONE, *held.values())
     after = before | matched
-    telling = [delete for delete, rows in held.items() if rows]
+    deleting = [delete for delete, rows in held.items() if rows]
     every = frozenset(delete.identity for delete in marked.held)
-    if after != before or len(telling) > 1 or any(is_unwanted(unit, delete) for delete in telling):
+    if after != before or len(deleting) > 1 or any(is_unwanted(unit, delete) for delete in deleting):
         return _Fold(marked.file, after, every, len(after) - len(before))
     # One delete of the wanted kind already has all positions. Other deletes have no position in this file.
-    return _Fold(marked.file, _NONE, every - {delete.identity for delete in telling}, 0)
+    return _Fold(marked.file, _NONE, every - {delete.identity for delete in deleting}, 0)
 
 
 def _write(storage: Storage, unit: IcebergUnit, rows: Mapping[ContentFile, BitMap64], run: Run) -> tuple[NewFile, ...]:

@@ -78,7 +78,7 @@ class IcebergColumns:
         """A field as readers see it: the partition's value, else the stored one, else the initial default, else null.
 
         Java's readers take the value of a column by which the file is partitioned from the manifest, even where the
-        file has the column (PartitionUtil.constantsMap). `sound` tells where the two differ.
+        file has the column (PartitionUtil.constantsMap). `sound` is false where the two differ.
         """
         number = field.field_id
         fixed = F.col(f"fixed_{number}") if number in self.identities else F.lit(False)  # noqa: FBT003

@@ -108,8 +108,8 @@ class _Leaf:
             column("greatest") > high,
             *(
                 # Readers answer MIN and MAX from bounds that no writer cuts.
-                told.isNotNull() & ~told.eqNullSafe(column(end))
-                for told, end in ((low, "least"), (high, "greatest"))
+                bound.isNotNull() & ~bound.eqNullSafe(column(end))
+                for bound, end in ((low, "least"), (high, "greatest"))
                 if isinstance(self.kind, _EXACT)
             ),
         )

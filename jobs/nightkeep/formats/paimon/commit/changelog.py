@@ -1,4 +1,4 @@
-"""Bucket edits -> the changelog manifest and its list, and what a snapshot says of them.
+"""Bucket edits -> the changelog manifest and its list, and what a snapshot states of them.
 
 As C/operation/FileStoreCommitImpl.tryCommitOnce: one manifest, whose list is apart from those of data files.
 """
@@ -13,7 +13,7 @@ from nightkeep.formats.paimon.metadata.pending_changes import BucketEdit
 
 
 def write_changelog(writer: ManifestWriter, edits: Sequence[BucketEdit]) -> Mapping[str, object]:
-    """Fields of the snapshot's JSON; none if no edit has changes to tell."""
+    """Fields of the snapshot's JSON; none if no edit has changes to report."""
     entries = [entry for edit in edits for entry in edit.entries(ADD, edit.changelog)]
     if not entries:
         return {}

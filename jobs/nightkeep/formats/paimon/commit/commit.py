@@ -66,8 +66,8 @@ def stage(storage: Storage, parent: PaimonSnapshot, rewrites: Sequence[Rewrite[B
     records = index_records(parent, edits)
     index = None if records is None else writer.index_manifest(records)
     now_ms = not_ahead(run.now_ms, storage, f"manifest/{base.name}")
-    said = {} if merged == before else {MERGED_PARENT: parent.identity.commit}
-    raw = _snapshot_json(storage, parent, entries, edits=edits, run=replace(run, now_ms=now_ms), said=said) | {
+    own = {} if merged == before else {MERGED_PARENT: parent.identity.commit}
+    raw = _snapshot_json(storage, parent, entries, edits=edits, run=replace(run, now_ms=now_ms), own=own) | {
         "baseManifestList": base.name,
         "baseManifestListSize": base.bytes,
         "deltaManifestList": delta.name,
@@ -134,7 +134,7 @@ def undermined(storage: Storage, candidate: Candidate) -> str | None:
 def parent_of(storage: Storage, ours: PaimonSnapshot) -> tuple[VersionIdentity | None, str | None]:
     """The snapshot below one of our commits, None if it is gone; and why it is not our parent, None if it is.
 
-    Our base list names exactly the manifests of our parent, unless it has merged some: then we say which it is.
+    Our base list names exactly the manifests of our parent, unless it has merged some: then our commit names it.
     """
     number = ours.version - 1
     name, staged = f"snapshot/snapshot-{number}", f"snapshot {number}, which it was staged on"
@@ -144,8 +144,8 @@ def parent_of(storage: Storage, ours: PaimonSnapshot) -> tuple[VersionIdentity |
         is_older_left = any(older < number for older in snapshot_ids(storage))
         return None, f"{staged}, was rolled back while it was committed" if is_older_left else None
     found = digest_of(data)
-    said = merged_parent(ours.raw)
-    is_parent = _is_base(storage, data, ours) if said is None else said == found
+    named = merged_parent(ours.raw)
+    is_parent = _is_base(storage, data, ours) if named is None else named == found
     why = None if is_parent else f"{staged}, was replaced while it was committed"
     return VersionIdentity(number, found), why
 
@@ -260,9 +260,9 @@ def _snapshot_json(
     *,
     edits: Sequence[BucketEdit],
     run: Run,
-    said: Mapping[str, str],
+    own: Mapping[str, str],
 ) -> dict[str, object]:
-    """`said`: properties of our own."""
+    """`stated`: properties of our own."""
     delta = sum(entry["_FILE"]["_ROW_COUNT"] * (1 if entry["_KIND"] == ADD else -1) for entry in entries)
     raw = {key: value for key, value in parent.raw.items() if key not in _PER_COMMIT}
     raw |= {
@@ -279,7 +279,7 @@ def _snapshot_json(
     }
     raw |= _carried_statistics(storage, parent) | _sequence_property(parent, entries)
     stated = stated_changes([edit.intent for edit in edits])
-    properties = {**_properties(raw), **_properties(stated), **_clock(edits), **said}
+    properties = {**_properties(raw), **_properties(stated), **_clock(edits), **own}
     return raw | stated | ({"properties": properties} if properties else {})
 
 

@@ -46,8 +46,8 @@ def _committed(table: Address, storage: Storage, run: Run, version: int) -> Comm
 
 def _vector_places(table: Address, storage: Storage, run: Run, ours: PaimonSnapshot) -> set[tuple[object, object]]:
     """Partitions and buckets in which a commit of this run changed vectors: a delete from a table without keys may
-    change nothing else. Names of our vector files have the run's token; those of the run's earlier commits are told
-    apart as long as the parent exists."""
+    change nothing else. Names of our vector files have the run's token; those of the run's earlier commits are
+    distinguished as long as the parent exists."""
     try:
         before = {record["_FILE_NAME"] for record in read_version(table, storage, ours.version - 1).index_records}
     except MissingFile:

@@ -98,12 +98,12 @@ class PaimonFileReader:
             yield self._logical(columns, pa.Table.from_batches([batch]))
 
     def edges(self, name: str, group: int) -> Edges | None:
-        """The range of a column that every file has, in one part; None if the file does not tell it."""
+        """The range of a column that every file has, in one part; None if the file does not state it."""
         return self._stored.edges(self._column(name).stored or name, group)
 
     @property
     def parquet(self) -> pq.ParquetFile | None:
-        """The open file if it is a Parquet file, whose footer tells ranges of all its parts."""
+        """The open file if it is a Parquet file, whose footer has the ranges of all its parts."""
         return self._stored.parquet if isinstance(self._stored, ParquetStoredRows) else None
 
     def column(self, name: str) -> FileColumn:

@@ -135,7 +135,7 @@ class PaimonFileStats:
         return stats
 
     def _has_statistics(self, field: PaimonField) -> bool:
-        """Of nested columns Java tells the number of nulls in ORC files, and nothing in others."""
+        """Of nested columns Java counts the nulls in ORC files, and nothing in others."""
         return self._in_orc or not field.type.is_nested
 
     def _key(self, chunk: pa.Table, row: int) -> tuple[Value, ...]:

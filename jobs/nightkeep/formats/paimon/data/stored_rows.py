@@ -52,7 +52,7 @@ class StoredRows(Protocol):
         """As `read`, at most `rows` rows at a time."""
 
     def edges(self, name: str, part: int) -> Edges | None:
-        """The range of a column in one part; None if the file does not tell it."""
+        """The range of a column in one part; None if the file does not state it."""
 
 
 def open_stored(source: pa.NativeFile, name: str, *, subject: str, decoder: GroupDecoder | None = None) -> StoredRows:

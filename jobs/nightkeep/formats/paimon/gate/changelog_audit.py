@@ -1,4 +1,5 @@
-"""A version's changelog files and metadata -> faults. What the changes say is proven apart, from rows before and after.
+"""A version's changelog files and metadata -> faults. What the changes state is proven apart, from rows before and
+after.
 
 A streaming reader takes rows in the order of a file: the row before an update comes directly before the row after.
 """
@@ -23,7 +24,7 @@ _UPDATE_BEFORE, _UPDATE_AFTER = 1, 2
 
 
 def changelog_file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
-    """Faults of one changelog file: the order of its changes, and what metadata says of it."""
+    """Faults of one changelog file: the order of its changes, and what metadata states of it."""
     rules = changelog_rules(bucket.schemas.current)
     once = rules is not None and rules.of_first_rows
     yield from stated_faults(storage, bucket, file, shown_faults if once else _change_faults)

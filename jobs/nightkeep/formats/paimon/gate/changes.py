@@ -1,5 +1,5 @@
-"""A bucket before and after a commit -> the changes that streaming readers must be told, and those that its
-changelog tells.
+"""A bucket before and after a commit -> the changes that its changelog must have for streaming readers, and those
+that it has.
 
 The rows that both states show of a key decide: nothing is taken from the rewrite's lookup or merge. Keys are joined in
 Polars, rows are read again at their places.
@@ -46,14 +46,14 @@ def expected(storage: Storage, base: Bucket, candidate: Bucket) -> Iterator[pa.R
 
     Rows are new below ChangelogRules.told_from: on level 0, or below the top level. A key that neither state shows has
     none. A key that both show has two, unless the table keeps equal rows silent.
-    None for a table whose compactions tell nothing.
+    None for a table whose compactions write no changelog.
     """
     rules = changelog_rules(candidate.schemas.current)
-    lifted = [] if rules is None else _lifted(base, candidate, rules.told_from)
+    lifted = [] if rules is None else _lifted(base, candidate, rules.lowest_known)
     if rules is None or not lifted:
         return
     with naming(candidate.key, PROMISE):
-        for before, after in _seen(storage, base, candidate, lifted, told_from=rules.told_from):
+        for before, after in _seen(storage, base, candidate, lifted, lowest_known=rules.lowest_known):
             yield from _changes(storage, base, candidate, before, after, rules)
 
 
@@ -76,7 +76,7 @@ def _changes(
     yield from _as(storage, candidate, new, kind=_UPDATE_AFTER)
 
 
-def told(storage: Storage, candidate: Bucket) -> Iterator[pa.RecordBatch]:
+def reported(storage: Storage, candidate: Bucket) -> Iterator[pa.RecordBatch]:
     """The changes in the candidate's changelog files, in the form of `expected`."""
     with naming(candidate.key, PROMISE):
         for file in candidate.changelog:
@@ -86,25 +86,25 @@ def told(storage: Storage, candidate: Bucket) -> Iterator[pa.RecordBatch]:
                 yield from piece.to_batches()
 
 
-def _lifted(base: Bucket, candidate: Bucket, told_from: int) -> list[int]:
+def _lifted(base: Bucket, candidate: Bucket, lowest_known: int) -> list[int]:
     """The numbers of the base's files with new rows that are new no more. None where readers see what they saw: rows
     below the top level were merged with each other."""
-    waiting = {file.name for file in candidate.files if file.level < told_from}
-    seen = [({file.name for file in b.files if file.level >= told_from}, b.index_files) for b in (base, candidate)]
+    waiting = {file.name for file in candidate.files if file.level < lowest_known}
+    seen = [({file.name for file in b.files if file.level >= lowest_known}, b.index_files) for b in (base, candidate)]
     if seen[0] == seen[1]:
         return []
-    return [n for n, file in enumerate(base.files) if file.level < told_from and file.name not in waiting]
+    return [n for n, file in enumerate(base.files) if file.level < lowest_known and file.name not in waiting]
 
 
 def _seen(
-    storage: Storage, base: Bucket, candidate: Bucket, lifted: Sequence[int], *, told_from: int
+    storage: Storage, base: Bucket, candidate: Bucket, lifted: Sequence[int], *, lowest_known: int
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Of the keys of lifted files, those that streaming readers of each state know, with the places of their rows: the
     file by its number in the bucket, and the position. A range of keys at a time; a file of both is read once."""
     keys = list(key_columns(base))
-    held = {file.name for file in base.files if file.level >= told_from}
-    upper = [n for n, file in enumerate(base.files) if file.level >= told_from]
-    fresh = [n for n, file in enumerate(candidate.files) if file.level >= told_from and file.name not in held]
+    held = {file.name for file in base.files if file.level >= lowest_known}
+    upper = [n for n, file in enumerate(base.files) if file.level >= lowest_known]
+    fresh = [n for n, file in enumerate(candidate.files) if file.level >= lowest_known and file.name not in held]
     sides = (
         KeySide(base, lifted, read_vectors(storage, base)),
         KeySide(base, upper, {}),
@@ -119,7 +119,7 @@ def _seen(
             for (number,), rows in frame.join(wanted, on=keys, how="semi").partition_by("file", as_dict=True).items()
         }
         before, after = (
-            _live(pl.concat([touched.clear(), *_shown(bucket, stored, marked, told_from)]), bucket)
+            _live(pl.concat([touched.clear(), *_shown(bucket, stored, marked, lowest_known)]), bucket)
             for bucket, marked in zip((base, candidate), vectors, strict=True)
         )
         yield before, after
@@ -133,11 +133,11 @@ def _live(rows: pl.DataFrame, bucket: Bucket) -> pl.DataFrame:
 
 
 def _shown(
-    bucket: Bucket, stored: Mapping[str, pl.DataFrame], vectors: Mapping[str, BitMap64], told_from: int
+    bucket: Bucket, stored: Mapping[str, pl.DataFrame], vectors: Mapping[str, BitMap64], lowest_known: int
 ) -> Iterator[pl.DataFrame]:
     """Rows of `stored` that a streaming reader of the bucket knows, file by file."""
     for number, file in enumerate(bucket.files):
-        if file.level >= told_from and file.name in stored:
+        if file.level >= lowest_known and file.name in stored:
             rows = stored[file.name].with_columns(file=pl.lit(number, pl.Int32))
             marked = vectors.get(file.name)
             yield rows.filter(pl.Series(~_are_in(marked, rows["position"].to_numpy()))) if marked else rows

@@ -25,7 +25,7 @@ def unexpired(unit: Bucket, rows: pa.RecordBatch, clock_ms: int) -> pa.RecordBat
 
 
 def clock(version: PaimonSnapshot) -> int | None:
-    """The clock that the version's commit says it used."""
+    """The time that the version's commit states as its clock's."""
     return expiry_clock(version.raw)
 
 

@@ -62,7 +62,7 @@ def file_faults(
 def stated_faults(
     storage: Storage, bucket: Bucket, file: PaimonDataFile, row_faults: RowFaults, *, shown: AuditedRows = NONE_SHOWN
 ) -> Iterator[str]:
-    """Faults of rows, and of what metadata says of them."""
+    """Faults of rows, and of what metadata states of them."""
     subject, reader = bucket.path(file), PaimonFileReader(storage, bucket, file, decoder=polars_batches)
     if file.rows == 0:
         yield f"{subject}: no rows, expected no file"
@@ -176,12 +176,12 @@ def _flags(array: Array) -> np.ndarray:
 
 def record_faults(file: PaimonDataFile) -> Iterator[str]:
     """Faults of the record of a new file: what would have readers look for rows, columns or indexes elsewhere."""
-    told = sorted(name for name in _NEVER_TOLD if file.record.get(name) not in (None, []))
-    if told:
-        yield f"{file.name}: {', '.join(told)}, expected none of a new file"
+    unwanted = sorted(name for name in _NEVER_SET if file.record.get(name) not in (None, []))
+    if unwanted:
+        yield f"{file.name}: {', '.join(unwanted)}, expected none of a new file"
 
 
-_NEVER_TOLD = ("_EMBEDDED_FILE_INDEX", "_EXTERNAL_PATH", "_EXTRA_FILES", "_FIRST_ROW_ID", "_WRITE_COLS")
+_NEVER_SET = ("_EMBEDDED_FILE_INDEX", "_EXTERNAL_PATH", "_EXTRA_FILES", "_FIRST_ROW_ID", "_WRITE_COLS")
 
 
 def statistic_faults(seen: Mapping[str, ColumnRange], bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:

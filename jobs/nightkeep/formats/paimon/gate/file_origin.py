@@ -1,4 +1,4 @@
-"""Parent and candidate -> faults of what new files say of where their rows come from, and since when.
+"""Parent and candidate -> faults of what new files state of where their rows come from, and since when.
 
 Java keeps appended files for longer than others when it expires snapshots, and reads them as new rows. Partitions
 expire by the newest file (`partition.expiration-strategy = update-time`), and readers may leave out files made before

@@ -1,6 +1,6 @@
 """Storage -> the scan and the audits of Paimon tables, as the gate calls them.
 
-Tables with and without keys differ in all of it. A unit's schema tells which it is.
+Tables with and without keys differ in all of it. A unit's schema decides which it is.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def gate_of(storage: Storage) -> Gate[PaimonSnapshot, Bucket]:
         shown=shown,
         published=published,
         changes=Bound(changes.expected, storage),
-        changelog=Bound(changes.told, storage),
+        changelog=Bound(changes.reported, storage),
         within=within,
         clock=expired_rows.clock,
         unexpired=expired_rows.unexpired,

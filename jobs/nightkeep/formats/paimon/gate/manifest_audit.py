@@ -1,7 +1,7 @@
-"""Parent and candidate -> faults of manifests: what lists say of them, what the snapshot says of the lists.
+"""Parent and candidate -> faults of manifests: what lists state of them, what the snapshot states of the lists.
 
-Readers skip a manifest by the partitions, buckets and levels that its list tells (ManifestsReader.java), skip files by
-the number of buckets in their entries, and read as many bytes of a list or manifest as they are told. So a wrong line
+Readers skip a manifest by the partitions, buckets and levels that its list states (ManifestsReader.java), skip files by
+the number of buckets in their entries, and read as many bytes of a list or manifest as are stated. So a wrong line
 loses rows without an error.
 """
 
@@ -36,11 +36,11 @@ def manifest_faults(storage: Storage, parent: PaimonSnapshot, candidate: PaimonS
     yield from _size_faults(storage, candidate)
     before = {meta["_FILE_NAME"]: meta for meta in (*parent.base_manifests, *parent.delta_manifests)}
     changes = candidate.raw.get(_LISTS[2])
-    told = () if changes is None else read_list(storage, str(changes)).records
+    changelogs = () if changes is None else read_list(storage, str(changes)).records
     totals = {_place(unit): unit.total_buckets for unit in parent.units if unit.files}
     live = {(*_place(unit), file.name) for unit in candidate.units for file in unit.files}
     yield from _entry_faults((*candidate.delta_entries, *candidate.changelog_entries), totals)
-    for meta in (*candidate.base_manifests, *candidate.delta_manifests, *told):
+    for meta in (*candidate.base_manifests, *candidate.delta_manifests, *changelogs):
         name = meta["_FILE_NAME"]
         if name not in before:
             entries = read_manifest(storage, meta).records

@@ -147,21 +147,21 @@ def _values(lists: Any) -> Any:
 def _stored(lists: Any, values: Any, rule: FieldRule) -> pl.DataFrame:
     """Every element of rows that are not null, in order: `at` of its row, `element` its own place, `same`, `rank`,
     whether it is null, and what a nested key leaves out; for a partial update the place of every field's value."""
-    told = rule.elements
-    assert told is not None
+    options = rule.elements
+    assert options is not None
     sizes, starts = np.diff(lists.offsets.to_numpy()), lists.offsets.to_numpy()[:-1]
     sizes = np.where(np.asarray(lists.is_valid()), sizes, 0)
     at = np.repeat(np.arange(len(lists)), sizes)
     element = np.arange(len(at)) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
     null = np.asarray(values.is_null())
     frame = {"at": at, "element": element, "row_null": null[element]}
-    names = ["key"] if rule.function is Function.MERGE_MAP else list(told.key)
+    names = ["key"] if rule.function is Function.MERGE_MAP else list(options.key)
     keys = [values.field(name) for name in names]
     compares = rule.distinct or not rule.ignores_retracts or keys
     frame["same"] = _ranked(keys or [values])[element] if compares else np.zeros(len(element), np.int64)
-    frame["rank"] = _ranked([values.field(n) for n in told.sequence])[element] if told.sequence else 0 * element
+    frame["rank"] = _ranked([values.field(n) for n in options.sequence])[element] if options.sequence else 0 * element
     skipped = null
-    if told.key and told.null_keys is NullKeys.IGNORE:
+    if options.key and options.null_keys is NullKeys.IGNORE:
         skipped = np.logical_or.reduce([null, *(np.asarray(key.is_null()) for key in keys)])
     frame["skipped"] = skipped[element]
     made = pl.DataFrame(frame)

@@ -54,7 +54,7 @@ def encode_row(values: Sequence[Value | Scalar], types: Sequence[PaimonType]) ->
 
 def decode_row(data: bytes, types: Sequence[PaimonType], *, optional: bool = False) -> tuple[Value, ...]:
     """The values of one serialised row, in field order; the row kind byte is checked and dropped. Raises ValueError
-    saying what was expected and found, whatever the bytes are. `optional`: a field that is no value is null."""
+    stating what was expected and found, whatever the bytes are. `optional`: a field that is no value is null."""
     row, start = _row(data, len(types)), _null_area(len(types))
     decoded: list[Value] = []
     for position, kind in enumerate(types):
@@ -73,7 +73,7 @@ def decode_row(data: bytes, types: Sequence[PaimonType], *, optional: bool = Fal
 
 
 def arity(data: bytes) -> int:
-    """How many fields a serialised row says it has; raises ValueError if it is too short to say."""
+    """How many fields a serialised row states it has; raises ValueError if it is too short to state."""
     if len(data) < _ARITY.size:
         raise ValueError(f"BinaryRow: expected at least {_ARITY.size} bytes, found {len(data)}")
     return int(_ARITY.unpack_from(data)[0])

@@ -1,4 +1,4 @@
-"""A table's options -> whether and how a compaction tells streaming readers what it changed.
+"""A table's options -> whether and how a compaction writes a changelog for streaming readers.
 
 With `changelog-producer = lookup` a compaction that lifts level-0 rows writes changelog files beside its data files.
 With `full-compaction` one that writes the top level does. Options as in A/CoreOptions.java of Paimon 2.0.0.
@@ -26,16 +26,16 @@ SNAPSHOT_ORDERING: Final = "sequence.snapshot-ordering"
 
 @dataclass(frozen=True, slots=True)
 class ChangelogRules:
-    """How changes are told. `silent_if_equal`: a row that is replaced by an equal one is no change.
+    """How a changelog is written. `silent_if_equal`: a row that is replaced by an equal one is no change.
 
-    `ignored` are the columns that such a comparison leaves out. `told_from` is the lowest level whose rows streaming
-    readers know. `of_first_rows`: a key is told once, by its first row and the kind that it is stored with
+    `ignored` are the columns that such a comparison leaves out. `lowest_known` is the lowest level whose rows streaming
+    readers know. `of_first_rows`: a key is reported once, by its first row and the kind that it is stored with
     (FirstRowMergeFunctionWrapper).
     """
 
     silent_if_equal: bool
     ignored: frozenset[str]
-    told_from: int
+    lowest_known: int
     of_first_rows: bool = False
 
     def compared(self, schema: PaimonSchema) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ class ChangelogRules:
 
 
 def changelog_rules(schema: PaimonSchema) -> ChangelogRules | None:
-    """None where a compaction tells nothing."""
+    """None where a compaction writes no changelog."""
     producer = producer_of(schema)
     if producer not in (LOOKUP, FULL_COMPACTION):
         return None
@@ -53,7 +53,7 @@ def changelog_rules(schema: PaimonSchema) -> ChangelogRules | None:
     return ChangelogRules(
         silent_if_equal=option_bool(schema, "changelog-producer.row-deduplicate"),
         ignored=frozenset(ignored),
-        told_from=1 if producer == LOOKUP else top_level(schema),
+        lowest_known=1 if producer == LOOKUP else top_level(schema),
         of_first_rows=keeps_first_row(schema),
     )
 

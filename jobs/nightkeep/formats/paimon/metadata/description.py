@@ -1,4 +1,4 @@
-"""The newest schema of a Paimon table -> what the table says of itself. File systems give a table no id."""
+"""The newest schema of a Paimon table -> what the table states of itself. File systems give a table no id."""
 
 from __future__ import annotations
 

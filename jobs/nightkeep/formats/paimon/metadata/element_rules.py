@@ -1,4 +1,5 @@
-"""Options of a column of elements (ARRAY, MAP) -> how its merge function tells elements apart, and what is not handled.
+"""Options of a column of elements (ARRAY, MAP) -> how its merge function distinguishes elements, and what is not
+handled.
 
 Source: FieldCollectAgg, FieldMergeMapAgg, FieldNestedUpdateAgg and FieldNestedPartialUpdateAgg of Paimon 2.0.0, and
 their factories.
@@ -57,7 +58,7 @@ def element_rule(schema: PaimonSchema, name: str, *, nested: bool) -> ElementRul
 
 
 def collect_fault(field: PaimonField, *, compares: bool) -> str | None:
-    """Why a column cannot have `collect`; None if it can. `compares`: elements are told apart, or taken back."""
+    """Why a column cannot have `collect`; None if it can. `compares`: elements are distinguished, or taken back."""
     if field.type.root is not TypeRoot.ARRAY:
         return "it is of ARRAY columns"
     return _uncomparable(field.type.children[0].type, rows=True) if compares else None
@@ -101,7 +102,7 @@ def _limit_fault(schema: PaimonSchema, field: PaimonField) -> str | None:
 
 
 def _uncomparable(kind: PaimonType, *, rows: bool) -> str | None:
-    """Why values of a type cannot be told apart; `rows`: fields of a ROW can."""
+    """Why values of a type cannot be distinguished; `rows`: fields of a ROW can."""
     if kind.root is TypeRoot.ROW and rows:
         return next((fault for child in kind.children if (fault := _uncomparable(child.type, rows=True))), None)
     if kind.is_nested or kind.root is TypeRoot.OTHER:
@@ -114,8 +115,8 @@ def _uncomparable(kind: PaimonType, *, rows: bool) -> str | None:
 
 
 def _listed(schema: PaimonSchema, name: str, option: str) -> tuple[str, ...]:
-    told = _option(schema, name, option)
-    return () if told is None else tuple(part.strip() for part in told.split(","))
+    text = _option(schema, name, option)
+    return () if text is None else tuple(part.strip() for part in text.split(","))
 
 
 def _option(schema: PaimonSchema, name: str, option: str) -> str | None:

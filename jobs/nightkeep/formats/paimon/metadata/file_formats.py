@@ -119,7 +119,8 @@ def refuse_mixed_times(schema: PaimonSchema, field: PaimonField, file_format: st
 
 
 def format_of(name: str) -> str:
-    """The format of a data file by the end of its name, as Paimon tells it (DataFilePathFactory.formatIdentifier)."""
+    """The format of a data file by the end of its name, as Paimon identifies it
+    (DataFilePathFactory.formatIdentifier)."""
     return name.rpartition(".")[2]
 
 

@@ -161,7 +161,7 @@ def _odd_date(year: int, month: int, day: int) -> str:
 
 
 def _of(held: type[Held], render: Callable[[Held, PaimonType], str]) -> _Render:
-    """A renderer for types whose values are of the class `held`, as values.py says."""
+    """A renderer for types whose values are of the class `held`, as in values.py."""
 
     def rendered(value: Value, kind: PaimonType) -> str:
         if not isinstance(value, held):

@@ -251,7 +251,7 @@ def named_function(schema: PaimonSchema, engine: MergeEngine, name: str) -> str:
 
 
 def fixed_function(schema: PaimonSchema, engine: MergeEngine, name: str) -> Function | None:
-    """The function of a column that decides, whatever options say: getAggFuncName of AggregateMergeFunction and
+    """The function of a column that decides, whatever options name: getAggFuncName of AggregateMergeFunction and
     PartialUpdateMergeFunction."""
     updates = engine is MergeEngine.PARTIAL_UPDATE
     if updates and any(name in group.sequence for group in groups_of(schema)):

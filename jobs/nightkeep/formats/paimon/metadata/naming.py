@@ -19,7 +19,7 @@ _EXTENSIONS: Final = {"zstd": "zst", "gzip": "gz", "bzip2": "bz2", "none": ""}
 
 def data_prefix(schema: PaimonSchema) -> str:
     """What names of new data files begin with. A prefix that is empty or names a folder is not followed: a sweep could
-    not tell whose the files are."""
+    not identify whose the files are."""
     own = schema.options.get("data-file.prefix", DATA_PREFIX)
     return own if PLAIN_PREFIX.fullmatch(own) else DATA_PREFIX
 
@@ -40,7 +40,7 @@ class PaimonNaming:
     """Fresh names for one attempt at one unit; no two calls give the same name."""
 
     def __init__(self, run: Run, key: UnitKey | None = None, *, mark: str | None = None) -> None:
-        """`mark` ends the names of data files and says how they were written (clustering.layout_names)."""
+        """`mark` ends the names of data files and states how they were written (clustering.layout_names)."""
         self._stem = file_stem(run, key)
         self._end = f"-{mark}" if mark else ""
         self._numbers = count()

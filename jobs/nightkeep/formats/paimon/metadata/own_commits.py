@@ -1,4 +1,4 @@
-"""Snapshot JSON -> what our own commit says in its properties, which only Nightkeep reads."""
+"""Snapshot JSON -> what our own commit states in its properties, which only Nightkeep reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def expiry_clock(raw: Mapping[str, object]) -> int | None:
 
 
 def merged_parent(raw: Mapping[str, object]) -> str | None:
-    """The digest of the snapshot that the commit was staged on; None if its base list tells that."""
+    """The digest of the snapshot that the commit was staged on; None if its base list has that."""
     return _property(raw, MERGED_PARENT)
 
 

@@ -17,7 +17,7 @@ class BucketEdit:
     `index_added` are for tables without keys: names of vector files that go, and entries of new ones. A unit of such a
     table may have several edits, of different files. The edits of one commit have one `intent`.
 
-    `changelog` are raw _FILE records of the files that tell streaming readers what changed.
+    `changelog` are raw _FILE records of the changelog files for streaming readers.
     """
 
     partition_bytes: bytes

@@ -28,7 +28,7 @@ class StatedChange:
 
 
 def row_change(raw: Mapping[str, object]) -> StatedChange | None:
-    """The change that a snapshot's JSON says of its own commit; None of any other commit. Raises CorruptMetadata."""
+    """The change that a snapshot's JSON states of its own commit; None of any other commit. Raises CorruptMetadata."""
     properties = raw.get("properties")
     if not isinstance(properties, Mapping) or raw["commitKind"] != "OVERWRITE":
         return None
@@ -39,7 +39,7 @@ def row_change(raw: Mapping[str, object]) -> StatedChange | None:
 
 
 def stated_changes(intents: Sequence[Intent]) -> dict[str, object]:
-    """What the snapshot of a commit says of its change of rows. Java commits such as OVERWRITE, for its readers of
+    """What the snapshot of a commit states of its change of rows. Java commits such as OVERWRITE, for its readers of
     changes. The intents of one commit are equal."""
     changes = {intent for intent in intents if intent.operation in (Operation.DELETE, Operation.UPDATE)}
     if not changes:

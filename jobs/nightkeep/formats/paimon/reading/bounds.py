@@ -1,6 +1,6 @@
 """Statistics of manifest entries, and partition values -> bounds of columns, in the types of the version that is read.
 
-Bounds were written under the file's own schema, and are matched by field id. What cannot be told is unknown.
+Bounds were written under the file's own schema, and are matched by field id. What a file does not state is unknown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two versions -> the changelog files of the commits between them: what each commit told streaming readers.
+"""Two versions -> the changelog files of the commits between them: what each commit reported to streaming readers.
 
 Follows IncrementalDeltaStartingScanner of Paimon 2.0.0 (incremental-between-scan-mode = changelog): commits of kind
 OVERWRITE are left out.

@@ -29,14 +29,14 @@ _FIRST: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StatedList:
     """A manifest list, and the row count of its entries (added less removed) by its snapshot, None if not stated."""
 
     name: str
     rows: int | None
 
     @classmethod
-    def of(cls, raw: Mapping[str, object], key: str) -> Told:
+    def of(cls, raw: Mapping[str, object], key: str) -> StatedList:
         return cls(str(raw[key]), stated_rows(raw, key))
 
 

@@ -12,13 +12,18 @@ from nightkeep.encodings.avro_container import Record
 from nightkeep.encodings.avro_schemas import Schema
 from nightkeep.formats.paimon.metadata.entries import ADD, decoding, entry_identity, read_list, read_manifest
 from nightkeep.formats.paimon.metadata.locations import BranchFolders
-from nightkeep.formats.paimon.retention.evidence import Told, require_own_name, require_rows
+from nightkeep.formats.paimon.retention.evidence import StatedList, require_own_name, require_rows
 from nightkeep.formats.paimon.retention.manifest_evidence import require_kind, require_line
 from nightkeep.storage import Storage
 
 
 def merged_entries(
-    storage: Storage, lists: Sequence[Told], where: BranchFolders, *, changelog: bool = False, appended: bool = False
+    storage: Storage,
+    lists: Sequence[StatedList],
+    where: BranchFolders,
+    *,
+    changelog: bool = False,
+    appended: bool = False,
 ) -> pl.DataFrame:
     """One row per file in the lists' manifests. `adds` is the number of ADDs less DELETEs."""
     own = changelog and not appended
@@ -29,7 +34,7 @@ def merged_entries(
     return entries.group_by(keys).agg(pl.col("adds").cast(pl.Int64).sum(), pl.col("bytes", "extra", "outside").first())
 
 
-def _entries(storage: Storage, stated: Told, where: BranchFolders, *, changelog: bool) -> pl.DataFrame:
+def _entries(storage: Storage, stated: StatedList, where: BranchFolders, *, changelog: bool) -> pl.DataFrame:
     """All entries of a list. Their rows must add up to the stated count."""
     folder = cache(where.folder)
     parts, schemas = [pl.DataFrame(schema=_COLUMNS)], list[Schema]()

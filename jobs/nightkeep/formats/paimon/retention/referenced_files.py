@@ -27,7 +27,7 @@ from nightkeep.formats.paimon.retention.evidence import (
     DELTA,
     INDEX,
     Read,
-    Told,
+    StatedList,
     lost_index,
     read_index_manifest,
     read_named_list,
@@ -55,7 +55,7 @@ _READ_BY_READERS: Final = ".index"
 class Merged:
     """The files that a reader of one snapshot opens: the entries of its base and delta list, merged."""
 
-    lists: tuple[Told, Told]
+    lists: tuple[StatedList, StatedList]
     layout: BranchFolders
 
 
@@ -63,7 +63,7 @@ class Merged:
 class RemovedFiles:
     """The files that one commit removed. They were live before it."""
 
-    delta: Told
+    delta: StatedList
     layout: BranchFolders
 
 
@@ -75,7 +75,7 @@ class Added:
     readers do not open them.
     """
 
-    list: Told
+    list: StatedList
     layout: BranchFolders
     appended: bool = False
 
@@ -114,7 +114,7 @@ def reach(storage: Storage, root: Root[RootMetadata]) -> Reach[Source]:
     where = version.layout
     sources: list[Source] = [Merged(version.newest, where), *(RemovedFiles(delta, where) for delta in version.later)]
     if changelog:
-        sources.append(Added(Told.of(version.raw, CHANGELOG), where))
+        sources.append(Added(StatedList.of(version.raw, CHANGELOG), where))
     if version.lists:
         sources.append(ComparedManifests(version.lists))
     return files.reach(*sources)
@@ -225,7 +225,7 @@ def _changelog(storage: Storage, version: RootMetadata) -> Reach[Source]:
     files, where = _Found(), version.layout
     if version.raw.get(CHANGELOG) is not None:
         _of_list(storage, version, CHANGELOG, files)
-        return files.reach(Added(Told.of(version.raw, CHANGELOG), where))
+        return files.reach(Added(StatedList.of(version.raw, CHANGELOG), where))
     base, delta = version.newest
     if storage.exists(f"manifest/{base.name}"):
         _of_list(storage, version, BASE, files)

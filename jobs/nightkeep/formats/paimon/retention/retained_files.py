@@ -1,4 +1,4 @@
-"""Address and store -> the functions that say which files of a Paimon table are needed."""
+"""Address and store -> the functions that list which files of a Paimon table are needed."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def retained_files(table: Address, storage: Storage) -> RetainedFiles[RootMetada
 
 
 def every_root(table: Address, storage: Storage, retention: Retention) -> tuple[Root[RootMetadata], ...]:
-    """All versions that exist, whatever `retention` says: only expiry removes a version."""
+    """All versions that exist, whatever `retention` is: only expiry removes a version."""
     refuse_branch_sweep(table.name, table.location)
     return roots.roots(storage)

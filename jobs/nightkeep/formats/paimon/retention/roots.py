@@ -16,7 +16,7 @@ from typing import Final
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.formats.paimon.metadata.locations import MAIN, BranchFolders, branch_schemas, branches, layout
 from nightkeep.formats.paimon.metadata.snapshot_files import hinted, numbered, parse_snapshot
-from nightkeep.formats.paimon.retention.evidence import BASE, CHANGELOG, DELTA, INDEX, Told
+from nightkeep.formats.paimon.retention.evidence import BASE, CHANGELOG, DELTA, INDEX, StatedList
 from nightkeep.protocol.table_files import Root
 from nightkeep.storage import Storage
 
@@ -59,8 +59,8 @@ class RootMetadata:
     name: str
     raw: Mapping[str, object]
     layout: BranchFolders
-    newest: tuple[Told, Told]
-    later: Sequence[Told] = ()
+    newest: tuple[StatedList, StatedList]
+    later: Sequence[StatedList] = ()
     following: str | None = None
     no_vectors: bool = False
     indexed: str | None = None
@@ -84,8 +84,8 @@ class _Read:
     digest: str
 
     @property
-    def lists(self) -> tuple[Told, Told]:
-        return Told.of(self.raw, BASE), Told.of(self.raw, DELTA)
+    def lists(self) -> tuple[StatedList, StatedList]:
+        return StatedList.of(self.raw, BASE), StatedList.of(self.raw, DELTA)
 
     def number(self, key: str) -> int | None:
         value = self.raw.get(key)

@@ -96,28 +96,28 @@ class ChangelogWriter:
         starts = places.starts[edges[edges < len(places.starts)]]
         chunks = gather(files, places.file.astype(np.int32), places.position, starts=starts.tolist())
         for start, rows in zip(starts, chunks, strict=True):
-            yield self._told(rows, places.kinds[start : start + rows.num_rows])
+            yield self._reported(rows, places.kinds[start : start + rows.num_rows])
 
-    def _told(self, rows: pa.Table, kinds: Kinds) -> pa.Table:
-        """The rows with their kinds as changes, without those that tell nothing."""
+    def _reported(self, rows: pa.Table, kinds: Kinds) -> pa.Table:
+        """The rows with their kinds as changes, without those that report no change."""
         if self.rules.of_first_rows:
             return rows
-        kinds, told = _without_retracts(kinds, rows.column(KIND).to_numpy())
+        kinds, reported = _without_retracts(kinds, rows.column(KIND).to_numpy())
         if self.rules.silent_if_equal:
-            before = np.flatnonzero(told & (kinds == UPDATE_BEFORE))
+            before = np.flatnonzero(reported & (kinds == UPDATE_BEFORE))
             columns = self.rules.compared(self.bucket.schemas.current)
             equal = before[are_equal(rows, before, before + 1, columns=columns)]
-            told[equal] = told[equal + 1] = False
+            reported[equal] = reported[equal + 1] = False
         rows = rows.set_column(rows.column_names.index(KIND), KIND, pa.array(kinds))
-        return rows if told.all() else rows.filter(pa.array(told))
+        return rows if reported.all() else rows.filter(pa.array(reported))
 
 
 def changelog_writer(
     storage: Storage, bucket: Bucket, naming: PaimonNaming, *, level: int, now_ms: int, target_bytes: int
 ) -> ChangelogWriter | None:
-    """None for a table whose compactions tell nothing, and for a level that streaming readers do not know."""
+    """None for a table whose compactions write no changelog, and for a level that streaming readers do not know."""
     rules = changelog_rules(bucket.schemas.current)
-    if rules is None or level < rules.told_from:
+    if rules is None or level < rules.lowest_known:
         return None
     return ChangelogWriter(storage, bucket, naming, rules, level, now_ms, target_bytes)
 
@@ -156,8 +156,8 @@ def _places(touched: Touched, after: Sequence[Hits], numbers: Mapping[str, int])
 
 
 def _without_retracts(kinds: Kinds, stored: Kinds) -> tuple[Kinds, Flags]:
-    """Kinds, and flags of rows to tell. A row that deletes its key is none, before or after: then the other one of its
-    key comes or goes."""
+    """Kinds, and flags of rows to report. A row that deletes its key is none, before or after: then the other one of
+    its key comes or goes."""
     retract: Flags = np.isin(stored, RETRACT_KINDS)
     follows, leads = np.zeros_like(retract), np.zeros_like(retract)
     follows[1:], leads[:-1] = retract[:-1], retract[1:]

@@ -131,7 +131,7 @@ def _not_in_parts(bucket: Bucket, picked: CompactionPick, todo: Sequence[Step], 
     """Why the picked rows cannot be merged without the rows below them; None if they can.
 
     Paimon merges them all the same, and readers may then see other values. A row that a merge made of several does not
-    say which of them was deleted, or came before a row below it.
+    state which of them was deleted, or came before a row below it.
     """
     schema = bucket.schemas.current
     rules, names = merge_rules(schema), {file.name for file in picked.files}
@@ -199,7 +199,7 @@ def _estimate(bucket: Bucket, picked: CompactionPick, todo: Sequence[Step], *, t
     count, written = merged_size(bucket, todo, key_types=_key_types(bucket), target_bytes=target_bytes)
     return Estimate(
         read_bytes=read,
-        written_bytes=written + _told_bytes(bucket, picked),
+        written_bytes=written + _changelog_bytes(bucket, picked),
         files_after=len(picked.files) - len(merged) + count,
         more_files=count - len(merged),
         more_bytes=written - read,
@@ -207,12 +207,12 @@ def _estimate(bucket: Bucket, picked: CompactionPick, todo: Sequence[Step], *, t
     )
 
 
-def _told_bytes(bucket: Bucket, picked: CompactionPick) -> int:
+def _changelog_bytes(bucket: Bucket, picked: CompactionPick) -> int:
     """About the size of the changelog: at most two rows for each new one."""
     rules = changelog_rules(bucket.schemas.current)
-    if rules is None or picked.output_level < rules.told_from:
+    if rules is None or picked.output_level < rules.lowest_known:
         return 0
-    return 2 * sum(file.bytes for file in picked.files if file.level < rules.told_from)
+    return 2 * sum(file.bytes for file in picked.files if file.level < rules.lowest_known)
 
 
 def refuse_vectors(snapshot: PaimonSnapshot, request: Request) -> None:
@@ -248,11 +248,11 @@ def refuse_other_compactions(snapshot: PaimonSnapshot, request: Request) -> None
 
 def _refuse_higher_levels(snapshot: PaimonSnapshot) -> None:
     """Raises RefusedTable for levels that num-levels leaves out now. Java's full compactions, which write the highest
-    level, tell nothing then, and its streaming readers begin with no row of that level."""
+    level, report nothing then, and its streaming readers begin with no row of that level."""
     rules = changelog_rules(snapshot.schema) if producer_of(snapshot.schema) == FULL_COMPACTION else None
     levels = [file.level for unit in snapshot.units for file in unit.files]
-    if rules is not None and max(levels, default=0) > rules.told_from:
-        feature = f"files on level {max(levels)}, above the top level {rules.told_from}, are not handled"
+    if rules is not None and max(levels, default=0) > rules.lowest_known:
+        feature = f"files on level {max(levels)}, above the top level {rules.lowest_known}, are not handled"
         raise _refused(snapshot, feature, f"with {PRODUCER} = {FULL_COMPACTION} readers know the top level only")
 
 

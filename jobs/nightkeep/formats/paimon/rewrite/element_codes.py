@@ -19,7 +19,7 @@ from nightkeep.model.arrow_types import Array, Datum
 
 @dataclass(frozen=True, slots=True)
 class ElementCodes:
-    """Of every element: `same` is equal for elements that are told apart by nothing, `rank` orders elements of one
+    """Of every element: `same` is equal for elements that are distinguished by nothing, `rank` orders elements of one
     nested key, `null` marks nulls, and `skipped` what a nested key leaves out, nulls included."""
 
     same: Rows
@@ -31,20 +31,20 @@ class ElementCodes:
 def element_codes(rule: FieldRule, name: str, elements: Datum) -> ElementCodes:
     """`elements` are those of all rows, entries of maps as structs. Raises ValueError for a nested key with a null
     where the column's strategy does not allow one."""
-    told = rule.elements
-    assert told is not None
+    options = rule.elements
+    assert options is not None
     null, nothing = _nulls(elements), np.zeros(len(elements), np.int64)
     if rule.function is Function.MERGE_MAP:
         return ElementCodes(dense([elements.field("key")]), nothing, null, null)
-    if not told.key:
+    if not options.key:
         compares = rule.distinct or not rule.ignores_retracts
         return ElementCodes(dense([elements]) if compares else nothing, nothing, null, null)
-    keys = [elements.field(field) for field in told.key]
+    keys = [elements.field(field) for field in options.key]
     incomplete = np.logical_or.reduce([_nulls(key) for key in keys])
-    if told.null_keys is NullKeys.ERROR and bool((incomplete & ~null).any()):
-        raise ValueError(f"column {name}: expected no null in fields {', '.join(told.key)} of its rows, found one")
-    skipped = null | incomplete if told.null_keys is NullKeys.IGNORE else null
-    rank = dense([elements.field(field) for field in told.sequence]) if told.sequence else nothing
+    if options.null_keys is NullKeys.ERROR and bool((incomplete & ~null).any()):
+        raise ValueError(f"column {name}: expected no null in fields {', '.join(options.key)} of its rows, found one")
+    skipped = null | incomplete if options.null_keys is NullKeys.IGNORE else null
+    rank = dense([elements.field(field) for field in options.sequence]) if options.sequence else nothing
     return ElementCodes(dense(keys), rank, null, skipped)
 
 

@@ -1,4 +1,4 @@
-"""Pairs of rows -> whether they are equal, as Java's generated RecordEqualiser says.
+"""Pairs of rows -> whether they are equal, by Java's generated RecordEqualiser.
 
 Null equals null, NaN equals NaN, and 0.0 differs from -0.0. A map does not depend on the order of its entries. Within
 arrays and maps Java takes null for equal to null only where it holds both alike; here it always is.

@@ -107,7 +107,7 @@ class _BucketState:
     def __init__(self, storage: Storage, task: UpgradeTask, naming: PaimonNaming, now_ms: int) -> None:
         self.storage, self.task, self.naming, self.now_ms = storage, task, naming, now_ms
         self.rules = merge_rules(task.bucket.schemas.current)
-        self.teller = changelog_writer(
+        self.changes = changelog_writer(
             storage, task.bucket, naming, level=task.output_level, now_ms=now_ms, target_bytes=task.target_bytes
         )
         self.vectors = dict(read_vectors(storage, task.bucket))
@@ -139,12 +139,12 @@ class _BucketState:
         ranges, before = key_ranges(self.storage, self.task.bucket, (file,), self.vectors), self.task.bucket.files
         if file.level == 0 and self.task.looks_up:
             touched = map(self._marked_by, ranges)
-            if self.teller is not None:
-                self._tell(self.teller.of_lifted(touched, before, file))
+            if self.changes is not None:
+                self._add_changelog(self.changes.of_lifted(touched, before, file))
             for _ in touched:
                 pass
-        elif self.teller is not None and file.level < self.teller.rules.told_from:
-            self._tell(self.teller.of_lifted(map(self._fresh, ranges), before, file))
+        elif self.changes is not None and file.level < self.changes.rules.lowest_known:
+            self._add_changelog(self.changes.of_lifted(map(self._fresh, ranges), before, file))
         self.removed.append(file.record)
         self.added.append(file.record | {"_LEVEL": self.task.output_level})
 
@@ -164,56 +164,56 @@ class _BucketState:
         bucket, sources = self.task.bucket, oldest_first(files)
         ranges = key_ranges(self.storage, bucket, sources, self.vectors)
         lifts = any(file.level == 0 for file in files)
-        with TouchedStore() as told:
+        with TouchedStore() as replaced:
             if self.task.looks_up and lifts:
                 sources = numbered(bucket, sources)
-                ranges = (self._with_replaced(rows, sources, told) for rows in ranges)
+                ranges = (self._with_replaced(rows, sources, replaced) for rows in ranges)
             elif lowest_level_counts(bucket.schemas.current):
                 ranges = (lowest_level_only(rows, key_columns(bucket)) for rows in ranges)
-            elif self.teller is not None:
-                ranges = (self._with_touched(rows, sources, told, self.teller.rules) for rows in ranges)
+            elif self.changes is not None:
+                ranges = (self._with_touched(rows, sources, replaced, self.changes.rules) for rows in ranges)
             written = self._write(ranges, sources, keeps_kinds=not lifts)
-            if self.teller is not None:
-                self._tell(self.teller.of_written(told.ranges(), sources, written))
+            if self.changes is not None:
+                self._add_changelog(self.changes.of_written(replaced.ranges(), sources, written))
         self.removed += [file.record for file in files]
         self.gone |= {file.name for file in files}
 
     def _with_touched(
-        self, rows: pa.Table, sources: Sequence[PaimonDataFile], told: TouchedStore, rules: ChangelogRules
+        self, rows: pa.Table, sources: Sequence[PaimonDataFile], replaced: TouchedStore, rules: ChangelogRules
     ) -> pa.Table:
-        """The rows. Those that their keys had are added to `told`."""
-        told.add(
+        """The rows. Those that their keys had are added to `replaced`."""
+        replaced.add(
             touched_keys(
                 rows,
                 key_columns(self.task.bucket),
                 sources,
                 level=LEVEL,
                 place=(SOURCE, POSITION),
-                told_from=rules.told_from,
+                lowest_known=rules.lowest_known,
             )
         )
         return rows
 
-    def _tell(self, written: Sequence[WrittenPaimonFile]) -> None:
+    def _add_changelog(self, written: Sequence[WrittenPaimonFile]) -> None:
         self.changelog += [file.record for file in written]
         self.outputs += [file.path for file in written]
 
-    def _with_replaced(self, rows: pa.Table, sources: Sequence[PaimonDataFile], told: TouchedStore) -> pa.Table:
+    def _with_replaced(self, rows: pa.Table, sources: Sequence[PaimonDataFile], replaced: TouchedStore) -> pa.Table:
         """Find the rows that level-0 rows replace below. If values are needed, add those old rows as candidates.
 
-        The rows that these keys had are added to `told` if the changelog needs them.
+        The rows that these keys had are added to `replaced` if the changelog needs them.
         """
         bucket, keys = self.task.bucket, key_columns(self.task.bucket)
         rows = lowest_level_only(rows, keys)
         fresh = level0_only(rows, keys)
         if keeps_first_row(bucket.schemas.current):
             rows = without_known(self.storage, bucket, rows, fresh.select(keys), below=self.task.output_level)
-            if self.teller is not None:
-                told.add(touched_keys(rows, keys, sources, level=LEVEL, place=(SOURCE, POSITION)).without_rows())
+            if self.changes is not None:
+                replaced.add(touched_keys(rows, keys, sources, level=LEVEL, place=(SOURCE, POSITION)).without_rows())
             return rows
         hits = self._mark(fresh.select(keys), fresh.column(SEQUENCE), replaces=not self.task.values_needed)
-        if self.teller is not None:
-            told.add(touched_keys(rows, keys, sources, level=LEVEL, place=(SOURCE, POSITION)).with_found(hits))
+        if self.changes is not None:
+            replaced.add(touched_keys(rows, keys, sources, level=LEVEL, place=(SOURCE, POSITION)).with_found(hits))
         if not self.task.values_needed:
             return rows
         numbered = {file.name: number for number, file in enumerate(sources)}
@@ -222,7 +222,7 @@ class _BucketState:
         return pa.concat_tables([rows, *old])
 
     def _mark(self, keys: pa.Table, sequences: ChunkedArray, *, replaces: bool) -> tuple[Hits, ...]:
-        """The rows that `keys` meet, deleted through vectors. `replaces`: whatever their sequence numbers say."""
+        """The rows that `keys` meet, deleted through vectors. `replaces`: whatever their sequence numbers are."""
         hits = find_replaced(self.storage, self.task.bucket, keys, below=self.task.output_level, marked=self.vectors)
         for hit in hits:
             if self.task.marks:

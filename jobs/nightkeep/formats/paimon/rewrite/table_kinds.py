@@ -1,4 +1,4 @@
-"""Rules and refusals for one kind of Paimon table -> the same for every table: they say nothing of the other kind.
+"""Rules and refusals for one kind of Paimon table -> the same for every table: they have no effect on the other kind.
 
 Tables with and without primary key share operations and nothing that these do.
 """

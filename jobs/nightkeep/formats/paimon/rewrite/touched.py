@@ -62,18 +62,18 @@ def touched_keys(
     *,
     level: str,
     place: tuple[str, str],
-    told_from: int = 1,
+    lowest_known: int = 1,
 ) -> Touched:
-    """The keys of `rows` that have a row below level `told_from`. From it on, `rows` have at most one row of a key.
+    """The keys of `rows` that have a row below level `lowest_known`. From it on, `rows` have at most one row of a key.
 
     `level` and `place` name the columns of a row's level, and of its file's number and its position in the file.
     """
     ordered, starts = in_order(rows.select([*keys, level]), keys=keys, order=[OrderBy(level)])
     levels = rows.column(level).to_numpy()[ordered]
     ends = np.append(starts[1:], len(ordered)) - 1
-    lifted = levels[starts] < told_from if len(starts) else np.zeros(0, np.bool_)
+    lifted = levels[starts] < lowest_known if len(starts) else np.zeros(0, np.bool_)
     starts, ends = starts[lifted], ends[lifted]
-    above = levels[ends] >= told_from
+    above = levels[ends] >= lowest_known
     file, position = (
         np.where(above, rows.column(name).to_numpy()[ordered[ends]].astype(np.int64), NO_ROW) for name in place
     )

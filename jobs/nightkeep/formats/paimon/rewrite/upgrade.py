@@ -70,14 +70,14 @@ def lift_level0(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> W
     target = request.target_bytes or target_file_bytes(schema)
     sized = replace(bucket, task_bytes=request.task_bytes)
     written = merged_size(bucket, todo, key_types=key_types, target_bytes=target)
-    tells = changelog_rules(schema) is not None
+    has_changelog = changelog_rules(schema) is not None
     # A lookup that gives the row before lets it compete as well (LookupChangelogMergeFunctionWrapper.getResult).
-    values_needed = (rules.values_needed and not keeps_first_row(schema)) or tells
+    values_needed = (rules.values_needed and not keeps_first_row(schema)) or has_changelog
     return Work(
         reason=_reason(picked, todo, schema),
         input_files=tuple(file.name for file in picked.files),
         input_bytes=sum(file.bytes for file in picked.files),
-        estimate=_estimate(bucket, picked, todo, written, tells=tells),
+        estimate=_estimate(bucket, picked, todo, written, has_changelog=has_changelog),
         tasks=(
             UpgradeTask(
                 sized, todo, picked.output_level, target, values_needed, clock_ms=expiry_clock(snapshot, request)
@@ -116,21 +116,22 @@ def _looked_up(schema: PaimonSchema) -> str:
 
 
 def _estimate(
-    bucket: Bucket, pick: CompactionPick, todo: tuple[Step, ...], written: tuple[int, int], *, tells: bool
+    bucket: Bucket, pick: CompactionPick, todo: tuple[Step, ...], written: tuple[int, int], *, has_changelog: bool
 ) -> Estimate:
-    """`written`: new files and their bytes. `tells`: a changelog is written, at most two rows for each of level 0."""
+    """`written`: new files and their bytes. `has_changelog`: a changelog is written, at most two rows for each of level
+    0."""
     merged = [file for step in todo if step.kind is StepKind.MERGE for file in step.files]
     upgraded = sum(len(step.files) for step in todo if step.kind is StepKind.UPGRADE)
     deeper = sum(file.bytes for file in bucket.files if file.level > pick.output_level)
     level0 = sum(file.level == 0 for file in pick.files)
     hidden = sum(file.rows for file in pick.files if file.level == 0)
-    told = 2 * sum(file.bytes for file in pick.files if file.level == 0) if tells else 0
+    changelog_bytes = 2 * sum(file.bytes for file in pick.files if file.level == 0) if has_changelog else 0
     hides = hides_level0(bucket.schemas.current)
     gain = "become visible to batch readers" if hides else "need no merge on read any more"
     count, size = written
     return Estimate(
         read_bytes=sum(file.bytes for file in pick.files) + deeper,
-        written_bytes=size + told,
+        written_bytes=size + changelog_bytes,
         files_after=len(pick.files) - len(merged) + count,
         more_files=count - len(merged),
         more_bytes=size - sum(file.bytes for file in merged),

@@ -27,13 +27,14 @@ _COMMITS: Final = 20
 
 
 def clock_shift(*snapshots: PaimonSnapshot) -> int | None:
-    """Milliseconds by which the writer's wall time is ahead of UTC, by the first snapshot whose own commit tells it."""
+    """Milliseconds by which the writer's wall time is ahead of UTC, by the first snapshot whose own commit states
+    it."""
     found = (_shift(each.delta_entries, int(str(each.raw["timeMillis"]))) for each in snapshots)
     return next((shift for shift in found if shift is not None), None)
 
 
 def find_clock_shift(storage: Storage, snapshot: PaimonSnapshot) -> int | None:
-    """As `clock_shift`, by the newest commit of the table that tells it. Reads nothing if that is the snapshot's own,
+    """As `clock_shift`, by the newest commit of the table that states it. Reads nothing if that is the snapshot's own,
     and of other commits than appends only their JSON."""
     own = clock_shift(snapshot)
     if own is not None or not any(file.level == 0 for unit in snapshot.units for file in unit.files):
@@ -53,7 +54,7 @@ def find_clock_shift(storage: Storage, snapshot: PaimonSnapshot) -> int | None:
 
 
 def writer_time(now_ms: int, shift_ms: int | None) -> int:
-    """The time on the writer's clock; on this machine's, where no commit tells the writer's."""
+    """The time on the writer's clock; on this machine's, where no commit states the writer's."""
     return wall_clock_ms(now_ms) if shift_ms is None else now_ms + shift_ms
 
 

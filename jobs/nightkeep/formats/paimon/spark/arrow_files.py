@@ -1,6 +1,6 @@
 """Data files of formats that Spark does not read as they are -> a DataFrame of their stored rows, decoded in tasks.
 
-Spark has no reader of Avro files without a package of its own. It tells no positions of ORC files, fails at those that
+Spark has no reader of Avro files without a package of its own. It has no positions of ORC files, fails at those that
 have a TIMESTAMP WITH LOCAL TIME ZONE, and moves their dates before 1582. A file is read by one task, so that a position
 does not depend on how Spark would split it. Of our code this shares the reader of stripes and of Avro's containers;
 columns are chosen, merged and compared in Spark.

@@ -27,25 +27,26 @@ class Sides:
     """Live stored rows of a commit's units, from stored_rows: its changelog, the new rows that it lifted, and what
     streaming readers knew before it and know after it. None where there is no file."""
 
-    told: DataFrame | None
+    reported: DataFrame | None
     lifted: DataFrame | None
     before: DataFrame | None
     after: DataFrame | None
 
 
 def lifted_files(
-    before: Sequence[tuple[int, Bucket]], after: Sequence[tuple[int, Bucket]], told_from: int
+    before: Sequence[tuple[int, Bucket]], after: Sequence[tuple[int, Bucket]], lowest_known: int
 ) -> Iterator[tuple[int, Bucket, PaimonDataFile]]:
-    """Files of `before` with rows that streaming readers did not know, as they are on levels below `told_from`, and of
-    which `after` shows what became of them. Buckets have numbers. One of which readers know the same files has none."""
+    """Files of `before` with rows that streaming readers did not know, as they are on levels below `lowest_known`, and
+    of which `after` shows what became of them. Buckets have numbers. One of which readers know the same files has
+    none."""
     now = dict(after)
     for place, bucket in before:
         files = now[place].files if place in now else ()
-        known = [{file.name for file in side if file.level >= told_from} for side in (bucket.files, files)]
+        known = [{file.name for file in side if file.level >= lowest_known} for side in (bucket.files, files)]
         vectors = now[place].index_files if place in now else ()
-        waiting = {file.name for file in files if file.level < told_from}
+        waiting = {file.name for file in files if file.level < lowest_known}
         if known[0] != known[1] or bucket.index_files != vectors:
-            fresh = (file for file in bucket.files if file.level < told_from and file.name not in waiting)
+            fresh = (file for file in bucket.files if file.level < lowest_known and file.name not in waiting)
             yield from ((place, bucket, file) for file in fresh)
 
 
@@ -55,14 +56,14 @@ def unreported(
     """The number of changes that are missing, or that should not be there, by index of the unit.
 
     `keys` are the stored keys. Of a table that keeps equal rows `silent`, these are the columns that are compared.
-    `once`: a key is told once, with the kind that its row is stored with.
+    `once`: a key is reported once, with the kind that its row is stored with.
     """
     by = ["unit", *keys]
-    frames = [sides.told, sides.lifted, sides.before, sides.after]
+    frames = [sides.reported, sides.lifted, sides.before, sides.after]
     some = next((frame for frame in frames if frame is not None), None)
     if some is None:
         return {}
-    told, lifted, before, after = (some.where(F.expr("false")) if frame is None else frame for frame in frames)
+    reported, lifted, before, after = (some.where(F.expr("false")) if frame is None else frame for frame in frames)
     touched = lifted.select(*by).distinct()
     old, new = (
         side.where(F.col("kind").isin(*LIVE_KINDS))
@@ -72,7 +73,7 @@ def unreported(
     )
     changes = _first_row() if once else _changes(schema, silent)
     expected = old.join(new, on=by, how="full_outer").select(*by, F.explode(changes).alias("change"))
-    found_changes = told.select(*by, _change(F.col("kind"), _row(schema)).alias("change"))
+    found_changes = reported.select(*by, _change(F.col("kind"), _row(schema)).alias("change"))
     counted = expected.withColumn("count", F.lit(1)).union(found_changes.withColumn("count", F.lit(-1)))
     wrong = counted.groupBy(*by, "change").agg(F.sum("count").alias("count")).where(F.col("count") != 0)
     found = wrong.groupBy("unit").agg(F.sum(F.abs("count")).alias("count")).toArrow()

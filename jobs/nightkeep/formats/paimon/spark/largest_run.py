@@ -46,7 +46,7 @@ def largest_runs(files: _Files, schema: PaimonSchema) -> tuple[_Files, _Files]:
         if level > 0 and _rows(held) > _rows(runs.get(unit, ())) and _is_sorted(held, schema):
             runs[unit] = held
     chosen = {file.number for held in runs.values() for file in held}
-    run, others = ([file for file in files if (file.number in chosen) is told] for told in (True, False))
+    run, others = ([file for file in files if (file.number in chosen) is wanted] for wanted in (True, False))
     is_cheaper = FEW_ROWS < _rows(run) >= _LEAST_RATIO * _rows(others) and _rows(others) <= BROADCAST_POSITIONS
     return (run, others) if is_cheaper or not others else ([], files)
 
@@ -56,8 +56,8 @@ def lone_and_met(
 ) -> tuple[DataFrame | None, DataFrame | None]:
     """The rows of the run whose `key` no row of their unit in the other files may have, and all others, to be merged.
 
-    Keys are told apart by a number: of two that share it, both are merged. With `across_units`, a key may be in several
-    units.
+    Keys are distinguished by a number: of two that share it, both are merged. With `across_units`, a key may be in
+    several units.
     """
     run, others = runs
     if not run or not others:

@@ -1,6 +1,6 @@
 """Arrays and maps of a column, as JSON -> the array or map that its merge function makes of two, in Spark.
 
-An element is a struct: its `text`, the `key` by which it is told apart, the `rank` that orders elements of one key,
+An element is a struct: its `text`, the `key` by which it is distinguished, the `rank` that orders elements of one key,
 whether a nested key leaves it out (`skipped`), and the texts of its `fields` where they are merged one by one.
 """
 
@@ -23,8 +23,8 @@ def with_elements(
     rows: DataFrame, schema: PaimonSchema, rules: MergeRules, change: Callable[[Column, PaimonType, FieldRule], Column]
 ) -> DataFrame:
     """`rows` with every column of OF_ELEMENTS changed."""
-    told = [(column(i), field.type, rules.fields[field.name]) for i, field in enumerate(schema.fields)]
-    changed = {name: change(F.col(name), kind, rule) for name, kind, rule in told if rule.elements is not None}
+    typed = [(column(i), field.type, rules.fields[field.name]) for i, field in enumerate(schema.fields)]
+    changed = {name: change(F.col(name), kind, rule) for name, kind, rule in typed if rule.elements is not None}
     return rows.withColumns(changed) if changed else rows
 
 
@@ -35,19 +35,19 @@ def alike(value: Column, kind: PaimonType, rule: FieldRule) -> Column:
 
 def parsed(value: Column, kind: PaimonType, rule: FieldRule) -> Column:
     """The elements of a text of `nested_text`; null for null."""
-    told = _rule(rule)
+    options = _rule(rule)
     ids = {child.name: f"$.f{child.id}" for child in kind.children[0].type.children}
     texts = F.from_json(value, "array<string>")
     partial = rule.function is Function.NESTED_PARTIAL_UPDATE
 
     def element(text: Column) -> Column:
-        keys = [F.get_json_object(text, ids[name]) for name in told.key]
+        keys = [F.get_json_object(text, ids[name]) for name in options.key]
         fields = F.array(*(F.get_json_object(text, path) for path in ids.values())) if partial else F.lit(None)
         return F.struct(
             text.alias("text"),
             _key(text, keys, rule).alias("key"),
-            _rank(text, kind, told, ids).alias("rank"),
-            _skipped(text, keys, told).alias("skipped"),
+            _rank(text, kind, options, ids).alias("rank"),
+            _skipped(text, keys, options).alias("skipped"),
             fields.cast("array<string>").alias("fields"),
         )
 
@@ -66,11 +66,11 @@ def as_text(elements: Column, rule: FieldRule) -> Column:
 
 def added(rule: FieldRule, left: Column, right: Column) -> Column:
     """`agg(left, right)`."""
-    told, every = _rule(rule), F.concat(_some(left), _some(right))
+    options, every = _rule(rule), F.concat(_some(left), _some(right))
     match rule.function:
         case Function.COLLECT if not rule.distinct:
             made = every
-        case Function.COLLECT if told.rows:
+        case Function.COLLECT if options.rows:
             made = F.concat(_some(left), F.array_except(_some(right), _some(left)))
         case Function.COLLECT:
             made = F.array_distinct(every)
@@ -116,20 +116,20 @@ def _key(text: Column, keys: list[Column], rule: FieldRule) -> Column:
     return F.coalesce(F.concat(F.lit("="), text), F.lit(""))
 
 
-def _rank(text: Column, kind: PaimonType, told: ElementRule, ids: Mapping[str, str]) -> Column:
+def _rank(text: Column, kind: PaimonType, options: ElementRule, ids: Mapping[str, str]) -> Column:
     """The sequence fields as a struct that Spark orders as Paimon does, null first."""
     types = {child.name: stored_type(child.type) for child in kind.children[0].type.children}
     parts = [F.lit(0)]
-    for name in told.sequence:
+    for name in options.sequence:
         value = F.get_json_object(text, ids[name]).cast(types[name])
         # Spark treats 0.0 and -0.0 as equal. As texts, the negative one comes first, as in Java.
         parts += [value, comparable(value, types[name])]
     return F.struct(*(part.alias(f"r{n}") for n, part in enumerate(parts)))
 
 
-def _skipped(text: Column, keys: list[Column], told: ElementRule) -> Column:
+def _skipped(text: Column, keys: list[Column], options: ElementRule) -> Column:
     skipped = text.isNull()
-    for key in keys if told.null_keys is NullKeys.IGNORE else ():
+    for key in keys if options.null_keys is NullKeys.IGNORE else ():
         skipped = skipped | key.isNull()
     return skipped
 
@@ -139,16 +139,16 @@ def _some(elements: Column) -> Column:
 
 
 def _nested(rule: FieldRule, left: Column, right: Column) -> Column:
-    told = _rule(rule)
+    options = _rule(rule)
     counted = F.filter(F.concat(_some(left), _some(right)), lambda each: ~each["skipped"])
     if rule.function is Function.NESTED_PARTIAL_UPDATE:
         return _partly(counted)
-    if told.key:
+    if options.key:
         return _newest(counted, by_rank=True)
-    if told.limit is None:
+    if options.limit is None:
         return counted
     old, new = (F.filter(_some(side), lambda each: ~each["skipped"]) for side in (left, right))
-    room = F.lit(told.limit) - F.size(_some(left))
+    room = F.lit(options.limit) - F.size(_some(left))
     more = F.concat(old, F.slice(new, F.lit(1), F.greatest(room, F.lit(0))))
     return F.when(left.isNotNull() & (room <= 0), left).otherwise(more)
 

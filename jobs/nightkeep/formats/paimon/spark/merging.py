@@ -39,7 +39,7 @@ def merged(
     """One row per key that is left: `by`, a live `kind`, and the columns of `fields`: the column of `rows`, the name in
     the table, the type. Columns of OF_ELEMENTS are as `merged_elements.parsed` makes them.
 
-    `by` tells keys apart; of two rows of a key the one with the smaller `place` is older. `rows` has a `kind`.
+    `by` distinguishes keys; of two rows of a key the one with the smaller `place` is older. `rows` has a `kind`.
     `merges_single`: the only row of a key is merged too, as a lookup does, so that a retract may become a row.
     """
     ordered = sequences(rules, {name: (column, kind) for column, name, kind in fields})
@@ -68,7 +68,7 @@ def _is_left(rules: MergeRules, *, merges_single: bool) -> Column:
 
 
 def _folded(column: str, kind: T.DataType, rule: FieldRule, rules: MergeRules) -> Column:
-    """The column's value after all rows; `seen` tells whether an insert has begun it."""
+    """The column's value after all rows; `seen`: an insert has begun it."""
 
     def state(value: Column, seen: Column) -> Column:
         return F.struct(value.cast(kind).alias("value"), seen.alias("seen"))
@@ -188,7 +188,7 @@ def _combined(before: Column, value: Column, *, alone: Column, both: Column) -> 
 
 
 def _quotient(before: Column, value: Column, kind: T.DataType) -> Column:
-    """Whole numbers are rounded to zero; floating ones are divided as IEEE 754 says, by zero as well."""
+    """Whole numbers are rounded to zero; floating ones are divided by IEEE 754, by zero as well."""
     if isinstance(kind, T.DecimalType):
         return before
     if not isinstance(kind, T.FloatType | T.DoubleType):

@@ -2,7 +2,7 @@
 
 Paimon's releases up to 0.6 store TIMESTAMP(0..6), with and without a zone, as INT64 without a logical type. Java takes
 those for milliseconds or microseconds, by the precision of the file's schema. Arrow stores TIMESTAMP(7..9) as INT64
-nanoseconds, Java as INT96. No metadata tells a file's writer: a table of a later release may have files of 0.6.
+nanoseconds, Java as INT96. No metadata names a file's writer: a table of a later release may have files of 0.6.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _times(storage: Storage, path: str, written: PaimonSchema) -> StoredTimes:
             finer = any(is_finer_than_spark(field.type) for field in written.fields)
             return StoredTimes(_nanoseconds(parquet.schema) if finer else frozenset(), bare)
     except (MissingFile, pa.ArrowInvalid):
-        # Spark, which reads the file next, says what is wrong with it.
+        # Spark, which reads the file next, reports what is wrong with it.
         return StoredTimes()
 
 

@@ -214,11 +214,13 @@ class PaimonView:
         now = [(place, after.by_key[key]) for place, key in enumerate(units) if key in after.by_key]
         sides = Sides(
             self._stored((p, b, file) for p, b in now for file in b.changelog),
-            self._stored(lifted_files(held, now, rules.told_from)),
+            self._stored(lifted_files(held, now, rules.lowest_known)),
             *(
                 known if known is None else self._counted(known)
                 for side in (held, now)
-                for known in [self._stored((p, b, f) for p, b in side for f in b.files if f.level >= rules.told_from)]
+                for known in [
+                    self._stored((p, b, f) for p, b in side for f in b.files if f.level >= rules.lowest_known)
+                ]
             ),
         )
         silent = rules.compared(self.table) if rules.silent_if_equal else None

@@ -50,7 +50,7 @@ class AppendDelete:
 
 
 def refuse_deletes(snapshot: PaimonSnapshot, request: Request) -> None:
-    """Raises RefusedTable if rows cannot be hidden in vectors, or the check could not tell which ones; UsageError for a
+    """Raises RefusedTable if rows cannot be hidden in vectors, or the check could not identify them; UsageError for a
     bad condition."""
     name = snapshot.table.name
     refuse_keys(snapshot, request)

@@ -55,7 +55,7 @@ class AppendUpdate:
 
 
 def refuse_updates(snapshot: PaimonSnapshot, request: Request) -> None:
-    """Raises RefusedTable if rows cannot be updated with vectors, or the check could not tell how; UsageError for a bad
+    """Raises RefusedTable if rows cannot be updated with vectors, or the check could not know how; UsageError for a bad
     condition or a bad expression."""
     refuse_deletes(snapshot, request)
     found = assignments(request.sets, arrow_schema(snapshot.schema))

@@ -19,7 +19,7 @@ _KEPT_SECONDS: Final = 30 * 24 * 60 * 60
 
 
 @contextmanager
-def handed(reports: str) -> Iterator[str]:
+def result_file(reports: str) -> Iterator[str]:
     """The address of the result file of one job, which is removed at the end."""
     if not is_address(reports):
         with TemporaryDirectory(prefix="nightkeep-") as folder:
@@ -37,7 +37,7 @@ def handed(reports: str) -> Iterator[str]:
             remove_file(f"{address}.hand")
 
 
-def at_hand(result: str) -> tuple[str, ...]:
+def tables_at_death(result: str) -> tuple[str, ...]:
     """The tables at which a job died, each a line of its file."""
     with suppress(OSError):
         return tuple(filter(None, (read_text(f"{result}.hand") or "").split("\n")))

@@ -16,7 +16,7 @@ from tests.discovery.warehouses import SAMPLES, place_samples
 
 import nightkeep
 from nightkeep.admission.order import Order, RemovalOptions
-from nightkeep.admission.owner_says import OwnerSays, owner_says
+from nightkeep.admission.owner_settings import OwnerSettings, owner_settings
 from nightkeep.errors import RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.formats.iceberg.catalog.catalog import parse_location
@@ -194,9 +194,9 @@ def test_ages_and_counts_of_the_owner_only_lengthen(lake: Lake, kind: str) -> No
     )
     (lake.folder / "tables.yaml").write_text("version: 1\n")
     policy = load(lake.folder / "tables.yaml").effective(lake.address(kind))
-    owner = owner_says(policy, open_table(policy.address).description())
-    assert owner == OwnerSays(expire_older_than=9 * DAY, expire_retain_last=5, sweep_older_than=20 * DAY)
-    for own, sweep_age, age, count in ((owner, 20, 9, 5), (OwnerSays(), 7, None, None)):
+    owner = owner_settings(policy, open_table(policy.address).description())
+    assert owner == OwnerSettings(expire_older_than=9 * DAY, expire_retain_last=5, sweep_older_than=20 * DAY)
+    for own, sweep_age, age, count in ((owner, 20, 9, 5), (OwnerSettings(), 7, None, None)):
         log = RunLog(policy, Order(Operation.EXPIRE, "r", lake.reports), owner=own)
         assert sweep_order(log, SweepMode.DELETE, 0).older_than_ms == sweep_age * DAY
         request = expire_order(log, SweepMode.DELETE, 0).request
@@ -234,6 +234,6 @@ def test_documents_have_the_id_that_stays(lake: Lake) -> None:
 def test_an_owner_who_says_nothing_holds_nothing_back(lake: Lake) -> None:
     (lake.folder / "tables.yaml").write_text("version: 1\n")
     policy = load(lake.folder / "tables.yaml").effective("delta:/a/b")
-    assert owner_says(policy, TableDescription()) == OwnerSays()
+    assert owner_settings(policy, TableDescription()) == OwnerSettings()
     with pytest.raises(RefusedTable, match=r"b: its property nightkeep\.pause_ is not known"):
-        owner_says(policy, TableDescription(properties={"nightkeep.pause_": "x"}))
+        owner_settings(policy, TableDescription(properties={"nightkeep.pause_": "x"}))

@@ -1,4 +1,4 @@
-"""A table's own properties -> what its owner says to Nightkeep. Gentler only: never more is done, and nothing sooner.
+"""A table's own properties -> what its owner asks of Nightkeep. Gentler only: never more is done, and nothing sooner.
 
 nightkeep.pause, nightkeep.window, nightkeep.expire.older_than, nightkeep.expire.retain_last and
 nightkeep.sweep.older_than are written as in tables.yaml.
@@ -18,8 +18,8 @@ PREFIX: Final = "nightkeep."
 
 
 @dataclass(frozen=True, slots=True)
-class OwnerSays:
-    """What the owner says; None for what it does not. Ages are in milliseconds."""
+class OwnerSettings:
+    """What the owner asks for; None for what it does not. Ages are in milliseconds."""
 
     pause: str | None = None
     window: Window | None = None
@@ -28,21 +28,21 @@ class OwnerSays:
     sweep_older_than: int | None = None
 
 
-def owner_of(policy: EffectivePolicy, description: TableDescription) -> OwnerSays:
-    """What the owner says of a table that is to be changed. Raises RefusedTable as `owner_says`, and if another service
-    compacts or expires the table as well, unless the policy knows it."""
+def owner_of(policy: EffectivePolicy, description: TableDescription) -> OwnerSettings:
+    """What the owner asks for, of a table that is to be changed. Raises RefusedTable as `owner_settings`, and if
+    another service compacts or expires the table as well, unless the policy knows it."""
     if description.managers and policy.settings.other_managers == "unknown":
         raise RefusedTable(
             policy.address.name,
             f"it is managed by {' and '.join(description.managers)} as well",
             "turn that off, or say other_managers: known in the policy",
         )
-    return owner_says(policy, description)
+    return owner_settings(policy, description)
 
 
-def owner_says(policy: EffectivePolicy, description: TableDescription) -> OwnerSays:
+def owner_settings(policy: EffectivePolicy, description: TableDescription) -> OwnerSettings:
     """Raises RefusedTable for a property that cannot be understood, and for an unknown one: it may ask for care."""
-    name, said = policy.address.name, dict[str, object]()
+    name, found = policy.address.name, dict[str, object]()
     for key, text in description.properties.items():
         if not key.startswith(PREFIX):
             continue
@@ -51,11 +51,11 @@ def owner_says(policy: EffectivePolicy, description: TableDescription) -> OwnerS
             known = ", ".join(_KEYS.values())
             raise RefusedTable(name, f"its property {key} is not known", f"set one of {known}, or remove it")
         try:
-            said[field] = _PARSERS[field](text)
+            found[field] = _PARSERS[field](text)
         except ValueError as failure:
             feature = f"its property {key}: expected {failure.args[0]}, found {text!r}"
             raise RefusedTable(name, feature, "correct or remove the property") from failure
-    return OwnerSays(**said)  # type: ignore[arg-type]
+    return OwnerSettings(**found)  # type: ignore[arg-type]
 
 
 def longest(*values: int | None) -> int | None:
@@ -80,4 +80,4 @@ _PARSERS: Final[Mapping[str, Callable[[str], object]]] = {
     "expire_retain_last": _count,
     "sweep_older_than": parse_duration,
 }
-_KEYS: Final = {field.name: PREFIX + field.name.replace("_", ".", 1) for field in fields(OwnerSays)}
+_KEYS: Final = {field.name: PREFIX + field.name.replace("_", ".", 1) for field in fields(OwnerSettings)}
