@@ -1,4 +1,5 @@
-"""The command `nightkeep`, also as `python -m nightkeep`. Signals are heard before its imports, which take a second."""
+"""The command `nightkeep`, also as `python -m nightkeep`. Signals are handled before its imports, which take a
+second."""
 
 from __future__ import annotations
 

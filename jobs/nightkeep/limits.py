@@ -57,7 +57,7 @@ READING: Final = Limit("NIGHTKEEP_MAX_READING_SECONDS", 3600, "seconds to read t
 """The largest tables of the benches are planned in minutes; a task of a group may take six hours by default."""
 READER_SECONDS: Final = Limit("NIGHTKEEP_MAX_READER_SECONDS", 3600, "seconds for another engine to read a version")
 PATIENCE: Final = Limit("NIGHTKEEP_PATIENCE_SECONDS", 25, "seconds to wait for a catalog, metastore or namenode")
-"""For an answer to a look. A commit is given more time, as its outcome is unknown once it is given up."""
+"""For an answer to a read. A commit is given more time, as its outcome is unknown once it is given up."""
 READER_MEMORY: Final = Limit("NIGHTKEEP_MAX_READER_BYTES", 4 << 30, "bytes of memory of another engine's process")
 """Engines read in batches of a few MB, by as many threads as there are cores."""
 LISTED: Final = Limit("NIGHTKEEP_MAX_LISTED_FOLDERS", 200_000, "folders or names to look at for tables")

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def patience() -> int:
-    """Seconds to wait for the answer to a look."""
+    """Seconds to wait for the answer to a read."""
     return max(1, PATIENCE.value)
 
 

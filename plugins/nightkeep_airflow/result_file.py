@@ -1,4 +1,4 @@
-"""The file in which a job hands its outcomes to the task that submitted it, and the table at which it died.
+"""The file in which a job passes its outcomes to the task that submitted it, and the tables at work when it died.
 
 With reports in a bucket it is there as well, so that the job's driver may run on another machine than the task.
 """
@@ -38,7 +38,7 @@ def result_file(reports: str) -> Iterator[str]:
 
 
 def tables_at_death(result: str) -> tuple[str, ...]:
-    """The tables at which a job died, each a line of its file."""
+    """The tables at work when a job died, each a line of its file."""
     with suppress(OSError):
         return tuple(filter(None, (read_text(f"{result}.hand") or "").split("\n")))
     return ()

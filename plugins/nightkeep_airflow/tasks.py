@@ -18,7 +18,7 @@ a chunk and a place in it.
 Who retries what. An outcome is settled by the job that did the work, so nothing downstream can mend it by
 running again: retries belong to `care`. While tries remain, a CareOperator whose result has a `conflicted` or
 `failed` table raises, and Airflow submits the group again under the same run ids, where a table that is
-finished is recognised by its own commit and costs only a look. On the last try it returns what there is, so
+finished is recognised by its own commit and costs little. On the last try it returns what there is, so
 that the group's other tables are still settled. `check` is what tries a broken check again, for it needs no care.
 `settle` goes by the documents, in which a published version without a check counts as failed. `outcome` shows what
 was settled: refused and skipped as skipped, verified and unchanged as success, the rest as failed

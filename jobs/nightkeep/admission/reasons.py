@@ -161,7 +161,7 @@ def _hold(reports: str, name: str) -> str | None:
     try:
         hold = held(reports, name)
     except CorruptMetadata as failure:
-        # In doubt the table is on hold. A release lifts an unreadable hold too.
+        # In doubt the table is on hold. A release removes an unreadable hold too.
         return f"on hold, why cannot be read: {failure}; nightkeep release {shlex.quote(name)} lifts it"
     if hold is None:
         return None

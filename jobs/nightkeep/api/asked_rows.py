@@ -20,13 +20,13 @@ def asked_condition(text: str) -> Asked:
 
 
 def asked_values(sets: Sequence[str]) -> Asked:
-    """Of "column = expression" texts: the columns that are set or read."""
+    """The columns that "column = expression" texts set or read."""
     columns = dict.fromkeys(name for text in sets for name in named_columns(text))
     return {"columns": list(columns), "hash": keyed_hash("\n".join(sets).encode())}
 
 
 def asked_keys(file: Path) -> Asked:
-    """Of a file of keys, or of its path if it cannot be read; that failure is reported later."""
+    """The hash of a file of keys, or of its path if it cannot be read. That failure is reported later."""
     try:
         content = file.read_bytes()
     except OSError:

@@ -107,11 +107,10 @@ def _counted_keys(relation: TableView, side: Side, keys: Sequence[str]) -> Seque
 
 @dataclass(frozen=True, slots=True)
 class ComparedRows:
-    """The rows of one unit, joined. `difference` is of multisets: a row that is there twice as often counts.
+    """The rows of one unit, joined. `difference` compares multisets: a row that one side has more often counts.
 
-    `gone`: the rows of the one side of which the other has none, and no other row of their key either. `new`: the
-    reverse. Copies are no matter, and neither are values of rows that have keys: the number of rows and the sums of
-    their hashes show those.
+    `gone`: rows that only the first side has, whose key the other side lacks as well. `new`: the reverse. Both ignore
+    copies, and values of rows with keys: the number of rows and the sums of their hashes show those.
     """
 
     difference: Difference = field(default_factory=Difference)
@@ -258,8 +257,8 @@ def _samples(rows: DataFrame, relation: TableView) -> Mapping[_Place, list[Row]]
 
 
 def _differing_columns(rows: DataFrame, relation: TableView) -> Mapping[int, tuple[str, ...]]:
-    """The names of columns by the index of the unit: of rows with one key that both sides have, or of all rows in a
-    table without keys, those of whose values one side has others."""
+    """The names of the columns that differ, by the index of the unit. Rows of a key that both sides have are compared;
+    in a table without keys, all rows are."""
     schema, keys = relation.schema, _key_columns(relation, relation.keys)
     names = {column(i): field.name for i, field in enumerate(schema.fields) if column(i) not in keys}
     if not names:

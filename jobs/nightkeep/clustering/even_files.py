@@ -87,7 +87,7 @@ def probed(measure: Writer[WrittenDataFile], chunks: Iterator[pa.Table]) -> tupl
 
 
 class _Stream:
-    """Chunks, handed out by rows."""
+    """Chunks that are taken in portions by number of rows."""
 
     def __init__(self, chunks: Iterable[pa.Table]) -> None:
         self._chunks = iter(chunks)

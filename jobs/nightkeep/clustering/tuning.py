@@ -10,7 +10,7 @@ SPLIT_SHARE: Final = 1.5
 """A file that is rewritten anyway is split above this share of the target, where two halves are nearer to it."""
 
 COLUMN_BYTES: Final = 400
-"""What a column adds to a file however few its rows are, about, where the files at hand do not show it: 260 to 500 in
+"""What a column adds to a file however few its rows are, about, where the files read do not show it: 260 to 500 in
 small Parquet files that the engines write, 800 where the footer has the schema once more as JSON."""
 MOST_COLUMN_BYTES: Final = 1024
 """More than this a column does not add: files that seem to show it differ in their rows."""
@@ -53,7 +53,7 @@ BUCKET_FILL: Final = 0.6
 MOST_BUCKETS: Final = 512
 """Each has an open file while rows are spilled, of which a process may have 1,024; larger ones are sorted in parts."""
 NEAR_TARGET: Final = (0.7, 1.0)
-"""A file between these shares of the target is near enough to go on as planned: rows in order take less room than they
+"""A file between these shares of the target is near enough to keep the plan: rows in order take less room than they
 did, and a file more is worth more to skipping than a full one."""
 PROBE_ROWS: Final = 1 << 16
 """Files of fewer rows predict badly how large rows are in a larger one: then this many are encoded to see."""

@@ -36,8 +36,8 @@ def completed(policy: PolicyFile, found: Found) -> PolicyFile:
 
 
 def knowing(policy: PolicyFile, names: Sequence[str]) -> PolicyFile:
-    """The policy file with those discovered tables that may have one of these names, and with the places of those that
-    a metastore names.
+    """The policy file, with the discovered tables that may have one of these names, and with the locations of the
+    tables that a metastore names.
 
     Nothing is listed if the file itself has all names that are no addresses.
     """

@@ -1,4 +1,4 @@
-"""Very many objects without cycles -> made while nobody looks for cycles among them."""
+"""Very many objects without cycles -> made while Python's collector of cycles is off."""
 
 from __future__ import annotations
 

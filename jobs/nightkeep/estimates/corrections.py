@@ -14,7 +14,7 @@ from nightkeep.records import Measured, measured_of_format, measured_of_table
 LEAST: Final = 0.2
 MOST: Final = 5.0
 _RUNS: Final = 10
-"""As many runs of a table are looked at: older ones saw another table."""
+"""How many runs of a table are used. Older runs saw another state of the table."""
 _RUNS_OF_OTHERS: Final = 100
 _FEWEST_OF_OTHERS: Final = 5
 """A few other tables may have been the first of a session, whose Java was not compiled yet, and their rows may be

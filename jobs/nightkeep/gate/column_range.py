@@ -36,7 +36,7 @@ class ColumnRange:
         return ColumnRange(self.nulls + values.null_count, self.nans + nans, ends["min"], ends["max"])
 
     def with_nulls(self, values: ChunkedArray) -> ColumnRange:
-        """With a chunk of a type without an order: only its nulls count."""
+        """Add a chunk whose type has no order: only its nulls count."""
         return replace(self, nulls=self.nulls + values.null_count)
 
     def _ends(self, kind: pa.DataType) -> list[Array]:

@@ -16,7 +16,7 @@ from nightkeep.running.run_operation import published_earlier
 
 
 def store_found_commits(policy: EffectivePolicy, run_id: str, reports: str, reads: Reads) -> None:
-    """Store a document for each operation of which the table itself has commits of this run.
+    """Store a document for each operation whose commits of this run are in the table itself.
 
     If the table cannot be read now, its documents are as they were."""
     with suppress(NightkeepError, OSError):

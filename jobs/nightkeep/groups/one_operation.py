@@ -98,8 +98,8 @@ def check_and_store(
     *,
     share: Callable[[], float] | None = None,
 ) -> StoredDocument:
-    """The document as it is stored, after the check that is left to do. `share` states which part of the time until
-    then was this table's own, where others were at work beside it."""
+    """Check what is left to check, store the document and return it. `share`: the part of the time until then that was
+    this table's own, where other tables were at work beside it."""
     try:
         if unjudged(document) and order.checked(policy):
             stored(document, order.reports)

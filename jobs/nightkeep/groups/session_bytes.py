@@ -6,11 +6,11 @@ from threading import Lock
 
 
 class SessionBytes:
-    """The bytes of the tables that were read; each other one of `tables` counts as one of them does on average. For any
+    """The bytes of a session's tables. A table that was not read yet counts as the average of those that were. Safe for
     threads.
 
-    A session starts with the first table that has work, long before all tables are read. Those that took longest last
-    time are read first, so that a group with large tables rarely passes for one of small ones.
+    A session starts with the first table that has work, long before all tables are read. The tables that took
+    longest last time are read first, so that the estimate is rarely too small.
     """
 
     def __init__(self, tables: int) -> None:

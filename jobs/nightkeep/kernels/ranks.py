@@ -118,7 +118,7 @@ def ascending(values: Array) -> tuple[Rows, Rows]:
 
 
 def present_values(column: ChunkedArray) -> Array:
-    """The values that are not null as one array in which -0.0 is 0.0."""
+    """The values that are not null, as one array, with 0.0 for -0.0."""
     values = one_array(column.drop_null() if column.null_count else column)
     if not pa.types.is_floating(values.type):
         return values

@@ -20,7 +20,7 @@ _NONE: Final = np.empty(0, np.uint64)
 
 
 class RowDifference:
-    """For each row that is more often on one side than on the other, how many more times it is there."""
+    """Rows that one side has more often than the other, with the number of extra copies."""
 
     def __init__(self, after: Iterable[Hashes], before: Iterable[Hashes]) -> None:
         sides = [(_joined(side), sign) for side, sign in ((after, 1), (before, -1))]

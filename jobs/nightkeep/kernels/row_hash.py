@@ -93,7 +93,7 @@ def _hashes(columns: Sequence[Array], rows: int) -> tuple[Words, Words]:
 
 
 def _list_words(column: ListArray) -> Sequence[Words]:
-    """Of each list its length, and two sums of its items' hashes, each with its place in the list.
+    """For each list: its length, and two sums of its items' hashes, each taken with its index in the list.
 
     The entries of a map have no place.
     """

@@ -42,12 +42,12 @@ def spans_of(
 
 
 def constant_spans(value: object, kind: pa.DataType, parts: int) -> ColumnSpans:
-    """Of a column with one value in all rows, such as a partition's. NaN has no bounds."""
+    """The spans of a column with one value in all rows, such as a partition's. NaN has no bounds."""
     bound = None if isinstance(value, float) and value != value else value
     return spans_of([bound] * parts, [bound] * parts, [int(value is None)] * parts, [1] * parts, kind)
 
 
 def null_spans(kind: pa.DataType, rows: Sequence[int]) -> ColumnSpans:
-    """Of a column that is null in all rows, such as one that files do not have."""
+    """The spans of a column that is null in all rows, such as one that files do not have."""
     nothing = [None] * len(rows)
     return spans_of(nothing, nothing, rows, rows, kind)

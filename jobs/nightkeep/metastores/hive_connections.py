@@ -19,15 +19,15 @@ from nightkeep.limits import LISTED
 from nightkeep.silence import note_silence, patience, why_silent
 
 COMMIT_SECONDS: Final = 120.0
-"""For an answer to a change: shorter than the life of a lock (300 s). A look waits for PATIENCE."""
+"""For an answer to a change: shorter than the life of a lock (300 s). A read waits for PATIENCE."""
 _FAILED: Final = (TTransportException, TProtocolException, TApplicationException, MetaException)
 
 
 class MetastoreConnections:
-    """In place of pyiceberg's client, whose only connection no two threads can share, and which waits for ever.
+    """Connections to a metastore, one per thread and with timeouts. pyiceberg's client has only one, without a timeout.
 
-    `uri` may list several metastores with the same content: the first that answers is asked, and none that was silent
-    lately. Raises OSError if none does, and if a request fails without an answer.
+    `uri` may list several metastores with the same content: the first that answers is asked. One that was silent lately
+    is left out. Raises OSError if none answers, and if a request fails without an answer.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ _REGIONS: Final = ("glue.region", "client.region")
 
 
 def settings_of(metastore: str) -> dict[str, Any]:
-    """Settings as of a catalog of pyiceberg: Kerberos, endpoints and keys are told there. Raises AddressError."""
+    """Settings as of a catalog of pyiceberg: Kerberos, endpoints and keys are set there. Raises AddressError."""
     catalog = catalog_of(metastore)
     own = {} if catalog is None else _stated(Config(), catalog)
     learn(own)

@@ -10,7 +10,7 @@ from nightkeep.model.dotted import join_name, split_name
 
 _SERVER: Final = r"thrift://[A-Za-z0-9._\-\[\]:]+:[0-9]{1,5}"
 HIVE: Final = re.compile(rf"{_SERVER}(,{_SERVER})*")
-"""Hive metastores with the same content, of which the first that answers is asked."""
+"""Hive metastores with the same content. The first that answers is asked."""
 GLUE: Final = re.compile(r"glue://[a-z0-9-]+")
 _BEGIN: Final = re.compile(rf"({HIVE.pattern}|{GLUE.pattern})/(.*)", re.DOTALL)
 _SCHEMES: Final = ("thrift://", "glue://")

@@ -34,7 +34,7 @@ def deltalake(request: Request) -> Batches:
 
 
 def duckdb(request: Request) -> Batches:
-    """With the extensions of its packages, else with those that are installed for it. Nothing is downloaded."""
+    """Uses the extensions from DuckDB's Python packages, or else the installed ones. Nothing is downloaded."""
     engine = import_module("duckdb")
     offline = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     connection = engine.connect(config=offline)

@@ -189,8 +189,8 @@ class PolicyFile:
         return tuple(layer.origin for layer in (*matching, *([entry.layer] if entry.layer else [])))
 
     def with_tables(self, tables: Sequence[TablePolicy], unusable: Sequence[UnusableTable]) -> PolicyFile:
-        """The policy file with more tables. Those without a valid policy are moved to `unusable`: one whose settings do
-        not fit its format, or that a faulty pattern matches."""
+        """The policy file with more tables. Tables without a valid policy are moved to `unusable`: their settings do
+        not fit their format, or a faulty pattern matches them."""
         fitting, misfits = list[TablePolicy](), list[UnusableTable]()
         for table in tables:
             try:

@@ -1,4 +1,4 @@
-"""What a format hands over, and the values that its functions take and return. No implementation."""
+"""What a format provides, and the values that its functions take and return. No implementation."""
 
 from nightkeep.protocol.bound import Bound
 from nightkeep.protocol.commits import Commits

@@ -19,8 +19,8 @@ class Commits(Generic[S, E]):
 
     If the rewrites change nothing in the snapshot, nothing is written, and the candidate has no units."""
     conflicts: Callable[[S, S, Sequence[Rewrite[E]]], tuple[tuple[UnitKey, str], ...]]
-    """Units whose inputs in the second snapshot, the head, are no longer those of the first, which was planned on; each
-    with the reason."""
+    """Units whose inputs differ between the first snapshot, which was planned on, and the second, the head; each with
+    the reason."""
     commit: Callable[[Candidate], bool]
     """Makes the candidate visible, atomically. False if its version already exists, or if its parent is gone."""
     visible: Callable[[Candidate], bool]
@@ -28,8 +28,8 @@ class Commits(Generic[S, E]):
     undermined: Callable[[Candidate], str | None]
     """Why the version below a candidate that was just committed is not its parent.
 
-    None if it is, if either version has expired or been removed since, and for formats whose commit cannot succeed on
-    another parent."""
+    None if it is the parent, or if either version has expired or been removed since. Always None for formats whose
+    commit cannot succeed on another parent."""
     committed: Callable[[Run], tuple[Committed, ...]]
     """The run's commits that readers can see, of all its attempts, oldest first."""
     discard: Callable[[Sequence[str]], None]

@@ -19,37 +19,37 @@ Show = Callable[[pa.RecordBatch], None]
 
 
 def no_rows(unit: object, view: View) -> Iterator[pa.RecordBatch]:
-    """Of a format whose readers see rows as they are stored."""
+    """For a format whose readers see rows as they are stored."""
     return iter(())
 
 
 def stored_rows(unit: object) -> View:
-    """Of a format whose readers do not merge files."""
+    """For a format whose readers do not merge files."""
     return View.RAW
 
 
 def no_changes(base: object, candidate: object) -> Iterator[pa.RecordBatch]:
-    """Of a format whose versions report no changes."""
+    """For a format whose versions report no changes."""
     return iter(())
 
 
 def no_changelog(candidate: object) -> Iterator[pa.RecordBatch]:
-    """Of a format whose versions report no changes."""
+    """For a format whose versions report no changes."""
     return iter(())
 
 
 def in_one(unit: T, task_bytes: int) -> T:
-    """Of a format whose gate holds little in memory whatever the size of a unit."""
+    """For a format whose gate needs little memory, whatever the size of a unit."""
     return unit
 
 
 def no_clock(version: object) -> int | None:
-    """Of a format whose rows do not expire."""
+    """For a format whose rows do not expire."""
     return None
 
 
 def every_row(unit: object, rows: pa.RecordBatch, clock_ms: int) -> pa.RecordBatch:
-    """Of a format whose rows do not expire."""
+    """For a format whose rows do not expire."""
     return rows
 
 

@@ -72,7 +72,7 @@ class FileSection(Generic[U]):
 
 
 def no_merge(unit: object, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Of a format whose files are read one by one."""
+    """For a format whose files are read one by one."""
     return iter(())
 
 
@@ -119,22 +119,22 @@ class ChangelogReads(Generic[S, U]):
 
 
 def any_bucket(unit: object, keys: Mapping[str, Sequence[object]]) -> bool:
-    """Of a format without buckets."""
+    """For a format without buckets."""
     return True
 
 
 def by_bytes(snapshot: object) -> Sequence[str]:
-    """Of a format without collations."""
+    """For a format without collations."""
     return ()
 
 
 def as_read(snapshot: object) -> pa.Schema:
-    """Of a format whose columns are shown as they are read."""
+    """For a format whose columns are shown as they are read."""
     return pa.schema([])
 
 
 def shows_newest(snapshot: object) -> None:
-    """Of a format whose tables store nothing that changes what a read shows."""
+    """For a format whose tables store no setting that changes what a read shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +154,15 @@ class TableReading(Generic[S, U]):
     may_hold: Callable[[U, Mapping[str, Sequence[object]]], bool] = any_bucket
     """Whether the unit's bucket can hold a row with one of the wanted values in each of these columns."""
     shown: Callable[[S], pa.Schema] = as_read
-    """Columns that Arrow has a type of its own for, with that type. Their values are read as what it stores."""
+    """Columns for which Arrow has a type of its own, with that type. Their values are read in its storage type."""
     collated: Callable[[S], Sequence[str]] = by_bytes
-    """The columns whose order and equality are not those of their bytes, so that no condition may name them."""
+    """The columns that no condition may name, because their order and equality are not those of their bytes."""
     changelog: ChangelogReads[S, U] | None = None
-    """None of a format whose commits report no changes that we read."""
+    """None for a format whose commits report no changes that we read."""
     require_newest: Callable[[S], None] = shows_newest
-    """Raises RefusedTable if the engine's own batch read, by what the table stores, does not show the rows of the
-    newest version in the default view."""
+    """Raises RefusedTable if a setting stored in the table makes the engine's own batch read show other rows than those
+    of the newest version in the default view."""
 
 
 OpenReading = TableReading[Snapshot, Unit]
-"""Of a table of any format. Only that format looks into its snapshots and units."""
+"""The reading of a table of any format. Only that format looks into its snapshots and units."""

@@ -30,7 +30,7 @@ S_contra = TypeVar("S_contra", bound=Snapshot, contravariant=True)
 class ReadsVersions(Protocol[S]):
     """Reads one version, the latest by default. Raises RefusedTable for a feature that no operation handles.
 
-    `read_as`: read with the columns of that version, for formats whose schema can change without a new version.
+    `read_as`: the version whose columns are used, for formats whose schema can change without a new version.
     """
 
     def __call__(self, version: int | None = None, *, read_as: S | None = None) -> S: ...

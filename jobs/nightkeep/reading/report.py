@@ -11,7 +11,7 @@ from nightkeep.sql_text.rows.parse import shortened
 
 
 class Why(StrEnum):
-    """What can be left out, in the order in which it is, and by what."""
+    """What a read leaves out, in the order in which it is left out."""
 
     PARTITIONS = "partitions"
     BUCKETS = "buckets"

@@ -7,7 +7,7 @@
 <reports>/pages/<name>.html                    a page
 <reports>/~found/<run>.json                    the tables that a run found
 <reports>/~ledger/...                          what was predicted and measured (`ledger`)
-<reports>/~results/...                         what a job hands to the task that submitted it
+<reports>/~results/...                         what a job passes to the task that submitted it
 """
 
 from __future__ import annotations
@@ -137,9 +137,9 @@ def load_history(reports: str | Path, table: str | None = None) -> tuple[RunDocu
     return history.documents
 
 
-def keep_look(reports: str | Path, look: HistoryMark) -> None:
+def keep_look(reports: str | Path, mark: HistoryMark) -> None:
     """Store up to where a table's history was examined. Replaces the earlier mark."""
-    report_store(reports).write(look_name(look.table), bytes_of(json.dumps(encode(look), indent=2) + "\n"))
+    report_store(reports).write(look_name(mark.table), bytes_of(json.dumps(encode(mark), indent=2) + "\n"))
 
 
 def last_look(reports: str | Path, table: str) -> HistoryMark | None:

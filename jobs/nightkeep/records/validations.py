@@ -96,7 +96,7 @@ def _plain(value: Any) -> Any:
 
 
 def forget_results(reports: str | Path, *, older_than_ms: int) -> int:
-    """Remove results that are older, and those whose document is gone. Returns how many files that were."""
+    """Remove results that are older, and results without a document. Returns how many files were removed."""
     store, removed = report_store(reports), 0
     for table in store.folders():
         if table not in NO_TABLES and _is_own(store, f"{table}/{RESULTS_OF_RUNS}"):

@@ -30,7 +30,7 @@ def expire_table(log: RunLog, table: OpenFiles, run: Run, engine: Engine) -> Run
     """Expire versions by the order. Raises what `expire_versions` raises."""
     mode = log.order.mode_for(log.policy)
     with ExitStack() as opened:
-        looks = _Looks(log, table, run.now_ms, opened, partial(sets_of, engine))
+        surveys = _Surveys(log, table, run.now_ms, opened, partial(sets_of, engine))
 
         def before(expiry: OpenExpiry) -> None:
             remember_content(log, engine)
@@ -40,11 +40,11 @@ def expire_table(log: RunLog, table: OpenFiles, run: Run, engine: Engine) -> Run
         with log.stage("expire"):
             order = expire_order(log, mode, run.now_ms)
             outcome = expire_versions(
-                table, order, run, sets=looks.open, before=before, removing=lambda _: looks.list()
+                table, order, run, sets=surveys.open, before=before, removing=lambda _: surveys.list()
             )
         log.extra |= expiry_facts(outcome, root=table.table_files().storage.root)
         if outcome.counted is not None and outcome.counted.orphans.files and "orphans_file" not in log.extra:
-            looks.list()
+            surveys.list()
         if log.earlier is not None and outcome.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):
             remember_content(log, engine)
             resume_expiry(log)
@@ -94,7 +94,7 @@ def _versions(expiry: OpenExpiry) -> dict[str, object]:
 
 
 @dataclass
-class _Looks:
+class _Surveys:
     """One `Sets` per try. All are closed at the end; `list` writes the orphans of the last."""
 
     log: RunLog

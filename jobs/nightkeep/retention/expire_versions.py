@@ -16,10 +16,10 @@ from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import ExpireRequest, Expiry, OpenExpiry, OpenFiles, Retention, refuse_changes
 from nightkeep.retention.orphans.guards import check_spelling, clocks_apart, not_proven, store_ahead_ms
 from nightkeep.retention.orphans.lease import Clock, wall_ms
-from nightkeep.retention.orphans.look import FileSurvey, still_orphans
 from nightkeep.retention.orphans.removal import remove
 from nightkeep.retention.orphans.sets import SetCounts, Sets
 from nightkeep.retention.orphans.shared_locations import vouched_table
+from nightkeep.retention.orphans.survey import FileSurvey, still_orphans
 from nightkeep.retention.orphans.sweep_request import FilesRemoved
 
 _TRIES: Final = 3
@@ -82,20 +82,20 @@ def expire_versions(
     # (TableMetadata.java) refuses a table whose last update is more than a minute after its own clock.
     order, run = order.moved(min(ahead_ms, 0)), replace(run, now_ms=run.now_ms + min(ahead_ms, 0))
     for _ in range(_TRIES):
-        expiry, looked = table.expiry(order.request), sets()
+        expiry, file_sets = table.expiry(order.request), sets()
         if not expiry.roots:
             return ExpiryResult(Outcome.UNCHANGED, "no version may go", expiry)
-        looked.reached(vouched_table(table, outside=order.outside), expiry.roots)
-        look = FileSurvey(table, order.retention, looked)
-        if expiry.files_only and not _files(look, looked):
+        file_sets.reached(vouched_table(table, outside=order.outside), expiry.roots)
+        survey = FileSurvey(table, order.retention, file_sets)
+        if expiry.files_only and not _files(survey, file_sets):
             return ExpiryResult(Outcome.UNCHANGED, "no file may go", expiry)
         if order.mode is SweepMode.DRY_RUN:
-            return _listed(table, expiry, order, look=look, sets=looked)
-        if reason := _without_evidence(table, expiry, order, looked):
+            return _listed(table, expiry, order, survey=survey, sets=file_sets)
+        if reason := _without_evidence(table, expiry, order, file_sets):
             return ExpiryResult(Outcome.REFUSED, reason, expiry)
         before(expiry)
         if expiry.forget(run):
-            return _removed(table, expiry, order, run=run, look=look, sets=looked, removing=removing)
+            return _removed(table, expiry, order, run=run, survey=survey, sets=file_sets, removing=removing)
     return ExpiryResult(
         Outcome.CONFLICTED, f"another writer was first in each of {_TRIES} tries; nothing changed", expiry
     )
@@ -108,9 +108,9 @@ def _ahead_ms(table: OpenFiles, run: Run, clock: Clock) -> int:
     return store_ahead_ms(table_files, run, clock)
 
 
-def _files(look: FileSurvey, sets: Sets) -> int:
+def _files(survey: FileSurvey, sets: Sets) -> int:
     """How many of the files that were reached no remaining version needs at present."""
-    look.read()
+    survey.read()
     return sets.settle(cutoff_ms=None).orphans.files
 
 
@@ -135,10 +135,12 @@ def _read_remaining(table: OpenFiles, expiry: OpenExpiry, order: ExpireOrder, se
     sets.live(table, remaining, expected=False)
 
 
-def _listed(table: OpenFiles, expiry: OpenExpiry, order: ExpireOrder, *, look: FileSurvey, sets: Sets) -> ExpiryResult:
+def _listed(
+    table: OpenFiles, expiry: OpenExpiry, order: ExpireOrder, *, survey: FileSurvey, sets: Sets
+) -> ExpiryResult:
     _read_remaining(table, expiry, order, sets)
     counted = sets.settle(cutoff_ms=None)
-    check_spelling(counted, look.table)
+    check_spelling(counted, survey.table)
     reason = (
         f"dry run: {len(expiry.roots):,} versions and {counted.orphans.files:,} files would go, nothing was changed"
     )
@@ -151,19 +153,19 @@ def _removed(
     order: ExpireOrder,
     *,
     run: Run,
-    look: FileSurvey,
+    survey: FileSurvey,
     sets: Sets,
     removing: Callable[[SetCounts], None],
 ) -> ExpiryResult:
     table_files = table.table_files()
-    look.read()
+    survey.read()
     counted = sets.settle(cutoff_ms=None)
-    check_spelling(counted, look.table)
+    check_spelling(counted, survey.table)
     if counted.orphans.files:
         removing(counted)
     # Files that the log marks as removed need no evidence that every live file is named.
     asked = SweepMode.QUARANTINE if expiry.files_only else order.mode
-    going = still_orphans(look, sets, lambda: sets.settle(cutoff_ms=None), asked)
+    going = still_orphans(survey, sets, lambda: sets.settle(cutoff_ms=None), asked)
     acted = remove(
         table_files,
         going,

@@ -24,7 +24,7 @@ from nightkeep.storage import Storage
 
 SAMPLE_FILES: Final = 200
 """Footers that one check opens: a few seconds on an object store."""
-_LOOKS: Final = 3
+_TRIES: Final = 3
 _SAMPLED_ROOTS: Final = 8
 
 
@@ -69,13 +69,13 @@ def check_files(
     during the check, the check is repeated; raises MissingFile if that happens every time. Raises EvidenceError for
     metadata that cannot be read, and for files that are behind a symbolic link: a listing does not follow it.
     """
-    for _ in range(_LOOKS):
+    for _ in range(_TRIES):
         roots = table.roots(retention)
         result = _look(table, roots, sets())
         if not (result.missing or result.resized) or not _vanished(table, roots, retention):
             return _opened(table.table_files().storage, result, _sample(table, roots, random.Random(salt), sample))
     subject = f"{table.table_files().table.name}: retained versions"
-    raise MissingFile(subject, "them to last while their files are looked for", f"some gone in each of {_LOOKS} looks")
+    raise MissingFile(subject, "them to last while their files are looked for", f"some gone in each of {_TRIES} looks")
 
 
 def _look(table: OpenFiles, roots: Sequence[OpenRoot], sets: Sets) -> FileCheck:

@@ -1,4 +1,5 @@
-"""A sweep, an expiry or a restore: the table is opened, its owner heard, then files are listed or removed."""
+"""A sweep, an expiry or a restore: the table is opened, its owner's settings are read, then files are listed or
+removed."""
 
 from __future__ import annotations
 

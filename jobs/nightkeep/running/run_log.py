@@ -50,7 +50,7 @@ class RunLog:
     committed: Callable[[], Sequence[Committed]] | None = None
     """Looks up what the run has published. None before its first attempt to publish."""
     publishes: bool = False
-    """Whether a commit has begun that `facts` has no result of yet."""
+    """Whether a commit has begun whose result is not in `facts` yet."""
 
     @property
     def table(self) -> str:

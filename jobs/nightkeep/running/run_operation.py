@@ -131,7 +131,7 @@ def rewrite(log: RunLog, case: Case, *, workers: LazyWorkers, reader: TableReade
         return run_outcomes.published_document(log, table, late)
     if document.outcome not in (Outcome.UNCHANGED, Outcome.CONFLICTED) or document.commits:
         return document
-    # A commit of an earlier attempt may have become visible after the first look; then nothing was left to do.
+    # A commit of an earlier attempt may have become visible after the first search for it; then nothing was left to do.
     late = _own_commits(order, table, run)
     return run_outcomes.published_document(log, table, late) if late else document
 

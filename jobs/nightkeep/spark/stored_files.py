@@ -101,7 +101,7 @@ def with_truth(rows: DataFrame, table: Sequence[Column], condition: str, name: s
 
 
 def with_set(rows: DataFrame, table: Mapping[str, str], condition: str, sets: Mapping[str, str]) -> DataFrame:
-    """The rows, of which those for which a condition is true have columns set to expressions.
+    """The rows. Where the condition is true, columns are set to expressions.
 
     `table` has the names in `rows` by the names that the texts have for the table's columns. Expressions see the row as
     it was.

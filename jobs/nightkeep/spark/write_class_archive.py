@@ -58,7 +58,7 @@ def write_class_archive() -> Path:
 
 
 def _record(made: Path) -> None:
-    """A session whose JVM writes down at its end what it has loaded."""
+    """Run a session whose JVM records at its end which classes it loaded."""
     os.environ.pop("SPARK_LAUNCHER_OPTS", None)
     os.environ["SPARK_SUBMIT_OPTS"] = " ".join([*OPTIONS_OF_FEW_BYTES, f"-XX:ArchiveClassesAtExit={made}", *QUIET])
     with tempfile.TemporaryDirectory(prefix="nightkeep-classes-") as scratch:

@@ -69,8 +69,8 @@ def verify(
 ) -> Verified[T | OpenWide, E] | Mismatch | Conflicted:
     """Prove every touched unit of the candidate against the planned version, both read from storage.
 
-    Base: the planned version, merged on read, without rows that the plan deletes or that expire, and with those that it
-    updates as they are set. Candidate: the staged version as readers of the published one see it: its raw data files
+    Base: the planned version, merged on read, with the plan's deletes and updates applied and without expired rows.
+    Candidate: the staged version as readers of the published one see it: its raw data files
     through its deletion vectors, or merged on read. Conflicted if another version now has the planned one's number.
     `task_bytes`: what a proof may hold in memory; None leaves it to the format.
     """
@@ -216,7 +216,7 @@ def _counted(common: Positions) -> tuple[Fingerprint, Fingerprint]:
 def _kept(
     gate: Gate[S, U], base: U, batches: Iterable[pa.RecordBatch], change: PlannedChange
 ) -> tuple[Fingerprint, Fingerprint]:
-    """Of rows that both sides have: what must be left of them, and what is."""
+    """The rows that both sides have: those that must be left, and those that are."""
     expected, found = Fingerprint(), Fingerprint()
     for batch in batches:
         own = fingerprint(batch)

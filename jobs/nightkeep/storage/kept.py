@@ -19,7 +19,7 @@ REMOVED: Final = b'{"removed": true}\n'
 
 @dataclass(frozen=True, slots=True)
 class KeptFile:
-    """What a file held when it was read, and the store's own value for it, which a change is conditioned on."""
+    """The bytes of a file when it was read, and the store's tag of them. A change requires that tag."""
 
     data: bytes
     tag: object = None

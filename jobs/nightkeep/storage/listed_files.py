@@ -31,7 +31,7 @@ class MoveEnd(Enum):
     TAKEN = "taken"
     """Another file has the new name; it was left."""
     LATE = "late"
-    """It was not begun in time."""
+    """There was no time left to start on it."""
     BROKEN = "broken"
     """It failed, and the file may have either name or both."""
 
@@ -52,13 +52,14 @@ def delete_listed(storage: Storage, files: Sequence[ListedFile]) -> tuple[tuple[
     """Delete files that still have the size and the second that were listed. A listing names each file once.
 
     Returns those that were not deleted, in the order of `files`, each with the reason; it is None for a file that
-    changed or is gone. Raises OSError if a bucket or a namenode does not answer the look; no file was deleted then.
+    changed or is gone. Raises OSError if a bucket or a namenode does not answer the request for them; no file was
+    deleted then.
     """
     if isinstance(storage, LocalStorage):
         kept = merged(each_chunk(partial(_deleted_together, storage), files, of=lambda file: _split(file.name)[0]))
     else:
-        looks = at_once(storage.stat, [file.name for file in files])
-        kept = {file.name: None for file, found in zip(files, looks, strict=True) if not is_as_listed(file, found)}
+        stats = at_once(storage.stat, [file.name for file in files])
+        kept = {file.name: None for file, found in zip(files, stats, strict=True) if not is_as_listed(file, found)}
         if going := [file.name for file in files if file.name not in kept]:
             kept |= storage.delete_all(going)
     return tuple((file.name, kept[file.name]) for file in files if file.name in kept)
@@ -89,7 +90,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _deleted_together(storage: LocalStorage, files: Sequence[ListedFile]) -> dict[str, str | None]:
-    """Of files in one folder, those that stay, as in `delete_listed`."""
+    """Delete files of one folder. Returns those that stay, as `delete_listed` does."""
     kept: dict[str, str | None] = {}
     try:
         with storage.changing(files[0].name) as (folder, _):

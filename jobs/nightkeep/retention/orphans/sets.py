@@ -157,7 +157,8 @@ class Sets(Protocol):
     def settle(self, *, cutoff_ms: int | None, named: tuple[str, ...] = ()) -> SetCounts:
         """Compute the difference: candidates that are not live and were modified before `cutoff_ms` (None: any time).
 
-        With `named`, only those whose name contains one of these texts. May be called again after more live names.
+        With `named`, only candidates whose name contains one of these texts count. May be called again after more live
+        names.
         """
 
     def orphans(self) -> Iterator[pa.RecordBatch]:

@@ -41,10 +41,10 @@ from nightkeep.retention.orphans.guards import (
     too_many,
 )
 from nightkeep.retention.orphans.lease import Clock, wall_ms
-from nightkeep.retention.orphans.look import FileSurvey, still_orphans
 from nightkeep.retention.orphans.quarantine import close, purge
 from nightkeep.retention.orphans.removal import remove
 from nightkeep.retention.orphans.sets import NO_FILES, SetCounts, Sets
+from nightkeep.retention.orphans.survey import FileSurvey, still_orphans
 from nightkeep.retention.orphans.sweep_request import FilesRemoved, SweepOrder, SweepResult
 
 __all__ = ["SweepOrder", "SweepResult", "sweep_table"]
@@ -81,8 +81,8 @@ def sweep_table(
             return SweepResult(Outcome.REFUSED, reason, None, run.now_ms - order.older_than_ms)
         closed = close(whole, run)
     cutoff_ms = run.now_ms - order.older_than_ms
-    look = FileSurvey(table, Retention(run.now_ms, order.older_than_ms, order.keep), sets)
-    look.begin(table_files)
+    survey = FileSurvey(table, Retention(run.now_ms, order.older_than_ms, order.keep), sets)
+    survey.begin(table_files)
     settle = partial(sets.settle, cutoff_ms=cutoff_ms, named=_names(order.of_run))
     counted = settle()
     check_evidence(counted, table_files)
@@ -96,7 +96,7 @@ def sweep_table(
         before()
         acted = remove(
             table_files,
-            still_orphans(look, sets, settle, order.mode),
+            still_orphans(survey, sets, settle, order.mode),
             run,
             mode=order.mode,
             total=counted.orphans,

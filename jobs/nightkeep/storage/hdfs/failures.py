@@ -79,7 +79,7 @@ _SIGN_IN: Final = (
     "keytab in KRB5_CLIENT_KTNAME"
 )
 _HUNG_UP: Final = "RPC listener disconnected"
-"""Of a namenode that wants a client to sign in which is not set to, and of one that ends."""
+"""The error of a namenode that requires Kerberos from a client without it, and of one that shuts down."""
 _KEYLESS: Final = "is in an HDFS encryption zone but no KMS provider is configured"
 _LONGEST: Final = 200
 _JAVA: Final = re.compile(r'RPCError\("([\w.$]+)", "((?:[^"\\]|\\[^n])*)')

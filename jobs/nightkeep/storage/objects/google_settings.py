@@ -24,7 +24,7 @@ _OF_GCLOUD: Final = ".config/gcloud/application_default_credentials.json"
 
 
 def google_settings(options: Options) -> Mapping[str, str]:
-    """Of `endpoint`, `token` and `key_file` those that options or the environment set."""
+    """Those of `endpoint`, `token` and `key_file` that options or the environment set."""
     settings = {"endpoint": os.environ.get("GOOGLE_BASE_URL", ""), "token": os.environ.get("GOOGLE_BEARER_TOKEN", "")}
     settings["key_file"] = next((os.environ[name] for name in _FILES if os.environ.get(name)), "")
     own = given("gs", options)

@@ -37,7 +37,7 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 def current(options: Options, renewal: Renewal | None) -> Options:
     """The options, or newer ones if their credentials end soon. Raises as the renewal.
 
-    Options that come from another process count if their credentials end later than those that are known here.
+    Options from another process are used if their credentials end later than the known ones.
     """
     if renewal is None:
         return options

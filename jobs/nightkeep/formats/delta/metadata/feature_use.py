@@ -21,7 +21,7 @@ CLUSTERING: Final = "delta.clustering"
 
 
 def always(metadata: Raw, domains: Domains) -> bool:
-    """Of features that leave no trace in the metadata."""
+    """For features that leave no trace in the metadata."""
     return True
 
 

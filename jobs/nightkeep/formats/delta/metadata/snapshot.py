@@ -96,8 +96,8 @@ class DeltaSnapshot:
 def load(address: Address, storage: Storage, version: int | None = None, *, only_shows: bool = False) -> DeltaSnapshot:
     """A version, the newest by default, from one listing of the log.
 
-    With `only_shows`, for whoever shows rows to people, the table may be a shallow clone, whose data files are outside
-    its folder, and have variants.
+    With `only_shows`, which is for showing rows to people, the table may be a shallow clone, whose data files are
+    outside its folder, and may have variants.
     Raises MissingFile if the log does not hold it, RefusedTable for what readers must know and we do not handle,
     CorruptMetadata.
     """

@@ -40,7 +40,7 @@ def row_count(stats: str) -> int | None:
 
 
 def row_counts(stats: Array) -> Numbers | None:
-    """As row_count for every text of some files, UNKNOWN if absent; None if one of them needs a closer look."""
+    """As row_count for every text of some files, UNKNOWN if absent; None if one of them must be parsed."""
     texts = stats.filter(pc.and_kleene(pc.is_valid(stats), pc.not_equal(stats, "")))
     found = np.full(len(stats), UNKNOWN, np.int64)
     if len(texts):

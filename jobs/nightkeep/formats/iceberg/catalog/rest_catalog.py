@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from requests import Response, Session
 
 COMMIT_SECONDS: Final = 300.0
-"""Between two bytes of the answer to a change, such as a commit. A look waits for PATIENCE."""
+"""Between two bytes of the answer to a change, such as a commit. A read waits for PATIENCE."""
 _CHANGED: Final = re.compile("/(namespaces|transactions)(/|$)")
 """In paths of what a request changes. Others are asked for a token."""
 

@@ -81,7 +81,7 @@ def shown(snapshot: IcebergSnapshot) -> pa.Schema:
 
 
 def partition_spans(unit: IcebergUnit, paths: Collection[Path]) -> Mapping[Path, ColumnSpans]:
-    """Of the columns by whose own values the unit's spec partitions."""
+    """The values of the columns that partition the unit by identity."""
     return _constants(unit, paths, 1)
 
 

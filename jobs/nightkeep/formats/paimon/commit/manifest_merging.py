@@ -90,7 +90,7 @@ def _without_deletes(metas: Sequence[Record], rules: ManifestRules, files: Manif
 
 
 def _parts(entries: Sequence[Record], inputs: Sequence[Record], rules: ManifestRules) -> Iterator[Sequence[Record]]:
-    """Entries for one manifest each, which will be of the target size, as far as they are as long as before."""
+    """The entries of each new manifest. A manifest reaches the target size if entries are as long as before."""
     before = sum(meta["_NUM_ADDED_FILES"] + meta["_NUM_DELETED_FILES"] for meta in inputs)
     size = sum(int(meta["_FILE_SIZE"]) for meta in inputs)
     count = max(1, rules.target_bytes * before // max(1, size))

@@ -46,8 +46,8 @@ class WrittenAppendFile:
 class AppendFileWriter:
     """Writes files of one bucket. Chunks must hold the columns in `columns`; other columns are ignored.
 
-    The rows of the first file are numbered from `first_sequence`, those of others from where the file before ended, but
-    none from a number above `last_start`, by default `first_sequence`, as in a compaction of Java.
+    The rows of the first file are numbered from `first_sequence`. Each later file goes on where the file before ended,
+    but starts at `last_start` at most, by default `first_sequence`, as a compaction of Java does.
     """
 
     def __init__(

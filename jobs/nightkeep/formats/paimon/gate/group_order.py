@@ -23,8 +23,8 @@ NO_BASE = -1
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Flags per row: those that a group takes after what it has, those that it takes before, and those that it took
-    before the key's base."""
+    """Flags per row. `newer`: a group takes the row after what it has. `older`: it takes the row before that.
+    `earlier`: it took the row before the key's base."""
 
     newer: Flags
     older: Flags

@@ -22,7 +22,7 @@ from nightkeep.protocol import Seen, Undone, Watch
 from nightkeep.storage import Storage
 
 HORIZON_MS: Final = 7 * DAY_MS
-"""How far back to look in a table's history at the first look."""
+"""How far back a table's history is examined the first time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class _Commit:
 
 @dataclass(slots=True)
 class _Past:
-    """State of the look back at one version: its live files, and findings about it and later versions.
+    """State of the examination at one version: its live files, and findings about it and later versions.
 
     `kinds` are the kinds of commits that may make rows visible again.
     `pending` are findings on marks in files that an earlier commit may have removed.
@@ -104,11 +104,11 @@ def _look_back(past: _Past, newest: _Commit, older: Iterator[_Commit], *, known:
         is_new = commit.seen.version > known and (bool(known) or is_young)
         if not is_new and not (past.pending and is_young):
             return
-        _look(past, commit, parent, judged=is_new)
+        _examine(past, commit, parent, judged=is_new)
         commit = parent
 
 
-def _look(past: _Past, commit: _Commit, parent: _Commit, *, judged: bool) -> None:
+def _examine(past: _Past, commit: _Commit, parent: _Commit, *, judged: bool) -> None:
     if commit.kind == "APPEND":
         return
     changes = _changes(past.storage, commit)

@@ -194,6 +194,6 @@ class _WrongKeys:
 
 
 def _retracts(storage: Storage, bucket: Bucket, chosen: pl.DataFrame) -> Fingerprint:
-    """Of the rows of `chosen` that are stored as they are and are retracts, every column."""
+    """Every column of the rows of `chosen` that are retracts and are stored as they are."""
     places = by_file(chosen.filter(_RETRACT & ~pl.col(_FOLDED)), bucket)
     return reduce(add, map(fingerprint, rows(storage, bucket, places)), Fingerprint())

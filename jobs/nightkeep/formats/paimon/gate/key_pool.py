@@ -56,13 +56,13 @@ class PoolOrder:
     descending: Sequence[bool]
 
     def sort(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Of rows that are equal, those of the newest file come last."""
+        """Among equal rows, those of the newest file come last."""
         by, descending = [*self.by, _RUN], [*self.descending, False]
         return rows.sort(by, descending=descending, nulls_last=False, maintain_order=True)
 
 
 def key_pools(storage: Storage, sides: Sequence[KeySide], order: PoolOrder) -> Iterator[list[pl.DataFrame]]:
-    """Of each range of keys a frame of each side: its columns, comparable, the file's number and the position.
+    """For each range of keys, a frame of each side: its columns, comparable, the file's number and the position.
 
     Every frame is sorted and has all rows of its keys. Without files there are none. Raises ValueError if the keys of a
     sorted run do not ascend.
@@ -73,7 +73,7 @@ def key_pools(storage: Storage, sides: Sequence[KeySide], order: PoolOrder) -> I
 
 
 def contested_rows(storage: Storage, side: KeySide, order: PoolOrder) -> Iterator[pl.DataFrame]:
-    """Of each range of keys the rows that are not the only ones of their keys, and retracts, as `key_pools` has them.
+    """For each range of keys, the rows that share their key with others, and retracts, as `key_pools` has them.
 
     Where memory allows, only these are sorted: all other rows of the longest run have keys that no other run has.
     """

@@ -111,7 +111,7 @@ def _limited(both: pl.DataFrame, limit: int | None) -> pl.DataFrame:
 
 
 def _partly(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of each field the last value that is not null."""
+    """For each field, the last value that is not null."""
     fields = [name for name in rows.columns if name.startswith("field ")]
     kept = [pl.col(name).drop_nulls().last() for name in fields]
     rest = [pl.col(name).last() for name in rows.columns if name not in (*fields, *_SAME)]

@@ -22,8 +22,8 @@ COMPACTED: Final = 1
 
 def file_sequence(file: PaimonDataFile, schema: PaimonSchema) -> int | None:
     """The sequence number of all rows of the file; None where each row stores its own. `schema` is the table's current
-    one. Raises RefusedTable for a file of before the option: Java refuses one that does not state whether it was
-    appended, and takes the least number of its rows for all of them where it states that it was."""
+    one. Raises RefusedTable for a file that is older than the option. Java takes the least number of the rows for all
+    of them if the file is marked as appended, and refuses a file without such a mark."""
     if not option_bool(schema, SNAPSHOT_ORDERING):
         return None
     source = file.record.get("_FILE_SOURCE")

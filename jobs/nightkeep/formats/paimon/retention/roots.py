@@ -20,7 +20,7 @@ from nightkeep.formats.paimon.retention.evidence import BASE, CHANGELOG, DELTA, 
 from nightkeep.protocol.table_files import Root
 from nightkeep.storage import Storage
 
-_LOOKS: Final = 3
+_TRIES: Final = 3
 
 
 class Kept(Enum):
@@ -98,13 +98,13 @@ def roots(storage: Storage) -> tuple[Root[RootMetadata], ...]:
     An id is the file's name and a digest of its content, because tags may move and a rollback may reuse numbers. Raises
     MissingFile if the main branch has no snapshot, if a branch has no schema, or if versions keep disappearing.
     """
-    for look in range(1, _LOOKS + 1):
+    for attempt in range(1, _TRIES + 1):
         try:
             return _with_lists([root for branch in branches(storage) for root in _branch(storage, branch)])
         except MissingFile:
             # A version that expired since the listing is no longer a root: look again. A file that a branch needs stays
             # missing.
-            if look == _LOOKS:
+            if attempt == _TRIES:
                 raise
     raise AssertionError
 

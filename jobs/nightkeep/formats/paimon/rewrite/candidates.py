@@ -29,13 +29,14 @@ def placed(rows: pa.Table, at: npt.NDArray[np.int64], *, source: int, level: int
 
 
 def file_places(rows: pa.Table, chosen: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Of the chosen rows, in their order, the numbers of their files and their positions there."""
+    """The file numbers and positions of the chosen rows, in their order."""
     places = rows.select([SOURCE, POSITION]).take(chosen)
     return places.column(SOURCE).to_numpy(), places.column(POSITION).to_numpy()
 
 
 def lowest_level_only(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Of a key's rows above level 0, only the one on the lowest level competes (LookupMergeFunction.pickHighLevel)."""
+    """Only one of a key's rows above level 0 competes: the one on the lowest level
+    (LookupMergeFunction.pickHighLevel)."""
     levels = pc.unique(rows.column(LEVEL))
     if len(levels) - (0 in levels.to_numpy()) < 2:
         return rows

@@ -156,7 +156,7 @@ class ElementFold:
         return Elements(made.owner[order], made.items[order])
 
     def _partly(self, some: Elements, groups: Rows, winner: Rows) -> Rows:
-        """Of each group the last value of every field that is not null."""
+        """For each group, the last value of every field that is not null."""
         items = some.items[winner].copy()
         for number, valid in enumerate(self._fields, start=1):
             held = some.items[:, number]

@@ -42,7 +42,7 @@ class Elements:
         return self.where(~np.isin(self.owner, owners))
 
     def followed_by(self, other: Elements) -> tuple[Elements, Flags]:
-        """Of each owner, its elements here and then those of `other`; and which are of `other`."""
+        """For each owner, its elements here and then those of `other`, with flags for the latter."""
         owner = np.concatenate([self.owner, other.owner])
         late = np.arange(len(owner)) >= len(self.owner)
         order = np.argsort(owner, kind="stable")
@@ -50,14 +50,14 @@ class Elements:
 
 
 def spread(starts: Rows, counts: Rows) -> tuple[Rows, Rows]:
-    """Of each range of `counts` numbers from `starts`: the place of the range, once per number, and the numbers."""
+    """For each range of `counts` numbers from `starts`: the index of the range, once per number, and the numbers."""
     places = np.repeat(np.arange(len(starts)), counts)
     before = np.cumsum(counts) - counts
     return places, np.arange(len(places)) + np.repeat(starts - before, counts)
 
 
 def turn_within(groups: Rows) -> Rows:
-    """Of each row, how many rows with the same number in `groups` come before it."""
+    """For each row, how many rows with the same number in `groups` come before it."""
     order = np.argsort(groups, kind="stable")
     ordered = groups[order]
     first = np.diff(ordered, prepend=_NONE) != 0

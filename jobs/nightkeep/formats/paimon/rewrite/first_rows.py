@@ -1,4 +1,4 @@
-"""Rows of a table that keeps the first row of each key -> those rows whose key is not there yet.
+"""Rows of a table that keeps the first row of each key -> the rows whose key the table does not have yet.
 
 Follows FirstRowMergeFunction and FirstRowMergeFunctionWrapper (C/mergetree/compact) of Paimon 2.0.0.
 """

@@ -60,10 +60,10 @@ class _Fold:
         self._last = np.full(keys, _NONE, np.int64)
 
     def keep(self, keys: Rows, rows: Rows) -> None:
-        """The only row of each of `keys` is as it is stored, unless it is a retract, as readers that merge show it.
+        """Keep the only row of each of `keys` as it is stored, as readers that merge do. A retract is dropped.
 
-        The functions could change it: a group without sequence would be null, and a blank text of listagg. Java's
-        compactions do that, and its readers do not (ReducerMergeFunctionWrapper).
+        The merge functions could change the row: a group without sequence would be null, and a blank text of listagg.
+        Java's compactions do that, and its readers do not (ReducerMergeFunctionWrapper).
         """
         inserts = ~self._retracts[rows]
         keys, rows = keys[inserts], rows[inserts]
@@ -161,7 +161,7 @@ class _Fold:
         return self._results(kept, last, np.where(keeps_kind[kept], self._kinds[last], np.int8(_INSERT)))
 
     def every_result(self, ends: Rows) -> pa.Table:
-        """Of each key, also of those whose result is a delete. `ends`: the last row of each key."""
+        """The result of each key, also where it is a delete. `ends`: the last row of each key."""
         # Java gives 0 to a key whose rows are all ignored, so that a row which came before them may follow them. They
         # keep their place here.
         last = np.where(self._last == _NONE, ends, self._last)

@@ -132,7 +132,7 @@ def _live(
     *,
     batch_rows: int,
 ) -> Iterator[pa.Table]:
-    """The live rows of one file in batches, of which the first may be without rows. A reader checks their number."""
+    """The live rows of one file in batches. The first batch may be empty. A reader checks the number of rows."""
     number, one = file
     names = read_columns(bucket)
     reader, marked, start = PaimonFileReader(storage, bucket, one), vectors.get(one.name), 0

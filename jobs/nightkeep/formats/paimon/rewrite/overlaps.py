@@ -32,7 +32,7 @@ class NewerRows:
 
 
 def newer_below(storage: Storage, bucket: Bucket, sequences: ChunkedArray, hit: Hits) -> NewerRows | None:
-    """Rows of one file that are newer than the rows that replace them, which have `sequences`."""
+    """Rows of one file that are newer than the rows that replace them. `sequences` are those of the latter."""
     lifted = sequences.to_numpy()[hit.wanted]
     if not len(lifted) or int(lifted.min()) > hit.file.max_sequence:
         return None

@@ -36,9 +36,9 @@ class Sides:
 def lifted_files(
     before: Sequence[tuple[int, Bucket]], after: Sequence[tuple[int, Bucket]], lowest_known: int
 ) -> Iterator[tuple[int, Bucket, PaimonDataFile]]:
-    """Files of `before` with rows that streaming readers did not know, as they are on levels below `lowest_known`, and
-    of which `after` shows what became of them. Buckets have numbers. One of which readers know the same files has
-    none."""
+    """Files of `before` that a commit lifted: they are below level `lowest_known`, so streaming readers did not know
+    their rows, and `after` has them no more at such a level. Each comes with its bucket and the bucket's number. A
+    bucket whose known files and vectors did not change yields none."""
     now = dict(after)
     for place, bucket in before:
         files = now[place].files if place in now else ()

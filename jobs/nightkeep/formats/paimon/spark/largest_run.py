@@ -1,4 +1,4 @@
-"""Files of buckets -> those of their largest sorted runs, most of whose rows are the only ones of their keys.
+"""Files of buckets -> the files of each bucket's largest sorted run. Most of its rows need no merge.
 
 A merge by a window shuffles and sorts every row. Readers merge only what overlaps (MergeTreeSplitGenerator.java), and
 in a table with a few new rows over many old ones that is little.
@@ -54,7 +54,7 @@ def largest_runs(files: _Files, schema: PaimonSchema) -> tuple[_Files, _Files]:
 def lone_and_met(
     rows: ReadsRows, runs: tuple[_Files, _Files], key: Sequence[str], *, across_units: bool
 ) -> tuple[DataFrame | None, DataFrame | None]:
-    """The rows of the run whose `key` no row of their unit in the other files may have, and all others, to be merged.
+    """The rows of the run that need no merge, because no row of the other files may have their `key`; and all others.
 
     Keys are distinguished by a number: of two that share it, both are merged. With `across_units`, a key may be in
     several units.

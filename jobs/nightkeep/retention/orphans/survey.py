@@ -83,7 +83,7 @@ class FileSurvey:
 
 
 def still_orphans(
-    look: FileSurvey, sets: Sets, settle: Callable[[], SetCounts], mode: SweepMode
+    survey: FileSurvey, sets: Sets, settle: Callable[[], SetCounts], mode: SweepMode
 ) -> Iterator[pa.RecordBatch]:
     """Batches of orphans (schema ORPHANS), sorted by name. New roots are read before each batch, so that a file which
     became live meanwhile is not in it.
@@ -96,10 +96,10 @@ def still_orphans(
             rest = batch if last is None else batch.filter(pc.greater(batch["name"], last))
             if not rest.num_rows:
                 continue
-            if look.catch_up():
+            if survey.catch_up():
                 counted = settle()
-                check_spelling(counted, look.table)
-                check_proven(counted, mode, look.table)
+                check_spelling(counted, survey.table)
+                check_proven(counted, mode, survey.table)
                 break
             yield rest
             last = rest["name"][-1]
