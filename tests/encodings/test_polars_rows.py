@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 
 from nightkeep.encodings import polars_rows
+from nightkeep.encodings.parquet_footer import BINARY, I32, I64, LIST, STRUCT, Fields, footer_bytes
 from nightkeep.encodings.parquet_rows import GroupDecoder, ParquetGroup, ParquetRows
 from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.errors import CorruptMetadata
 from nightkeep.kernels.arrow_buffers import without_views
 from nightkeep.kernels.fingerprint import row_hashes
-from nightkeep.kernels.parquet_footer import BINARY, I32, I64, LIST, STRUCT, Fields, footer_bytes
 from nightkeep.kernels.parquet_pages import FlatChunk, has_sound_pages
 
 ROOT = Path(__file__).parents[2]

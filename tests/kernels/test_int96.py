@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nightkeep.kernels.int96 import micros, open_parquet, times
-from nightkeep.kernels.parquet_footer import footer_bytes, read_footer
+from nightkeep.encodings.open_parquet import open_parquet
+from nightkeep.encodings.parquet_footer import footer_bytes, read_footer
+from nightkeep.kernels.int96 import micros, times
 
 MIDNIGHT_1970 = 2_440_588
 DAY_NANOS = 86_400 * 10**9

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
-from nightkeep.kernels.parquet_footer import (
+from nightkeep.encodings.parquet_footer import (
     BINARY,
     BYTE,
     FALSE,

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nightkeep.encodings.avro_codecs import CODECS
-from nightkeep.kernels.parquet_footer import BINARY, I32, I64, LIST, STRUCT, Fields, footer_bytes, read_footer
+from nightkeep.encodings.parquet_footer import BINARY, I32, I64, LIST, STRUCT, Fields, footer_bytes, read_footer
 
 Change = Callable[[bytes, Random], bytes]
 

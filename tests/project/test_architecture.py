@@ -108,7 +108,6 @@ SHARED_WITH_THE_REWRITE = {
     "kernels.arrow_buffers": "Views of Arrow memory; nothing is decided there.",
     "kernels.bitmap": "Roaring bitmaps from positions and back.",
     "kernels.int96": "One Parquet encoding of times.",
-    "kernels.parquet_footer": "Footers that Arrow would refuse, made readable.",
     "kernels.spans": "Bounds of a footer as arrays; by them files are refused, and nothing is accepted.",
     "kernels.row_hash": "Iceberg's rewrite finds candidates of equality deletes by it, and values decide; a hash that "
     "made rows equal would show in the check, which hashes by Spark's xxhash64.",

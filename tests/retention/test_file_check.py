@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.retention.toy_table import NOW, Toy
+from tests.support.optional_keys import with_optional_keys
 
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.model.sweep_rules import DAY_MS
@@ -202,3 +203,10 @@ def test_a_puffin_file_may_be_named_as_a_data_file(tmp_path: Path) -> None:
     avro(tmp_path / "data/one.parquet")
     (named,) = opened(tmp_path, ".parquet").unreadable
     assert "expected b'PAR1' or b'PFA1' at its beginning, found b'Obj\\x01'" in named
+
+
+def test_maps_with_optional_keys_are_no_damage(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/one.parquet").write_bytes(with_optional_keys([]))
+    found = opened(tmp_path, ".parquet")
+    assert (found.opened, found.unreadable) == (1, ())

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from nightkeep.encodings.arrow_limits import LIMITS, beyond_arrow
+from nightkeep.encodings.open_parquet import open_parquet
 from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.kernels.arrow_buffers import with_views, without_views
 from nightkeep.kernels.bitmap import Width, from_positions, mask
-from nightkeep.kernels.int96 import open_parquet
 from nightkeep.model.arrow_types import ArrowField
 
 BATCH_ROWS: Final = 1 << 16

@@ -15,10 +15,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nightkeep.encodings.parquet_footer import BINARY, I32, I64, LIST, STRUCT, Fields, footer_bytes
 from nightkeep.encodings.parquet_rows import ParquetGroup, leaf_bounds
 from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.kernels.arrow_buffers import VIEWS
-from nightkeep.kernels.parquet_footer import BINARY, I32, I64, LIST, STRUCT, Fields, footer_bytes
 from nightkeep.kernels.parquet_pages import FlatChunk, has_sound_pages
 from nightkeep.model.arrow_types import Array, ArrowField
 

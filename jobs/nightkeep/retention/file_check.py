@@ -201,7 +201,12 @@ def _why_not(parse: Callable[[bytes], object], data: bytes) -> str:
 
 
 def _parquet(data: bytes) -> object:
-    return pq.read_metadata(pa.BufferReader(data))
+    try:
+        return pq.read_metadata(pa.BufferReader(data))
+    except pa.ArrowInvalid as failure:
+        if _OPTIONAL_KEYS not in str(failure):
+            raise
+        return None
 
 
 def _parquet_start(end: bytes, size: int) -> int:
@@ -245,6 +250,8 @@ _UNREADABLE: Final = (
     struct.error,
 )
 """What decoders raise for bytes that are no footer."""
+_OPTIONAL_KEYS: Final = "Map keys must be annotated as required"
+"""What Arrow says of a whole footer with maps as Paimon before 0.9 wrote them (see encodings.optional_keys)."""
 _MAGIC_BYTES: Final = 4
 _END_BYTES: Final = 12
 _HEADER_BYTES: Final = 1 << 20

@@ -130,3 +130,23 @@ def test_fractions_before_1970_are_found_within_nested_values(kind: pa.DataType)
     refuse_fractions_before_1970("v", column(1))
     with pytest.raises(RefusedTable, match="column v: times before 1970"):
         refuse_fractions_before_1970("v", column(-1001))
+
+
+ENTRIES = [[{"key": "p", "value": 1}, {"key": "q", "value": None}], None, [], [{"key": "r", "value": 3}]]
+
+
+def test_a_map_may_come_as_its_entries() -> None:
+    written = parse_type({"type": "MAP", "key": "STRING", "value": "INT"})
+    wanted = parse_type({"type": "MAP", "key": "STRING", "value": "BIGINT"})
+    lists = pa.chunked_array([pa.array(ENTRIES, pa.list_(pa.struct({"key": pa.string(), "value": pa.int32()})))])
+    shown = conformed(lists.slice(1), written, wanted, pads_chars=False)
+    shown.validate(full=True)
+    assert shown.type == wanted.arrow
+    assert shown.to_pylist() == [None, [], [("r", 3)]]
+
+
+def test_an_entry_without_a_key_is_named() -> None:
+    kind = parse_type({"type": "MULTISET", "element": "STRING"})
+    lists = pa.chunked_array([pa.array([[{"key": None, "value": 1}]])])
+    with pytest.raises(pa.ArrowInvalid, match="1 null keys of maps"):
+        conformed(lists, kind, kind, pads_chars=False)

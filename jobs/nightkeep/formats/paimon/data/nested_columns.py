@@ -79,11 +79,21 @@ def _repeated(array: Datum, written: PaimonType, wanted: PaimonType, *, pads_cha
         (element,), (now,) = written.children, wanted.children
         inside = _conformed(array.values, element.type, now.type, pads_chars=pads_chars)
     else:
-        items = array.items
-        keys = _conformed(array.keys, written.children[0].type, wanted.children[0].type, pads_chars=pads_chars)
+        keys, items = _entries(array)
+        keys = _conformed(keys, written.children[0].type, wanted.children[0].type, pads_chars=pads_chars)
         if wanted.root is TypeRoot.MAP:
             items = _conformed(items, written.children[1].type, wanted.children[1].type, pads_chars=pads_chars)
         inside = pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field])
     return pa.Array.from_buffers(
         kind, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[inside]
     )
+
+
+def _entries(array: Datum) -> tuple[Datum, Datum]:
+    """Keys and values of a map, which a file with optional keys holds as a list (see encodings.optional_keys)."""
+    if pa.types.is_map(array.type):
+        return array.keys, array.items
+    keys, items = array.values.flatten()
+    if keys.null_count:
+        raise pa.ArrowInvalid(f"{keys.null_count} null keys of maps")
+    return keys, items

@@ -18,11 +18,12 @@ import pyarrow as pa
 from nightkeep.encodings.arrow_limits import LIMITS, beyond_arrow
 from nightkeep.encodings.avro_rows import AvroRows
 from nightkeep.encodings.legacy_calendar import legacy_calendar
+from nightkeep.encodings.open_parquet import open_parquet
 from nightkeep.encodings.orc_rows import OrcRows
 from nightkeep.encodings.parquet_rows import GroupDecoder, ParquetGroup, group_batches, leaf_bounds
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.paimon.metadata.file_formats import format_of
-from nightkeep.kernels.int96 import open_parquet, times
+from nightkeep.kernels.int96 import times
 from nightkeep.limits import FILE
 from nightkeep.model.arrow_types import ChunkedArray
 
@@ -76,15 +77,15 @@ def beyond_nanoseconds(subject: str) -> RefusedTable:
 
 
 class ParquetStoredRows:
-    """A Parquet file. Times of twelve bytes come as nanoseconds, and of batches that `decoder` decodes, texts and bytes
-    as Arrow's views."""
+    """A Parquet file. Times of twelve bytes come as nanoseconds, maps with optional keys as lists of entries, and of
+    batches that `decoder` decodes, texts and bytes as Arrow's views."""
 
     pads_chars: Final = False
 
     def __init__(self, source: pa.NativeFile, subject: str, decoder: GroupDecoder | None = None) -> None:
         self._subject, self._source, self._decoder = subject, source, decoder
         try:
-            self.parquet, self._twelve_bytes = open_parquet(source)
+            self.parquet, self._twelve_bytes = open_parquet(source, shows_entries=True)
         except (pa.ArrowInvalid, OSError) as failure:
             raise CorruptMetadata(subject, "a Parquet file", reason_of(failure)) from failure
         footer = self.parquet.metadata

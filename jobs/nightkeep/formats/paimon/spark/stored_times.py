@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from nightkeep.encodings.open_parquet import open_parquet
 from nightkeep.errors import MissingFile
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema
 from nightkeep.formats.paimon.metadata.snapshot import Schemas
@@ -62,7 +63,8 @@ def times_of(storage: Storage, files: Sequence[tuple[str, int]], schemas: Schema
 
 def _times(storage: Storage, path: str, written: PaimonSchema) -> StoredTimes:
     try:
-        with storage.open(path) as source, pq.ParquetFile(source) as parquet:
+        with storage.open(path) as source:
+            parquet, _ = open_parquet(source, shows_entries=True)
             bare = _holds_bare(pa.struct(list(parquet.schema_arrow)), [(f.name, f.type) for f in written.fields])
             finer = any(is_finer_than_spark(field.type) for field in written.fields)
             return StoredTimes(_nanoseconds(parquet.schema) if finer else frozenset(), bare)
@@ -92,10 +94,18 @@ def _is_bare(stored: Any, kind: PaimonType) -> bool:
             return _is_bare(stored.value_type, kind.children[0].type)
         case TypeRoot.MAP:
             key, value = (child.type for child in kind.children)
-            return _is_bare(stored.key_type, key) or _is_bare(stored.item_type, value)
+            of_key, of_value = _entry(stored)
+            return _is_bare(of_key, key) or _is_bare(of_value, value)
         case TypeRoot.MULTISET:
-            return _is_bare(stored.key_type, kind.children[0].type)
+            return _is_bare(_entry(stored)[0], kind.children[0].type)
     return kind.root in _TIMESTAMPS and pa.types.is_int64(stored)
+
+
+def _entry(stored: Any) -> tuple[Any, Any]:
+    """The stored types of key and value of a map, which may come as a list of its entries."""
+    if pa.types.is_map(stored):
+        return stored.key_type, stored.item_type
+    return stored.value_type.field(0).type, stored.value_type.field(1).type
 
 
 def _has_times(kind: PaimonType) -> bool:
