@@ -26,7 +26,7 @@ from tests.drivers.iceberg_java import IcebergJava
 from tests.drivers.paimon_java import PaimonJava
 
 from nightkeep.admission.order import Order
-from nightkeep.api.place import new_engine
+from nightkeep.api.call_context import new_engine
 from nightkeep.checking.check import check
 from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest

@@ -27,7 +27,7 @@ from tests.drivers.delta_spark import DeltaSpark, named
 from tests.drivers.lakes_oracle import Lakes
 
 from nightkeep.admission.order import Order
-from nightkeep.api.place import new_engine
+from nightkeep.api.call_context import new_engine
 from nightkeep.formats import open_table
 from nightkeep.kernels.skipping import Queries, queries_of, skipped_share
 from nightkeep.model import Address, Clustering, Curve, Operation, Outcome

@@ -28,8 +28,8 @@ from tests.drivers.iceberg_spark import IcebergSpark
 from tests.drivers.iceberg_tables import Column, Table, Warehouse
 
 from nightkeep.admission.order import Order
+from nightkeep.api.call_context import new_engine
 from nightkeep.api.changes import Workers, apply_batch
-from nightkeep.api.place import new_engine
 from nightkeep.formats import FORMATS
 from nightkeep.formats.iceberg.upsert.batch import ChangeBatch, ChangeMode
 from nightkeep.formats.iceberg.upsert.sink import Applied

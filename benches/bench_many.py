@@ -33,7 +33,7 @@ from samples.iceberg_places import current_metadata, place
 
 from nightkeep.admission.order import Order
 from nightkeep.admission.suited_operations import suited_operations
-from nightkeep.api.place import new_engine
+from nightkeep.api.call_context import new_engine
 from nightkeep.groups.one_operation import run_one
 from nightkeep.policy import load
 from nightkeep.records import load_history

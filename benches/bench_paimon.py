@@ -23,7 +23,7 @@ from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import Compacted, Compaction, Layout, RandomRows, Scan
 
 from nightkeep.admission.order import Order
-from nightkeep.api.place import new_engine
+from nightkeep.api.call_context import new_engine
 from nightkeep.formats import open_table
 from nightkeep.formats.paimon.metadata.file_formats import FORMATS
 from nightkeep.model import Address, Operation, Outcome

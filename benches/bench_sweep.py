@@ -31,7 +31,7 @@ from tests.drivers.iceberg_java import IcebergJava
 from tests.drivers.iceberg_spark import IcebergSpark
 from tests.drivers.iceberg_tables import Table, Warehouse
 
-from nightkeep.api.place import new_engine
+from nightkeep.api.call_context import new_engine
 from nightkeep.formats import FORMATS, open_table
 from nightkeep.model import Address, Run
 from nightkeep.model.sweep_rules import SweepMode

@@ -71,7 +71,7 @@ def _cause_in(text: str) -> str:
 
 
 def _cause_in_python(text: str) -> str:
-    """The last line of the traceback of the cause. Of those that are joined as causes it is the first."""
+    """The last line of the cause's traceback. In a chain of causes, the first traceback is the cause."""
     last = text.split(_DURING)[-1] if _DURING in text else text
     block = last.split(_DIRECTLY)[0].rpartition(_TRACEBACK)[2]
     lines = iter(block.splitlines()[1:])

@@ -17,7 +17,7 @@ def find_all(policy: str, reports: str, prefix: str) -> PolicyFile:
 
 
 def find_one(policy: str, reports: str, prefix: str, table: str) -> PolicyFile:
-    """As `find_all`, with those tables that may have this name, if the file does not list it."""
+    """As `find_all`, but only with tables that may have this name, if the file does not list it."""
     loaded = load_usable(policy)
     return _found(loaded, places_for(loaded, (table,)), reports, prefix)
 

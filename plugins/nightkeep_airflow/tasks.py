@@ -219,7 +219,7 @@ def swept(results: Sequence[SettledEntry], place: int) -> str:
 
 
 def chunks(entries: list[T], most: int) -> list[list[T]]:
-    """The same in order, in as few chunks as have at most `most` entries each, as even as can be."""
+    """The entries in order, in the fewest chunks of at most `most` entries, as even as possible."""
     count = -(-len(entries) // most)
     cuts = [len(entries) * i // count for i in range(count + 1)] if count else []
     return [entries[start:end] for start, end in itertools.pairwise(cuts)]

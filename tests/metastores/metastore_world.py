@@ -12,7 +12,7 @@ from hive_metastore.ttypes import Database, SerDeInfo, StorageDescriptor, Table
 from tests.discovery.warehouses import SAMPLES
 
 from nightkeep.admission.order import Order
-from nightkeep.api.place import find_place
+from nightkeep.api.call_context import find_context
 from nightkeep.metastores.hive_connections import MetastoreConnections
 from nightkeep.model import Operation
 from nightkeep.records import RunDocument
@@ -92,5 +92,5 @@ def care_for(
     table: str, reports: Path, policy: Path | None = None, *, operation: Operation = Operation.OPTIMIZE
 ) -> RunDocument:
     """Care for the table, by name or address, without Spark."""
-    chosen = find_place(policy, reports).chosen(table)
+    chosen = find_context(policy, reports).chosen(table)
     return run_operation(chosen, Order(operation, "night", str(reports)), mapper=lambda: inline)

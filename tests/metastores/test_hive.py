@@ -19,7 +19,7 @@ from tests.metastores.metastore_world import DELTA, PAIMON, care_for, copied, hi
 
 import nightkeep
 from nightkeep.admission.order import Order
-from nightkeep.api.place import find_place
+from nightkeep.api.call_context import find_context
 from nightkeep.discovery import completed, find_tables, kept_found, located_all, located_some
 from nightkeep.errors import AddressError, PolicyError, Unreachable
 from nightkeep.formats import open_table
@@ -114,7 +114,7 @@ def test_a_table_is_cared_for_by_its_name(shop: Shop) -> None:
     with MetastoreConnections({"uri": shop.uri}) as client:
         client.alter_table("shop", "clicks", hive_table("clicks", f"file:{moved}", DELTA))
     # The address, as the policy has it, means the entry.
-    place = find_place(file, shop.folder / "reports")
+    place = find_context(file, shop.folder / "reports")
     assert place.chosen(f"delta:{shop.uri}/shop.clicks") == place.chosen("clicks")
     assert place.chosen("clicks").address == Address("delta", str(moved), "clicks")
     done = care_for("clicks", shop.folder / "reports", file)
@@ -123,7 +123,7 @@ def test_a_table_is_cared_for_by_its_name(shop: Shop) -> None:
 
 def test_a_table_that_is_dropped_and_made_anew_after_its_plan_is_not_published(shop: Shop) -> None:
     """The new one has the name, the folder, and more versions than the one that was planned."""
-    chosen = find_place(None, shop.folder / "reports").chosen(f"delta:{shop.uri}/shop.clicks")
+    chosen = find_context(None, shop.folder / "reports").chosen(f"delta:{shop.uri}/shop.clicks")
     log, another = shop.delta / "_delta_log", SAMPLES / "delta/shop.db/readings/_delta_log"
 
     def overtaken(work: Callable[[T], R], items: Sequence[T], *, label: str) -> list[R]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from samples.working_copy import ROOT, copy_tables, variables
 
-from nightkeep.api.place import find_place
+from nightkeep.api.call_context import find_context
 from nightkeep.errors import NightkeepError
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Request
@@ -22,7 +22,7 @@ def samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Address]:
     copy_tables(tmp_path / "warehouse")
     for name, value in variables(tmp_path).items():
         monkeypatch.setenv(name, value)
-    return [each.address for each in find_place(ROOT / "dags/tables.yaml", None).with_discovered().tables]
+    return [each.address for each in find_context(ROOT / "dags/tables.yaml", None).with_discovered().tables]
 
 
 def faults(*lines: str) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ class Expiry:
 
 @pytest.fixture
 def expire(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Expiry]:
-    monkeypatch.setattr("nightkeep.api.place.Engine", lambda **_: Running(spark))
+    monkeypatch.setattr("nightkeep.api.call_context.Engine", lambda **_: Running(spark))
     monkeypatch.chdir(tmp_path)
     for name in ("NIGHTKEEP_POLICY", "NIGHTKEEP_REPORTS"):
         monkeypatch.delenv(name, raising=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from nightkeep.api.place import find_place
+from nightkeep.api.call_context import find_context
 from nightkeep.clustering.advise import Advice
 from nightkeep.clustering.advise import advise as advise_on
 from nightkeep.errors import RefusedTable, UsageError
@@ -22,7 +22,7 @@ def advise(
 
     `queries` is a file of SQL queries or conditions. Without it, ranges of 1 % of each column are used.
     """
-    chosen = find_place(policy, None).effective(table, Overrides(target_size=target_size))
+    chosen = find_context(policy, None).effective(table, Overrides(target_size=target_size))
     opened = open_table(chosen.address)
     if opened.layout is None:
         feature = f"{chosen.address.format} tables are not clustered"

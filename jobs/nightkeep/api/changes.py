@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nightkeep.api.place import new_engine
+from nightkeep.api.call_context import new_engine
 from nightkeep.discovery import knowing
 from nightkeep.errors import UsageError
 from nightkeep.formats.iceberg.catalog.catalog import open_handle

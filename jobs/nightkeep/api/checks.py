@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nightkeep.api.place import find_place, start_engine
+from nightkeep.api.call_context import find_context, start_engine
 from nightkeep.checking import on_spark
 from nightkeep.errors import EvidenceError, NightkeepError, RefusedTable, UsageError
 from nightkeep.formats import open_table
@@ -38,7 +38,7 @@ def check(
     `reader` is one more engine that reads the version and its parent: the name of its package, `deltalake`, `duckdb`,
     `pyiceberg` or `pypaimon`, or `NAME=PYTHON` where another Python has it. By default the policy's reader.
     """
-    chosen = find_place(policy, reports).chosen(table)
+    chosen = find_context(policy, reports).chosen(table)
     other = _other_reader(chosen, reader)
     _require_versions(chosen, {"--version": version, "--base": base})
     settings = chosen.settings.check
@@ -72,7 +72,7 @@ def diff(
     spark: SparkSession | None = None,
 ) -> DiffReport:
     """Compare the content of two versions, row by row where it differs."""
-    chosen = find_place(policy, None).chosen(table)
+    chosen = find_context(policy, None).chosen(table)
     _require_versions(chosen, {"--version": version, "--other": other})
     with start_engine(chosen, master, spark) as engine:
         return on_spark.diff(chosen.address, version, other, engine)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import datasource
 from pyspark.sql.types import StructType
 
-from nightkeep.api.place import find_place
+from nightkeep.api.call_context import find_context
 from nightkeep.api.reading import plan_changes, reading_of
 from nightkeep.errors import UsageError
 from nightkeep.model import Address
@@ -86,7 +86,7 @@ class DataSource(datasource.DataSource):
         return arrow_for_spark(columns, table=self._given["path"])
 
     def _address(self) -> Address:
-        return find_place(self._given.get("policy"), None).chosen(self._given["path"]).address
+        return find_context(self._given.get("policy"), None).chosen(self._given["path"]).address
 
     def _plan(self, tests: Sequence[Test]) -> Planned[Unit]:
         address = self._address()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nightkeep.admission.order import Order, RemovalOptions
-from nightkeep.api.place import Place, find_place, name_run, parse_duration_option, start_engine
+from nightkeep.api.call_context import CallContext, find_context, name_run, parse_duration_option, start_engine
 from nightkeep.errors import UsageError
 from nightkeep.groups.one_operation import run_one
 from nightkeep.model import Operation
@@ -39,11 +39,11 @@ def sweep(
     """
     if max_share is not None and not 0 <= max_share <= 1:
         raise UsageError(f"--max-share: expected a share from 0 to 1, found {max_share}")
-    place = find_place(policy, reports)
+    context = find_context(policy, reports)
     order = Order(
         Operation.SWEEP,
         name_run(run_id),
-        place.reports,
+        context.reports,
         removal=RemovalOptions(
             mode=_mode(delete=delete, quarantine=quarantine),
             older_than_ms=_duration("--older-than", older_than),
@@ -53,7 +53,7 @@ def sweep(
         ),
         checks=not no_check,
     )
-    return _carry_out(place, table, order, master=master, spark=spark)
+    return _carry_out(context, table, order, master=master, spark=spark)
 
 
 def expire(
@@ -81,15 +81,15 @@ def expire(
         raise UsageError(f"--dry-run and --{mode}: expected one of the two, found both")
     if retain_last is not None and retain_last < 1:
         raise UsageError(f"--retain-last: expected at least 1, found {retain_last}")
-    place = find_place(policy, reports)
+    context = find_context(policy, reports)
     order = Order(
         Operation.EXPIRE,
         name_run(run_id),
-        place.reports,
+        context.reports,
         removal=RemovalOptions(mode=mode, older_than_ms=_duration("--older-than", older_than), retain_last=retain_last),
         checks=not no_check,
     )
-    return _carry_out(place, table, order, master=master, spark=spark)
+    return _carry_out(context, table, order, master=master, spark=spark)
 
 
 def restore(
@@ -101,9 +101,9 @@ def restore(
     spark: SparkSession | None = None,
 ) -> RunDocument:
     """Restore the files that the run `run_id` moved to quarantine. Overwrites nothing."""
-    place = find_place(policy, reports)
-    order = Order(Operation.RESTORE, run_id, place.reports)
-    return _carry_out(place, table, order, master="local[*]", spark=spark)
+    context = find_context(policy, reports)
+    order = Order(Operation.RESTORE, run_id, context.reports)
+    return _carry_out(context, table, order, master="local[*]", spark=spark)
 
 
 def _mode(*, delete: bool, quarantine: bool) -> SweepMode:
@@ -113,8 +113,10 @@ def _mode(*, delete: bool, quarantine: bool) -> SweepMode:
     return SweepMode.DELETE if delete else SweepMode.QUARANTINE if quarantine else SweepMode.DRY_RUN
 
 
-def _carry_out(place: Place, table: str, order: Order, *, master: str, spark: SparkSession | None) -> RunDocument:
-    chosen = place.chosen(table)
+def _carry_out(
+    context: CallContext, table: str, order: Order, *, master: str, spark: SparkSession | None
+) -> RunDocument:
+    chosen = context.chosen(table)
     with start_engine(chosen, master, spark) as engine:
         return run_one(chosen, order, engine).document
 

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypedDict, TypeVar
 
-from nightkeep.api.place import choose
+from nightkeep.api.call_context import choose
 from nightkeep.model import VerifyLevel, Writers
 from nightkeep.policy import Overrides
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from nightkeep.api.place import find_place
+from nightkeep.api.call_context import find_context
 from nightkeep.errors import RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.model import Address
@@ -45,7 +45,7 @@ def read(
     UPDATE_AFTER too; changes of one key come in their order. Raises UsageError for what the table does not have, and
     RefusedTable; while batches are read, EvidenceError for files that differ from their metadata.
     """
-    address = find_place(policy, None).chosen(table).address
+    address = find_context(policy, None).chosen(table).address
     request, reading = request_of(columns, where, version, tag, view), reading_of(address)
     start = start_of(incremental, since)
     if start is not None:
@@ -66,7 +66,7 @@ def read_plan(
     policy: str | Path | None = None,
 ) -> ReadPlan:
     """What `read` with these options reads, and what it leaves out and why. Reads metadata and footers."""
-    address = find_place(policy, None).chosen(table).address
+    address = find_context(policy, None).chosen(table).address
     request = request_of(columns, where, version, tag, view)
     return plan_read(address.name, address.format, reading_of(address), request, footers=True).plan
 

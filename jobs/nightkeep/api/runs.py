@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, Unpack
 from nightkeep.admission.order import Order
 from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.api.asked_rows import asked_condition, asked_keys, asked_values
+from nightkeep.api.call_context import CallContext, choose, find_context, name_run, start_engine
 from nightkeep.api.options import FileOptions, LayoutOptions, overrides_of, takes
-from nightkeep.api.place import Place, choose, find_place, name_run, start_engine
 from nightkeep.api.results import Runs
 from nightkeep.errors import UsageError
 from nightkeep.groups.one_operation import run_one
@@ -43,15 +43,15 @@ def plan(
 
     Raises UsageError for invalid arguments.
     """
-    place = find_place(policy, reports)
+    context = find_context(policy, reports)
     overrides = overrides_of(LayoutOptions, options)
-    chosen = place.effective(table, overrides)
+    chosen = context.effective(table, overrides)
     reader = OneVersion()
     with start_engine(chosen, "local[*]", spark) as engine:
         documents = tuple(
             run_operation(
                 chosen,
-                Order(each, "plan", place.reports, dry_run=True, named=bool(operation)),
+                Order(each, "plan", context.reports, dry_run=True, named=bool(operation)),
                 mapper=engine.mapper,
                 reader=reader,
             )
@@ -79,11 +79,11 @@ def run(
 
     Raises UsageError for invalid arguments. Every other failure is a document's outcome.
     """
-    place = find_place(policy, reports)
+    context = find_context(policy, reports)
     overrides = overrides_of(LayoutOptions, options, verify=verify, task_memory=task_memory)
-    chosen = place.effective(table, overrides)
+    chosen = context.effective(table, overrides)
     how = _How(master, run_id, spark, no_check=no_check, named=bool(operation), asked=overrides.asked())
-    return Runs(_run(place, chosen, _operations(chosen, operation, overrides), how))
+    return Runs(_run(context, chosen, _operations(chosen, operation, overrides), how))
 
 
 @takes(FileOptions)
@@ -103,13 +103,13 @@ def sql(
     """Run an OPTIMIZE statement. The filter and the clustering come only from the statement, all else from options and
     the policy."""
     parsed = parse_statement(statement)
-    place = find_place(policy, reports)
+    context = find_context(policy, reports)
     overrides = overrides_of(FileOptions, options, verify=verify, task_memory=task_memory)
-    chosen = _as_stated(place.effective(parsed.table, overrides), parsed)
+    chosen = _as_stated(context.effective(parsed.table, overrides), parsed)
     stated = {"where": parsed.where, "zorder": ",".join(parsed.columns), "full": parsed.full}
     arguments = {**overrides.asked(), **{name: value for name, value in stated.items() if value}}
     how = _How(master, run_id, spark, no_check=no_check, named=True, asked=arguments)
-    (document,) = _run(place, chosen, (Operation.OPTIMIZE,), how)
+    (document,) = _run(context, chosen, (Operation.OPTIMIZE,), how)
     return document
 
 
@@ -134,14 +134,14 @@ def delete(
     if (rows_where is None) == (keys is None):
         named = "neither" if keys is None else "both"
         raise UsageError(f"the rows to delete: expected --rows-where or --keys, found {named}")
-    place = find_place(policy, reports)
-    chosen = place.effective(table, Overrides(task_memory=task_memory, writers=choose("--writers", Writers, writers)))
+    context = find_context(policy, reports)
+    chosen = context.effective(table, Overrides(task_memory=task_memory, writers=choose("--writers", Writers, writers)))
     file = None if keys is None else Path(keys)
     arguments = {"rows_where": asked_condition(str(rows_where))} if file is None else {"keys": asked_keys(file)}
     order = Order(
         Operation.DELETE,
         name_run(run_id),
-        place.reports,
+        context.reports,
         dry_run,
         rows=rows_where,
         keys=file,
@@ -173,13 +173,13 @@ def update(
     if not sets or rows_where is None:
         named = "--set" if not sets else "--rows-where"
         raise UsageError(f"the rows to update: expected --set and --rows-where, found no {named}")
-    place = find_place(policy, reports)
-    chosen = place.effective(table, Overrides(task_memory=task_memory, writers=choose("--writers", Writers, writers)))
+    context = find_context(policy, reports)
+    chosen = context.effective(table, Overrides(task_memory=task_memory, writers=choose("--writers", Writers, writers)))
     arguments = {"rows_where": asked_condition(rows_where), "set": asked_values(sets)}
     order = Order(
         Operation.UPDATE,
         name_run(run_id),
-        place.reports,
+        context.reports,
         dry_run,
         rows=rows_where,
         sets=sets,
@@ -240,10 +240,12 @@ def _as_stated(policy: EffectivePolicy, statement: Statement) -> EffectivePolicy
     return replace(policy, settings=policy.settings.model_copy(update=stated))
 
 
-def _run(place: Place, chosen: EffectivePolicy, operations: Sequence[Operation], how: _How) -> tuple[RunDocument, ...]:
+def _run(
+    context: CallContext, chosen: EffectivePolicy, operations: Sequence[Operation], how: _How
+) -> tuple[RunDocument, ...]:
     name = name_run(how.run_id)
     orders = [
-        Order(each, name, place.reports, named=how.named, asked=how.asked, checks=not how.no_check)
+        Order(each, name, context.reports, named=how.named, asked=how.asked, checks=not how.no_check)
         for each in operations
     ]
     checks = any(order.checked(chosen) for order in orders)

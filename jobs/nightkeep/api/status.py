@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nightkeep.api.place import find_place, require_policy
+from nightkeep.api.call_context import find_context, require_policy
 from nightkeep.groups.night_plan import budgets_of, night_order
 from nightkeep.groups.status_group import statuses
 from nightkeep.model import Outcome
@@ -59,10 +59,10 @@ def status(
     """
     if table is None:
         require_policy(policy)
-    place = find_place(policy, reports)
-    whole = place.with_discovered() if table is None else place.policy
-    policies = [place.chosen(table)] if table is not None else [whole.of_table(each) for each in whole.tables]
-    found = list(statuses(policies, place.reports, now=datetime.now(UTC)))
+    context = find_context(policy, reports)
+    whole = context.with_discovered() if table is None else context.policy
+    policies = [context.chosen(table)] if table is not None else [whole.of_table(each) for each in whole.tables]
+    found = list(statuses(policies, context.reports, now=datetime.now(UTC)))
     if table is None:
         budgets = budgets_of(whole)
         places = {each.table: each for each in night_order(found, budgets)} if budgets else {}

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from nightkeep import records
+from nightkeep.api.call_context import CallContext, find_context, parse_duration_option
 from nightkeep.api.data_docs import build_data_docs, docs_index, docs_pages
-from nightkeep.api.place import Place, find_place, parse_duration_option
 from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
 from nightkeep.pages import render_index, render_run
@@ -28,7 +28,7 @@ from nightkeep.running.handled_operations import handled_operations
 
 def explain(table: str, *, policy: str | Path | None = None) -> Explanation:
     """The policy in force for a table, the line that each value comes from, and what each operation refuses of it."""
-    chosen = find_place(policy, None).chosen(table)
+    chosen = find_context(policy, None).chosen(table)
     return Explanation(chosen, handled_operations(chosen))
 
 
@@ -36,17 +36,17 @@ def history(
     table: str | None = None, *, policy: str | Path | None = None, reports: str | Path | None = None
 ) -> RunHistory:
     """The documents of a table, also under its earlier names, or of all tables, oldest first."""
-    place = find_place(policy, reports)
-    name = None if table is None else _reported_name(place, table)
-    stored = read_history(place.reports) if name is None else read_thread(place.reports, name)
+    context = find_context(policy, reports)
+    name = None if table is None else _reported_name(context, table)
+    stored = read_history(context.reports) if name is None else read_thread(context.reports, name)
     return RunHistory(stored.documents, stored.unreadable)
 
 
 def release(table: str, *, policy: str | Path | None = None, reports: str | Path | None = None) -> Release:
     """Release a table from the hold that a failed check put on it."""
-    place = find_place(policy, reports)
-    name = _reported_name(place, table)
-    return Release(name, records.release(place.reports, name))
+    context = find_context(policy, reports)
+    name = _reported_name(context, table)
+    return Release(name, records.release(context.reports, name))
 
 
 def report(
@@ -62,14 +62,14 @@ def report(
     `data_docs`: also the pages of Great Expectations, from the results that were kept; they load nothing. `forget`:
     remove results that are older than this, such as 90d, and those of documents that are gone.
     """
-    place, now = find_place(policy, reports), datetime.now(UTC)
-    if not report_store(place.reports).exists():
-        raise UsageError(f"{place.reports}: expected a folder of reports, found none")
+    context, now = find_context(policy, reports), datetime.now(UTC)
+    if not report_store(context.reports).exists():
+        raise UsageError(f"{context.reports}: expected a folder of reports, found none")
     if forget is not None:
-        forget_results(place.reports, older_than_ms=_age("--forget", forget))
-    stored = read_history(place.reports)
-    documents, folder = stored.documents, reports_place(out or place.reports)
-    docs = build_data_docs(documents, place.reports, folder) if data_docs else None
+        forget_results(context.reports, older_than_ms=_age("--forget", forget))
+    stored = read_history(context.reports)
+    documents, folder = stored.documents, reports_place(out or context.reports)
+    docs = build_data_docs(documents, context.reports, folder) if data_docs else None
     linked, pages = docs_pages(documents, folder), dict[str, str]()
     for name in dict.fromkeys(map(_run_name, documents)):
         mine = [document for document in documents if _run_name(document) == name]
@@ -98,12 +98,12 @@ def _shown(address: str) -> Path | str:
     return address if is_address(address) else Path(address)
 
 
-def _reported_name(place: Place, table: str) -> str:
+def _reported_name(context: CallContext, table: str) -> str:
     """The table's name in reports. A table that has documents need not be there any more, nor be looked for."""
     try:
-        return place.policy.effective(table).address.name
+        return context.policy.effective(table).address.name
     except UsageError:
-        return table if has_documents(place.reports, table) else place.chosen(table).address.name
+        return table if has_documents(context.reports, table) else context.chosen(table).address.name
 
 
 def _run_name(document: RunDocument) -> str:

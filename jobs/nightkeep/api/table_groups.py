@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from nightkeep.api.place import new_engine
+from nightkeep.api.call_context import new_engine
 from nightkeep.groups.check_group import check_group
 from nightkeep.groups.run_group import run_group, sweep_group
 from nightkeep.groups.stored_document import StoredDocument

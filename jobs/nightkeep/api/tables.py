@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from nightkeep.api.place import find_place, require_policy
+from nightkeep.api.call_context import find_context, require_policy
 from nightkeep.card import render_card
 from nightkeep.discovery import FoundOther, completed, find_tables, located_all
 from nightkeep.errors import PolicyError, brief
@@ -118,11 +118,11 @@ class Validation:
 def tables(*, policy: str | Path | None = None, reports: str | Path | None = None) -> ListedPolicies:
     """Every table that the policy lists or that is discovered, and those that cannot be used, with the reason."""
     require_policy(policy)
-    place = find_place(policy, reports)
-    found = find_tables(place.policy.discoveries)
-    whole = completed(located_all(place.policy), found)
+    context = find_context(policy, reports)
+    found = find_tables(context.policy.discoveries)
+    whole = completed(located_all(context.policy), found)
     last = last_outcomes(
-        place.reports, [*(each.name for each in whole.tables), *(each.name for each in whole.unusable)]
+        context.reports, [*(each.name for each in whole.tables), *(each.name for each in whole.unusable)]
     )
     usable = [_listed(whole, each, last) for each in whole.tables]
     return ListedPolicies((*usable, *(_refused(whole, each, last) for each in whole.unusable)), found.others)

@@ -81,7 +81,7 @@ def measure(
 def _parts(
     number: int, side: Side, units: Sequence[UnitKey], names: Sequence[str], keyed: Collection[UnitKey]
 ) -> tuple[_Part, _Part]:
-    """The units in which keys are counted, which shuffles all of their rows, and the others."""
+    """The units in which keys are counted, and the others. Counting shuffles all rows of a unit."""
     counted = set(keyed) if names else set()
     with_keys, others = ([unit for unit in units if (unit in counted) is wanted] for wanted in (True, False))
     return _Part(number, side, with_keys, names), _Part(number, side, others, ())

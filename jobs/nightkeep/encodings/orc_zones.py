@@ -34,7 +34,7 @@ _OF_UTC: Final = frozenset({"UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z", "Zulu", "Un
 
 
 def writer_zone(source: pa.NativeFile, stripe: OrcStripe, codec: int) -> str | None:
-    """The zone of a stripe's writer; None if it is UTC, which readers also take for one that is not named."""
+    """The zone of a stripe's writer; None if it is UTC or not named, which readers take for UTC."""
     source.seek(stripe.footer)
     stored = source.read(stripe.footer_bytes)
     names = message(b"".join(_unpacked(stored, codec))).get(_WRITER_ZONE, (b"",))

@@ -83,7 +83,7 @@ def _of_seconds(run: Measured) -> float | None:
 
 
 def _multiple(beyond: int, expected: int) -> float | None:
-    """What was written as a multiple of what was expected, if `beyond` is the difference."""
+    """The ratio of what was written to what was expected. `beyond`: the difference."""
     return 1 + beyond / expected if expected > 0 else None
 
 

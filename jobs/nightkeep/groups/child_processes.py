@@ -1,6 +1,6 @@
 """Several child processes for the threads of one group: a call takes one that is idle. Each starts with its first call.
 
-The one that was used last is taken first, so that no second one starts while one is enough.
+The process that was used last is taken first, so that a second starts only if one is not enough.
 """
 
 from __future__ import annotations

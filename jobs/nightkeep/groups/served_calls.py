@@ -27,8 +27,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ServedAnswer(Generic[T]):
-    """The result or failure of one call. `secrets` are those that the child has read, such as a catalog's settings, and
-    `silent` what did not answer it."""
+    """The result or failure of one call. `secrets`: what the child has read, such as a catalog's settings. `silent`:
+    the resources that did not answer it."""
 
     value: T
     failure: Exception | None

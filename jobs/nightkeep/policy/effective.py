@@ -77,8 +77,8 @@ class TablePolicy:
 class UnusableTable:
     """A table without a valid policy. `fault` states why; `format` is the beginning of its address.
 
-    `address` is None if it is not known. In the place of tables that are not known there is the entry or the file
-    that would have named them.
+    `address` is None if it is not known. Where the tables are not known, it stands for the entry or the file that
+    would have named them.
     """
 
     name: str
@@ -102,7 +102,8 @@ class EffectivePolicy:
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """The operations to run, in order: those of the policy, else all of the format, of which some may not suit."""
+        """The operations to run, in order: those of the policy, or else all of the format. Some of the latter may not
+        suit."""
         own = tuple(map(Operation, self.settings.operations or ()))
         return own or suited(self.address.format)
 

@@ -107,14 +107,14 @@ class Table(Generic[S, U, T, E]):
     """Whether the table was created and never written, in a format in which a new table has no version until its first
     write. False for a table that lost its versions."""
     suits: Callable[[Operation], bool] = _suits
-    """Whether one of the format's default operations is for tables of this kind, in a format with several kinds. Reads
+    """Whether a default operation of the format suits tables of this kind, in a format with several kinds. Reads
     as little metadata as it can."""
     described: Callable[[S], TableDescription] = _undescribed
     """The table's description when this version was read."""
     description: Callable[[], TableDescription] = _indescribable
     """Its description now. Reads as little metadata as it can."""
     watch: WatchesHistory[S] | None = None
-    """For a format whose writers may commit a rewrite that was prepared before, and so lacks, newer deletes."""
+    """For a format whose writers may commit a rewrite that misses deletes made since it was prepared."""
 
 
 OpenTable = Table[Snapshot, Unit, SomeTask, SomeEdit]

@@ -62,9 +62,9 @@ class KeptFiles(Protocol):
         """Remove what was read; False if it is another content by now. None: whatever is there."""
 
     def stand_in(self, name: str, to: str) -> None:
-        """Let the content of a file be that of `to` as well, with less than a write needs, if the store can.
+        """Make the file `to` have the content of `name`, with less space than a write needs, if the store can.
 
-        Raises FileExistsError if there is one."""
+        Raises FileExistsError if `to` exists."""
 
     def write_stream(self, name: str) -> AbstractContextManager[BinaryIO]:
         """A sink for a large file, which is created or replaced once the context is left without an error."""

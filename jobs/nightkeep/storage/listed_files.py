@@ -187,7 +187,8 @@ class _TwoFolders:
         return None
 
     def leave(self, move: Move, was: os.stat_result) -> MoveAnswer:
-        """Remove the first name, unless it is another file's by now, the second one is gone, or it may not go."""
+        """Remove the first name. It stays if it belongs to another file by now, if the second name is gone, or if
+        `may_go` forbids it."""
         file, to = move
         last = _split(file.name)[1]
         try:

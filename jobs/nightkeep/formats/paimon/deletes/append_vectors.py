@@ -46,7 +46,7 @@ def vectors_of(storage: Storage, bucket: Bucket, names: Set[str]) -> Mapping[str
 def replace_vectors(
     storage: Storage, bucket: Bucket, fresh: Mapping[str, BitMap64], *, gone: Set[str], naming: PaimonNaming
 ) -> VectorFiles:
-    """Write new vector files in place of those that have a vector of a data file in `gone` or `fresh`.
+    """Replace the vector files that have a vector of a data file in `gone` or `fresh`.
 
     `fresh` are the new vectors of data files, which include what was deleted before. Data files in `gone`, and those
     that the bucket does not have, lose their vector. All other vectors of the replaced files are in the new ones.

@@ -99,8 +99,8 @@ def _lifted(base: Bucket, candidate: Bucket, lowest_known: int) -> list[int]:
 def _seen(
     storage: Storage, base: Bucket, candidate: Bucket, lifted: Sequence[int], *, lowest_known: int
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Of the keys of lifted files, those that streaming readers of each state know, with the places of their rows: the
-    file by its number in the bucket, and the position. A range of keys at a time; a file of both is read once."""
+    """For each range of keys: the keys of lifted files that streaming readers of each state know, with the file's
+    number in the bucket and the position of each row. A file of both states is read once."""
     keys = list(key_columns(base))
     held = {file.name for file in base.files if file.level >= lowest_known}
     upper = [n for n, file in enumerate(base.files) if file.level >= lowest_known]

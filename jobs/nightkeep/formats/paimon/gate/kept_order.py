@@ -73,7 +73,7 @@ def order_faults(storage: Storage, base: Bucket, candidate: Bucket) -> Iterator[
 
 
 def _looked_up(base: Bucket, replaced: Bucket, moved: Sequence[PaimonDataFile]) -> Iterator[PaimonDataFile]:
-    """Files below those that were written, where rows of level 0 are looked up that meet no row above them."""
+    """The deeper files, in which rows of level 0 without a row above the output level are looked up."""
     if lowest_level_counts(base.schemas.current) and moved and any(file.level == 0 for file in replaced.files):
         output, names = min(file.level for file in moved), {file.name for file in replaced.files}
         yield from (file for file in base.files if file.level > output and file.name not in names)
@@ -106,8 +106,8 @@ def _inserts() -> pl.Expr:
 
 
 def _with_looked_up(rows: pl.DataFrame, below: pl.DataFrame, bucket: Bucket) -> pl.DataFrame:
-    """Of each key the rows on level 0, and the row on the lowest level above it: among those below only if the key has
-    none of `rows`, and only if it has one on level 0."""
+    """For each key, the rows on level 0 and the row on the lowest level above it. A row of `below` counts only if the
+    key is on level 0 and on no higher level of `rows`."""
     keys = key_columns(bucket)
     levels = pl.Series([file.level for file in bucket.files], dtype=pl.Int64)
     of_rows = pl.Series(levels.gather(rows["file"].cast(pl.Int64)), dtype=pl.Int64)

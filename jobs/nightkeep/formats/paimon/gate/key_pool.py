@@ -101,7 +101,7 @@ def _ranges(
 
 
 def _without_alone(runs: Sequence[pl.DataFrame], keys: Sequence[str]) -> list[pl.DataFrame]:
-    """The rows of runs, without those of the longest whose key occurs only once; its retracts stay."""
+    """The rows of runs, without rows of the longest run whose key occurs only once. Retracts stay."""
     longest = max(range(len(runs)), key=lambda number: len(runs[number]), default=0)
     if not runs or not bool(runs[longest].select(ascend(keys)).item()):
         return list(runs)

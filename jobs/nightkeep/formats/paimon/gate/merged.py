@@ -116,7 +116,7 @@ def _place(name: str, rule: FieldRule) -> pl.Expr:
 
 
 def _last(able: pl.Expr, back: pl.Expr, base: pl.Expr) -> pl.Expr:
-    """The last row that is able, null if one that takes a value back is not before it, and the base without either."""
+    """The last row of `able`. Null if a later row takes its value back; the base if there is no row of either kind."""
     last, last_back = _AT.filter(able & ~back).max(), _AT.filter(back).max()
     return pl.when(last_back.is_null()).then(pl.coalesce(last, base)).when(last > last_back).then(last)
 

@@ -167,7 +167,7 @@ def _merged(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -
 
 
 def contested_ranges(storage: Storage, bucket: Bucket, vectors: Mapping[str, BitMap64]) -> Iterator[pl.DataFrame]:
-    """Live rows of every file that are not the only ones of their keys, and retracts, as far as they count in a merge.
+    """The live rows that share their key with others, and retracts, as far as they count in a merge.
 
     Sorted by key, last the row that the key keeps: the newest, or of a table that keeps first rows the oldest. Each
     frame has all these rows of its keys, and its keys come after those of the frame before."""

@@ -19,8 +19,8 @@ from nightkeep.model.arrow_types import Array, Datum
 
 @dataclass(frozen=True, slots=True)
 class ElementCodes:
-    """Of every element: `same` is equal for elements that are distinguished by nothing, `rank` orders elements of one
-    nested key, `null` marks nulls, and `skipped` what a nested key leaves out, nulls included."""
+    """Codes of every element. `same`: equal for elements that count as the same. `rank`: the order of elements of one
+    nested key. `null`: flags of nulls. `skipped`: elements that a nested key leaves out, nulls included."""
 
     same: Rows
     rank: Rows

@@ -138,7 +138,7 @@ class ElementFold:
         return kept
 
     def _newest(self, every: Elements, stays: Flags) -> Elements:
-        """One element of those that are the same, at the place of the first; what `stays` is as it is."""
+        """The newest of the elements that are the same, at the index of the first. Elements of `stays` are kept."""
         changes = ~stays & ~self._codes.skipped[every.items[:, 0]]
         some = every.where(changes)
         groups = self._groups(some)

@@ -75,8 +75,8 @@ def _flat(lists: Any, part: str) -> Array:
 
 
 def _by_keys(of: Rows, left: Array, right: Array) -> tuple[Rows, Rows]:
-    """The entries of each side's maps, of which `of` has the numbers, in one order of keys. Nested keys stay as they
-    are stored."""
+    """The entries of each side's maps in one order of keys. `of`: the number of each entry's map. Nested keys stay as
+    they are stored."""
     if pa.types.is_nested(left.type):
         return np.arange(len(of)), np.arange(len(of))
     codes = dense([pa.concat_arrays([left, right])])

@@ -24,7 +24,8 @@ from nightkeep.storage import Storage
 GATHERED_ROWS: Final = 1 << 15
 """Rows put in order at a time: few enough that their columns stay in a core's cache (`make bench-paimon`)."""
 _DENSE: Final = 2
-"""Rows are copied twice if their piece has more than this many times as many, else once, with those between them."""
+"""A piece with at most this many times the wanted rows is copied once, with the rows between them; else only the
+wanted rows are, twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class ForwardFile:
 
 
 class ForwardFiles:
-    """Files of a bucket by number, of which one of each slot is open at a time. `known` columns are not read."""
+    """Files of a bucket by number. One file of each slot is open at a time. `known` columns are not read."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from nightkeep.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class NewerRows:
-    """Rows of the file `name` that are newer than those that replace them."""
+    """The number of rows of the file `name` that are newer than the rows that replace them."""
 
     name: str
     count: int

@@ -238,8 +238,8 @@ class _BucketState:
     def _write(
         self, ranges: Iterable[pa.Table], sources: Sequence[PaimonDataFile], *, keeps_kinds: bool
     ) -> list[WrittenPaimonFile]:
-        """New files of what the merge makes of rows, a range of keys after the other: of each key its newest row, or
-        all of them folded. `keeps_kinds`: no file is of level 0."""
+        """Write the merged rows into new files, one range of keys after the other: the newest row of each key, or
+        all its rows folded. `keeps_kinds`: no file is of level 0."""
         bucket, level = self.task.bucket, self.task.output_level
         writer = PaimonFileWriter(self.storage, bucket, self.naming, level=level, now_ms=self.now_ms)
         count = writer.chunk_rows(self.task.target_bytes)
@@ -275,7 +275,7 @@ class _BucketState:
                 yield kept
 
     def mark_expired(self) -> None:
-        """Mark expired rows of files that stay as they are, so that none of the bucket is left that readers see."""
+        """Mark the expired rows of files that stay as they are, so that readers see no expired row of the bucket."""
         if self.task.clock_ms is None or not self.task.marks:
             return
         bucket, lifted = self.task.bucket, {record["_FILE_NAME"] for record in self.added}

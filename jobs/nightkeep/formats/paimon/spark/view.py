@@ -228,7 +228,8 @@ class PaimonView:
         return dict.fromkeys(units, 0) | {units[place]: count for place, count in counts.items()}
 
     def _counted(self, rows: DataFrame) -> DataFrame:
-        """The rows on level 0, and of each key the one on the lowest level above it where no other counts."""
+        """The rows on level 0, and the row of each key on the lowest level above it, where readers ignore the
+        others."""
         if not lowest_level_counts(self.table):
             return rows
         of_key = Window.partitionBy("unit", *self._stored_keys())

@@ -1,4 +1,4 @@
-"""Options of a call -> its policy file, place of reports, run id and Spark engine."""
+"""Options of a call -> its policy file, folder of reports, run id and Spark engine."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ POLICY_PLACES = ("tables.yaml", "dags/tables.yaml")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The policy file in force, and the place of documents: a folder, or an address of a bucket.
+class CallContext:
+    """The policy file in force, and where documents are: a folder, or an address in a bucket.
 
     `has_file`: the policy is from a file. Without one it is empty, and only addresses identify tables.
     """
@@ -92,14 +92,14 @@ def require_policy(policy: str | Path | None) -> Path:
     return file
 
 
-def find_place(policy: str | Path | None, reports: str | Path | None) -> Place:
-    """The policy and place of reports of the options, else of the environment, else nearby. Without a file, the policy
-    is empty."""
+def find_context(policy: str | Path | None, reports: str | Path | None) -> CallContext:
+    """The policy and the folder of reports of the options, else of the environment, else nearby. Without a file, the
+    policy is empty."""
     file = find_policy(policy)
     loaded = load_usable(file) if file else load_usable("tables.yaml", text="version: 1")
     beside = (file.parent if file else Path.cwd()) / "reports"
-    place = reports_place(reports or os.environ.get("NIGHTKEEP_REPORTS") or beside)
-    return Place(loaded, place, has_file=file is not None)
+    folder = reports_place(reports or os.environ.get("NIGHTKEEP_REPORTS") or beside)
+    return CallContext(loaded, folder, has_file=file is not None)
 
 
 def start_engine(chosen: EffectivePolicy, master: str, spark: SparkSession | None, *, checks: bool = False) -> Engine:
