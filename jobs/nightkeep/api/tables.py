@@ -129,7 +129,7 @@ def tables(*, policy: str | Path | None = None, reports: str | Path | None = Non
 
 
 def validate(*, tables: bool = False, policy: str | Path | None = None) -> Validation:
-    """Every fault of the policy's files, and warnings about what matches nothing, for which places are listed.
+    """Every fault of the policy's files, and warnings about entries that match nothing: for these, places are listed.
 
     `tables`: open every table too, and report settings that do not fit it, such as unknown columns. A table that cannot
     be read is a warning.

@@ -73,8 +73,8 @@ class ColumnStats:
 def column_stats(column: Column, mode: StatsMode = DEFAULT_MODE) -> ColumnStats:
     """The statistics of one column of one file.
 
-    Without bounds are nested types, a float column with any NaN, a column of nulls, one whose truncated maximum cannot
-    be rounded up, and one of texts of which the least or the greatest is no UTF-8. A bound of zero is -0.0 below and
+    These have no bounds: nested types, a float column with any NaN, a column of nulls, one whose truncated maximum
+    cannot be rounded up, and one of texts whose least or greatest is no UTF-8. A bound of zero is -0.0 below and
     0.0 above, as in Parquet, because readers differ in whether the two are equal. Times and timestamps keep their unit.
     Source: TruncateSimpleColStatsCollector and ParquetSimpleStatsExtractor, which give a timestamp of more
     than six digits no bounds (here it has exact ones) and round U+D7FF up to a surrogate (here to U+E000).

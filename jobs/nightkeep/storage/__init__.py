@@ -51,9 +51,9 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 def open_storage(location: str, properties: Mapping[str, str] = _NOTHING) -> Storage:
     """The store of a table's location: a local path, a `file:` URI, a bucket such as `s3://bucket/prefix`, or HDFS.
 
-    Of the catalog's `properties`, those that reach the store are used, such as `s3.endpoint`. A `file:` URI is decoded
-    and others are not, as engines write them in this way. Raises AddressError for any other location and
-    for one that does not exist, and OSError if the store does not answer.
+    Only those of the catalog's `properties` are used that reach the store, such as `s3.endpoint`. A `file:` URI is
+    decoded and others are not, as engines write them in this way. Raises AddressError for any other location and for
+    one that does not exist, and OSError if the store does not answer.
     """
     parts = urlsplit(location)
     # DAG files import this room, and clients of stores take longer to import than they may take to parse.

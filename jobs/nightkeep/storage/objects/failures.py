@@ -16,7 +16,7 @@ from nightkeep.storage.objects.names import SCHEMES
 
 @dataclass(frozen=True, slots=True)
 class StoreAdvice:
-    """What to set if a store denies access, if it does not answer, and if it names another region."""
+    """What to set if a store denies access, does not answer, or names another region."""
 
     denied: str
     silent: str

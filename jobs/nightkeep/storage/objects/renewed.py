@@ -1,4 +1,4 @@
-"""Options whose credentials end after a while -> options whose credentials are valid now, asked for in time."""
+"""Options whose credentials expire -> options with valid credentials, renewed in time."""
 
 from __future__ import annotations
 
