@@ -20,6 +20,7 @@ from nightkeep.encodings.parquet_rows import GroupDecoder
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of, unfit_values
 from nightkeep.formats.paimon.data.conversions import Conversion, conversion_of
 from nightkeep.formats.paimon.data.nested_columns import absent, conformed
+from nightkeep.formats.paimon.data.physical_types import refuse_unlike
 from nightkeep.formats.paimon.data.stored_rows import Edges, ParquetStoredRows, beyond_nanoseconds, open_stored
 from nightkeep.formats.paimon.metadata.file_formats import format_of, refuse_mixed_times
 from nightkeep.formats.paimon.metadata.merge_engine import ordering_fields
@@ -209,6 +210,8 @@ class PaimonFileReader:
         # Of a thin file (data-file.thin-mode), keys are its value columns.
         is_thin = prefix + held.name not in self._stored.names
         stored = held.name if is_thin else prefix + held.name
+        if isinstance(self._stored, ParquetStoredRows) and stored in self._stored.flat:
+            refuse_unlike(self._stored.flat[stored], held.type, subject=self.subject)
         return FileColumn(name, stored, held.type, wanted.type, wanted.type.arrow, conversion)
 
     def _conversion(self, name: str, held: PaimonType, wanted: PaimonType) -> Conversion | None:

@@ -92,6 +92,9 @@ class ParquetStoredRows:
         sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
         self.starts: npt.NDArray[np.int64] = np.cumsum([0, *sizes], dtype=np.int64)
         self.names: Sequence[str] = self.parquet.schema_arrow.names
+        leaves = map(self.parquet.schema.column, range(footer.num_columns))
+        self.flat = {leaf.path: leaf for leaf in leaves if leaf.path == leaf.name}
+        """Columns without parts, by name."""
         self.calendar = legacy_calendar(footer, subject=subject)
 
     def read(self, names: Sequence[str], parts: Sequence[int]) -> pa.Table:
