@@ -101,6 +101,7 @@ SHARED_WITH_THE_REWRITE = {
     "formats.iceberg.data.partition_values": "Refuses files; the scan and the check read the others.",
     "formats.paimon.data.*conversions": "For reads alone: the gate and the rewrite refuse files that need them.",
     "formats.paimon.data.nested_columns": "As `columns`: fields of nested columns.",
+    "formats.paimon.data.physical_types": "Refuses files; no value comes from it.",
     "formats.paimon.data.stored_rows": "As `columns`: the bytes of each file format.",
     "formats.*.data.conform": "As `columns`: types widened and nested fields found for both sides.",
     "formats.delta.data.bounds": "Statistics are parsed, not computed: the audit computes its own from the rows.",
