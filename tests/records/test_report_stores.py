@@ -16,6 +16,7 @@ from tests.records.test_documents import document
 from tests.records.test_ledger import DONE
 from tests.storage.test_kept import bucket_place, names, place
 
+from nightkeep.admission.order import Order
 from nightkeep.admission.reasons import case_of, reason_to_skip
 from nightkeep.api.results import Release
 from nightkeep.discovery import keep_found, kept_found
@@ -176,10 +177,11 @@ class TestFaults:
     ) -> None:
         (tmp_path / "tables.yaml").write_text("version: 1\ntables: [{name: t, table: 'delta:/t'}]\n")
         policy = load(tmp_path / "tables.yaml").effective("t")
-        assert reason_to_skip(case_of(policy, DONE.operation, bucket_place, DONE.started_at)) is None
+        order = Order(DONE.operation, DONE.run_id, bucket_place)
+        assert reason_to_skip(case_of(policy, order, DONE.started_at)) is None
         faults.fail(403, request="GET .*/holds/t.json", times=2)
         with pytest.raises(Unreachable, match=r"expected a hold, or none, found .*access denied"):
-            reason_to_skip(case_of(policy, DONE.operation, bucket_place, DONE.started_at))
+            reason_to_skip(case_of(policy, order, DONE.started_at))
         with pytest.raises(Unreachable, match="access denied"):
             release(bucket_place, "t")
         assert held(bucket_place, "t") is None

@@ -24,6 +24,7 @@ from nightkeep.formats.paimon.metadata.types import parse_type
 from nightkeep.formats.paimon.spark import merging
 from nightkeep.formats.paimon.spark.merged_elements import alike, as_text, parsed, with_elements
 from nightkeep.formats.paimon.spark.nested_values import nested_text
+from nightkeep.formats.paimon.spark.stored_times import StoredTimes
 from nightkeep.spark.view import column
 
 ROW: Mapping[str, Any] = {
@@ -139,7 +140,8 @@ def frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def value(place: int, field: PaimonField) -> Column:
-    shown = nested_text(F.col(field.name), field.type, field.type) if field.type.is_nested else F.col(field.name)
+    stored = F.col(field.name)
+    shown = nested_text(stored, field.type, field.type, StoredTimes()) if field.type.is_nested else stored
     return shown.alias(column(place))
 
 

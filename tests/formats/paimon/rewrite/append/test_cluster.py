@@ -89,7 +89,10 @@ def test_columns_that_cannot_be_clustered_by(
     table.append(3)
     with pytest.raises(UsageError, match=message):
         table.optimize(clustering={"zorder": [column]})
-    assert [leaf.path for leaf in LAYOUT.columns(opened(table.folder).snapshot()).indexed] == [("id",), ("a",), ("b",)]
+    columns = LAYOUT.columns(opened(table.folder).snapshot())
+    # A partition column has statistics too, and is constant.
+    assert [leaf.path for leaf in columns.indexed] == [("id",), ("day",), ("a",), ("b",)]
+    assert columns.constant == ("day",)
 
 
 def test_advice_is_for_tables_without_keys(table: Appended, paimon_java: PaimonJava, tmp_path: Path) -> None:
