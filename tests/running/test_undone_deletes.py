@@ -1,5 +1,6 @@
 """Commits that show hidden rows again: told once, and the table is held."""
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -68,7 +69,10 @@ def test_what_was_told_is_kept_up_to_a_number(reports: str) -> None:
     hold_if_undone(Watch(HEAD, many), None, reports=reports, table="t")
     look = last_look(reports, "t")
     assert look is not None and look.version == HEAD.version
-    assert look.told == tuple(f"{n} id" for n in range(50, 150))
+    assert look.reported == tuple(f"{n} id" for n in range(50, 150))
+    # The key that earlier releases wrote, and read.
+    stored = [json.loads(file.read_text()) for file in Path(reports).rglob("*.json")]
+    assert [each["told"] for each in stored if "identity" in each] == [[*look.reported]]
 
 
 def test_a_format_without_such_commits_is_not_asked(reports: str) -> None:

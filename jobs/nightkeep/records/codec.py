@@ -1,7 +1,8 @@
 """Frozen dataclasses <-> JSON values. Keys are written in field order; unknown keys survive a round trip.
 
-A dataclass that keeps unknown keys has a field `extra: Mapping[str, object]`. In JSON its entries follow the other keys
-at the same level. Handles str, int, float, bool, datetime, enums, tuples, mappings and `X | None`.
+A field may have another key in JSON than its name, by `keyed`. A dataclass that keeps unknown keys has a field
+`extra: Mapping[str, object]`. In JSON its entries follow the other keys at the same level. Handles str, int, float,
+bool, datetime, enums, tuples, mappings and `X | None`.
 """
 
 from __future__ import annotations
@@ -17,14 +18,19 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from nightkeep.errors import CorruptMetadata
 
 T = TypeVar("T")
-_EXTRA = "extra"
+_EXTRA, _KEY = "extra", "key"
 _DEEPEST = 64
+
+
+def keyed(key: str) -> Mapping[str, str]:
+    """The metadata of a field that JSON keeps under this key, such as one of an earlier release."""
+    return {_KEY: key}
 
 
 def encode(value: object) -> Any:
     """The JSON value of a dataclass or of a field's value. Times become ISO 8601 with their offset."""
     if is_dataclass(value) and not isinstance(value, type):
-        known = {f.name: encode(getattr(value, f.name)) for f in fields(value) if f.name != _EXTRA}
+        known = {_key(f): encode(getattr(value, f.name)) for f in fields(value) if f.name != _EXTRA}
         extra = encode(getattr(value, _EXTRA, {}))
         return known | {key: item for key, item in extra.items() if key not in known}
     if isinstance(value, Mapping):
@@ -58,11 +64,13 @@ def _decode(kind: Any, value: object, subject: str) -> Any:
 
 def _decode_dataclass(kind: Any, value: dict[str, object], subject: str) -> object:
     hints = _hints(kind)
-    known = {f.name: f for f in fields(kind) if f.name != _EXTRA}
-    missing = [name for name, f in known.items() if name not in value and not _has_default(f)]
+    known = {_key(f): f for f in fields(kind) if f.name != _EXTRA}
+    missing = [key for key, f in known.items() if key not in value and not _has_default(f)]
     if missing:
         raise CorruptMetadata(subject, f"the keys {', '.join(missing)}", "none")
-    values = {k: _decode(hints[k], value[k], f"{subject}.{k}") for k in known if k in value}
+    values = {
+        f.name: _decode(hints[f.name], value[key], f"{subject}.{key}") for key, f in known.items() if key in value
+    }
     extra = {key: item for key, item in value.items() if key not in known}
     _require_shallow(extra, subject)
     return kind(**values, **({_EXTRA: extra} if _EXTRA in hints else {}))
@@ -106,6 +114,11 @@ def _require_shallow(value: object, subject: str, depth: int = _DEEPEST) -> None
         raise CorruptMetadata(subject, f"at most {_DEEPEST} levels", "more")
     for each in value.values() if isinstance(value, Mapping) else value:
         _require_shallow(each, subject, depth - 1)
+
+
+def _key(field: Field[object]) -> str:
+    key: str = field.metadata.get(_KEY, field.name)
+    return key
 
 
 def _has_default(field: Field[object]) -> bool:

@@ -19,7 +19,7 @@ from pathlib import Path
 from nightkeep.causes import advice_on
 from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.model import Operation
-from nightkeep.records.codec import decode, encode
+from nightkeep.records.codec import decode, encode, keyed
 from nightkeep.records.document import Extra, RunDocument, to_text
 from nightkeep.records.file_names import (
     FOUND,
@@ -48,7 +48,7 @@ class HistoryMark:
     table: str
     version: int
     identity: str
-    told: tuple[str, ...] = ()
+    reported: tuple[str, ...] = field(default=(), metadata=keyed("told"))
     extra: Extra = field(default_factory=dict)
 
 

@@ -26,7 +26,7 @@ def find_undone_deletes(table: OpenTable, base: Snapshot, reports: str, *, now_m
     watch = table.watch(base, None if last is None else Seen(last.version, last.identity), now_ms=now_ms)
     if watch is None or last is None:
         return watch
-    return replace(watch, undone=tuple(undone for undone in watch.undone if _name(undone.commit) not in last.told))
+    return replace(watch, undone=tuple(undone for undone in watch.undone if _name(undone.commit) not in last.reported))
 
 
 def undone_facts(table: OpenTable, watch: Watch, *, dry_run: bool) -> dict[str, Any]:
@@ -53,11 +53,11 @@ def hold_if_undone(watch: Watch, document: RunDocument | None, *, reports: str, 
     if document is not None:
         hold(reports, table, document)
     last = last_look(reports, table)
-    names = [*(() if last is None else last.told), *(_name(undone.commit) for undone in watch.undone)]
+    names = [*(() if last is None else last.reported), *(_name(undone.commit) for undone in watch.undone)]
     keep_look(
         reports,
         HistoryMark(
-            table=table, version=watch.head.version, identity=watch.head.identity, told=tuple(names[-_REPORTED:])
+            table=table, version=watch.head.version, identity=watch.head.identity, reported=tuple(names[-_REPORTED:])
         ),
     )
 
