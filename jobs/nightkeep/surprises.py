@@ -7,11 +7,12 @@ found. No list of exceptions has all of them: Spark's and those of clients have 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from typing import TypeVar
 
 from nightkeep.causes import failure_text
-from nightkeep.errors import NightkeepError
+from nightkeep.errors import DEBUG, NightkeepError
 
 R = TypeVar("R")
 
@@ -30,6 +31,11 @@ def guarded(work: Callable[[], R], otherwise: Callable[[Exception], R], subject:
         if not isinstance(failure, NightkeepError):
             _log.info("%s: the traceback", subject, exc_info=True)
         return result
+
+
+def log_failure(failure: Exception, subject: str) -> None:
+    """Log the failure as an error in one sentence; with its traceback only on request (`--debug`)."""
+    _log.error("%s: %s", subject, failure_text(failure), exc_info=failure if os.environ.get(DEBUG) else None)
 
 
 def sentence(failure: Exception) -> str:

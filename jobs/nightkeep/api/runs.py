@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final, Unpack
 from nightkeep.admission.order import Order
 from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.api.asked_rows import asked_condition, asked_keys, asked_values
-from nightkeep.api.call_context import CallContext, choose, find_context, name_run, start_engine
+from nightkeep.api.call_context import CallContext, find_context, name_run, start_engine
 from nightkeep.api.options import FileOptions, LayoutOptions, overrides_of, takes
 from nightkeep.api.results import Runs
 from nightkeep.errors import UsageError
 from nightkeep.groups.one_operation import run_one
-from nightkeep.model import Clustering, Curve, Operation, Writers
+from nightkeep.model import Clustering, Curve, Operation
 from nightkeep.policy import EffectivePolicy, Overrides
 from nightkeep.records import RunDocument
 from nightkeep.running.one_version import OneVersion
@@ -135,7 +135,7 @@ def delete(
         named = "neither" if keys is None else "both"
         raise UsageError(f"the rows to delete: expected --rows-where or --keys, found {named}")
     context = find_context(policy, reports)
-    chosen = context.effective(table, Overrides(task_memory=task_memory, writers=choose("--writers", Writers, writers)))
+    chosen = context.effective(table, overrides_of(FileOptions, {"writers": writers}, task_memory=task_memory))
     file = None if keys is None else Path(keys)
     arguments = {"rows_where": asked_condition(str(rows_where))} if file is None else {"keys": asked_keys(file)}
     order = Order(
@@ -174,7 +174,7 @@ def update(
         named = "--set" if not sets else "--rows-where"
         raise UsageError(f"the rows to update: expected --set and --rows-where, found no {named}")
     context = find_context(policy, reports)
-    chosen = context.effective(table, Overrides(task_memory=task_memory, writers=choose("--writers", Writers, writers)))
+    chosen = context.effective(table, overrides_of(FileOptions, {"writers": writers}, task_memory=task_memory))
     arguments = {"rows_where": asked_condition(rows_where), "set": asked_values(sets)}
     order = Order(
         Operation.UPDATE,

@@ -24,6 +24,7 @@ def check_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:
     Commits that no document names, because the process died before, are looked up in the table itself.
     """
     with ChildProcesses(1) as apart:
+        reads = Reads(engine, apart)
         for table, policy in group.policies().items():
             group.take([table])
             name, why = table, DIED
@@ -31,7 +32,7 @@ def check_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:
                 why = policy.why
             else:
                 name = policy.address.name
-                store_found_commits(policy, group.run_id(name), group.reports, Reads(engine, apart))
+                store_found_commits(policy, group.run_id(name), group.reports, reads)
             for document in read_history(group.reports, name).documents:
                 if document.run_id != group.run_id(name):
                     continue

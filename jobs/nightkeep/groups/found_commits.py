@@ -25,8 +25,9 @@ def store_found_commits(policy: EffectivePolicy, run_id: str, reports: str, read
 
 
 def _found(policy: EffectivePolicy, run_id: str, reports: str) -> list[RunDocument]:
-    documents: list[RunDocument | None] = []
-    for operation in Operation:
+    documents = []
+    for operation in (each for each in Operation if each.rewrites):
         with suppress(NightkeepError, OSError):
-            documents += [published_earlier(policy, Order(operation, run_id, reports))] if operation.rewrites else []
-    return [document for document in documents if document is not None]
+            document = published_earlier(policy, Order(operation, run_id, reports))
+            documents += [] if document is None else [document]
+    return documents

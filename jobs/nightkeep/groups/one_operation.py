@@ -11,7 +11,6 @@ way; a finished one is not.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,10 +19,11 @@ from typing import Final
 from nightkeep.admission.order import Order
 from nightkeep.causes import failure_text
 from nightkeep.checking.post_commit_check import check_after_commit
-from nightkeep.errors import DEBUG, STOPS, UsageError
+from nightkeep.errors import STOPS, UsageError
 from nightkeep.groups.reads import Reads
 from nightkeep.groups.stored_document import StoredDocument, permanent
 from nightkeep.model import Operation
+from nightkeep.pages import plan_text
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import SESSION_SECONDS, CheckStatus, Expectations, RunDocument, store_or_say
 from nightkeep.records.after_commit import unfinished_check, unjudged
@@ -36,7 +36,7 @@ from nightkeep.running.carry_out import Do, carry_out
 from nightkeep.running.interrupted_run import report_unchecked
 from nightkeep.running.run_operation import rewrite
 from nightkeep.spark.engine import Engine
-from nightkeep.surprises import guarded
+from nightkeep.surprises import guarded, log_failure
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +87,14 @@ def run_one(
     Raises UsageError for a request that cannot be understood. Every other ending is in the document.
     """
     document = carry_out(policy, order, KINDS[order.operation].work(engine, reads or Reads(engine)))
+    log_plan(document)
     return check_and_store(document, policy, order, engine, share=share)
+
+
+def log_plan(document: RunDocument) -> None:
+    """Log the plan of a rewrite, before its check."""
+    if document.operation.rewrites:
+        _log.info("plan of %s", plan_text(document))
 
 
 def check_and_store(
@@ -125,7 +132,7 @@ def _checked(document: RunDocument, policy: EffectivePolicy, order: Order, engin
     def unfinished(failure: Exception) -> RunDocument:
         if isinstance(failure, UsageError):
             return permanent(unfinished_check(document, str(failure)))
-        _log.error("%s: %s", document.table, failure_text(failure), exc_info=bool(os.environ.get(DEBUG)))
+        log_failure(failure, document.table)
         return unfinished_check(document, failure_text(failure))
 
     check = KINDS[document.operation].check

@@ -38,7 +38,7 @@ class Reads:
         return reading
 
     def metadata(self, policy: EffectivePolicy, order: Order) -> None:
-        """Read, before a removal, the metadata that it will read in this process. Without children there is no use."""
+        """Read the metadata that a removal will read in this process. Does nothing without child processes."""
         if self.apart is not None:
             self.call(policy, partial(read_metadata, policy, order))
 

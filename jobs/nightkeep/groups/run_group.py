@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from nightkeep.errors import NightkeepError, UsageError
 from nightkeep.groups.child_processes import ChildProcesses
 from nightkeep.groups.crashed_table import end_after_crash
 from nightkeep.groups.found_commits import store_found_commits
-from nightkeep.groups.one_operation import run_one, stored
+from nightkeep.groups.one_operation import log_plan, run_one, stored
 from nightkeep.groups.reads import Reads
 from nightkeep.groups.session_bytes import SessionBytes
 from nightkeep.groups.shared_time import SharedTime
@@ -22,13 +21,10 @@ from nightkeep.groups.side_by_side import most_at_once, side_by_side
 from nightkeep.groups.stored_document import StoredDocument, permanent
 from nightkeep.groups.table_group import TableGroup, Unusable
 from nightkeep.model import Operation
-from nightkeep.pages import plan_text
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import last_seconds
 from nightkeep.running.run_failures import failed
 from nightkeep.spark.engine import Engine, beside
-
-_log = logging.getLogger(__name__)
 
 Chosen = Callable[[EffectivePolicy, Reads], Sequence[Operation]]
 """The operations on a table, in order."""
@@ -113,11 +109,11 @@ class _OneTable:
     def _run(self, policy: EffectivePolicy, order: Order, engine: Engine) -> StoredDocument:
         try:
             with self.time.at_work() as share:
-                done = run_one(policy, order, engine, self.reads, share=share)
+                return run_one(policy, order, engine, self.reads, share=share)
         except UsageError as failure:
-            done = stored(permanent(failed(policy, order, str(failure))), order.reports)
-        _log.info("plan of %s", plan_text(done.document))
-        return done
+            document = permanent(failed(policy, order, str(failure)))
+            log_plan(document)
+            return stored(document, order.reports)
 
 
 def _rewrites(named: Sequence[Operation], policy: EffectivePolicy, reads: Reads) -> Sequence[Operation]:

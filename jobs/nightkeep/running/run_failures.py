@@ -6,8 +6,6 @@ the version and the reason, and the check is still to come: a check or a retry o
 
 from __future__ import annotations
 
-import logging
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,16 +13,14 @@ from datetime import UTC, datetime
 
 from nightkeep.admission.order import Order
 from nightkeep.admission.run_ids import stored_document
-from nightkeep.errors import DEBUG, CorruptMetadata, NightkeepError, NotCreated, UsageError
+from nightkeep.errors import CorruptMetadata, NightkeepError, NotCreated, UsageError
 from nightkeep.model import Committed, Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import Metrics, RunDocument, UnitResult, failure_outcome
 from nightkeep.records.after_commit import AFTER_COMMIT, with_surprise
 from nightkeep.running.run_log import RunLog
 from nightkeep.running.run_summary import commits
-from nightkeep.surprises import guarded, sentence
-
-_log = logging.getLogger(__name__)
+from nightkeep.surprises import guarded, log_failure, sentence
 
 UNKNOWN = "whether a version was published is not known; the same run, started again, looks for it"
 
@@ -40,7 +36,7 @@ def failed_document(log: RunLog, failure: Exception) -> RunDocument:
     if isinstance(failure, UsageError):
         raise failure
     if not isinstance(failure, NightkeepError | OSError):
-        _log.error("%s: %s", log.table, sentence(failure), exc_info=bool(os.environ.get(DEBUG)))
+        log_failure(failure, log.table)
     return with_earlier(log, *_ending(log, failure))
 
 
