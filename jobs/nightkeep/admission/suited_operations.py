@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+from nightkeep.admission.order import Order
+from nightkeep.admission.reasons import case_of, reason_to_stay_closed
 from nightkeep.errors import NightkeepError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation
@@ -16,7 +20,8 @@ def suited_operations(policy: EffectivePolicy) -> tuple[Operation, ...]:
     possible = policy.operations
     if policy.settings.operations or not depends_on_table(policy.address.format):
         return possible
-    if policy.settings.pause is not None:
+    plan = Order(possible[0], "suited", reports="", dry_run=True)
+    if reason_to_stay_closed(case_of(policy, plan, datetime.now(UTC))):
         return possible[:1]
     try:
         suits = open_table(policy.address).suits
