@@ -55,7 +55,7 @@ EDGES = {
     "groups": "admission causes checking errors estimates formats interpreter limits model pages policy redaction "
     "records retention running silence spark surprises",
     "api": "admission card checking clustering discovery errors formats groups model other_readers pages policy "
-    "protocol reading redaction records retention running spark sql_text tasks",
+    "protocol reading redaction records running spark sql_text tasks",
     "commands": "api discovery errors formats groups model pages policy redaction records",
     "__main__": "commands errors",
 }
@@ -77,12 +77,29 @@ FORMAT_EDGES = {
     "upsert": "catalog commit data deletes metadata",
 }
 
+# Room within a room -> the rooms within the same room that it may import. A room's own modules stand for the room.
+INNER_EDGES = {
+    "groups/children": "",
+    "groups": "groups/children",
+    "groups/session": "groups groups/children",
+    "retention/orphans": "",
+    "retention": "retention/orphans",
+    "running": "",
+    "running/rewrites": "running",
+    "running/inspection": "running/rewrites",
+    "sql_text": "",
+    "sql_text/rows": "sql_text",
+}
+
 # What rooms of a format use of the rest of the package where that is less than the format may.
 FORMAT_USES = {
     "gate": "encodings errors gate kernels model protocol storage",
     "spark": "encodings errors model spark storage",
     "retention": "encodings errors limits model protocol storage",
 }
+
+TABLES = {"The rooms": EDGES, "Rooms within rooms": INNER_EDGES, "The rooms of a format": FORMAT_EDGES}
+"""Headings of docs/architecture.md, and the edges that the table below each prints."""
 
 LOW = {"causes", "errors", "limits", "model", "protocol", "redaction", "silence", "storage", "tasks", "policy"}
 STAGES = {"plan", "execute", "verify", "publish"}
@@ -299,6 +316,12 @@ def format_room(name: str) -> tuple[str, str] | None:
     return (parts[2], parts[3]) if parts[:2] == ["nightkeep", "formats"] and len(parts) > 3 else None
 
 
+def inner_room(name: str) -> str:
+    """The folder of a module, below the package."""
+    parts = name.split(".")
+    return "/".join(parts[1:] if is_package(name) else parts[1:-1])
+
+
 def require_no_cycle(needs: Mapping[str, Set[str]]) -> None:
     """Take away what needs nothing that is left, until nothing is."""
     left = needs
@@ -327,8 +350,8 @@ def is_listed(name: str, shared: Mapping[str, str]) -> bool:
 
 def room_rows(section: str) -> dict[str, tuple[str, set[str]]]:
     """Rows of a table of rooms: what is in each, and what it may import."""
-    rows = re.findall(r"^\| `(\w+)` \| *(.*?) *\| (.*) \|$", section, re.MULTILINE)
-    return {room: (description, set(re.findall(r"`(\w+)`", allowed))) for room, description, allowed in rows}
+    rows = re.findall(r"^\| `([\w/]+)` \| *(.*?) *\| (.*) \|$", section, re.MULTILINE)
+    return {room: (description, set(re.findall(r"`([\w/]+)`", allowed))) for room, description, allowed in rows}
 
 
 def classes(path: Path) -> Iterator[ast.ClassDef]:
@@ -369,7 +392,25 @@ def test_a_room_of_a_format_imports_what_it_may() -> None:
             assert rooms(PACKAGE[name]) <= {"formats", *FORMAT_USES[room].split()}, name
 
 
-@pytest.mark.parametrize("edges", [EDGES, FORMAT_EDGES], ids=["package", "format"])
+def test_a_room_within_a_room_imports_what_it_may() -> None:
+    used = {room: set[str]() for room in INNER_EDGES}
+    for name in (name for name in PACKAGE if inner_room(name) in used):
+        used[inner_room(name)] |= {inner_room(each) for each in imports(PACKAGE[name]) & PACKAGE.keys()} & used.keys()
+    of_the_same = {room: {o for o in others if o.split("/")[0] == room.split("/")[0]} for room, others in used.items()}
+    assert {room: others - {room} for room, others in of_the_same.items()} == {
+        room: set(allowed.split()) for room, allowed in INNER_EDGES.items()
+    }
+
+
+def test_a_room_imports_all_that_it_may() -> None:
+    """An edge that nothing uses would let a later import pass unseen."""
+    used = {room: set[str]() for room in EDGES}
+    for name in PACKAGE.keys() - SCRIPTS.keys() - {"nightkeep"}:
+        used[name.split(".")[1]] |= rooms(PACKAGE[name]) - {name.split(".")[1]}
+    assert used == {room: set(allowed.split()) for room, allowed in EDGES.items()}
+
+
+@pytest.mark.parametrize("edges", [EDGES, FORMAT_EDGES, INNER_EDGES], ids=["package", "format", "inner"])
 def test_rooms_have_no_cycle(edges: Mapping[str, str]) -> None:
     require_no_cycle({name: set(allowed.split()) for name, allowed in edges.items()})
 
@@ -508,9 +549,13 @@ def test_what_is_written_is_ascii_and_names_no_machine() -> None:
         assert not re.search(rb"/(work|root|home|Users)/", text), path
 
 
-@pytest.mark.parametrize(("heading", "edges"), [("The rooms", EDGES), ("The rooms of a format", FORMAT_EDGES)])
+@pytest.mark.parametrize(("heading", "edges"), TABLES.items())
 def test_the_page_says_who_may_import_whom(heading: str, edges: Mapping[str, str]) -> None:
     """`python -m tests.support.rooms_page` writes the tables; what is in a new room is said by hand."""
     rows = room_rows(PAGE.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0])
     assert {room: allowed for room, (_, allowed) in rows.items()} == {r: set(e.split()) for r, e in edges.items()}
     assert all(description for description, _ in rows.values())
+    above = set[str]()
+    for room, (_, allowed) in rows.items():
+        assert not allowed & above, f"{room}: expected imports of rows below it alone, found {allowed & above}"
+        above.add(room)
