@@ -32,7 +32,7 @@ from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.policy import load
 from nightkeep.records import CheckStatus, RunDocument
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.spark.engine import Engine
 
 TIMES = 2

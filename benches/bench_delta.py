@@ -34,7 +34,7 @@ from nightkeep.model import Address, Clustering, Curve, Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.protocol import TableLayout
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.spark.engine import Engine
 
 COLUMNS = ("device_id", "ts", "lat")

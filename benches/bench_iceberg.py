@@ -36,7 +36,7 @@ from nightkeep.formats.iceberg.upsert.sink import Applied
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.spark.engine import Engine
 
 COLUMNS: tuple[Column, ...] = (

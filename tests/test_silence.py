@@ -87,7 +87,7 @@ def test_five_tables_wait_for_a_silent_server_once(
     for name, value in {**environment, "NIGHTKEEP_PATIENCE_SECONDS": str(PATIENCE)}.items():
         monkeypatch.setenv(name, value)
     # One table after the other, as in a job with many more tables than cores.
-    monkeypatch.setattr("nightkeep.groups.each_in_child.os.cpu_count", lambda: 1)
+    monkeypatch.setattr("nightkeep.groups.read_tables.os.cpu_count", lambda: 1)
     names = "".join(f"  - {{name: t{n}, table: '{address}{n}'}}\n" for n in range(TABLES))
     (tmp_path / "tables.yaml").write_text(
         f"version: 1\ntables:\n{names}  - {{name: here, table: 'delta:{tmp_path}/no'}}\n"

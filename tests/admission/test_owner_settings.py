@@ -28,8 +28,8 @@ from nightkeep.policy import load, parse_duration
 from nightkeep.records import RunDocument
 from nightkeep.retention.expire import expire_order
 from nightkeep.retention.sweep import sweep_order
+from nightkeep.running.inspection.table_status import TableStatus, read_status
 from nightkeep.running.run_log import RunLog
-from nightkeep.running.table_status import TableStatus, read_status
 from nightkeep.storage import LocalStorage
 
 FORMATS = ("paimon", "delta", "iceberg")

@@ -11,7 +11,7 @@ from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.errors import UsageError
 from nightkeep.model import Address, Operation
 from nightkeep.policy import EffectivePolicy, load
-from nightkeep.running.handled_operations import HandledOperation, handled_operations
+from nightkeep.running.inspection.handled_operations import HandledOperation, handled_operations
 
 ROOT = Path(__file__).parents[2]
 PAIMON = ROOT / "samples/paimon/shop.db"

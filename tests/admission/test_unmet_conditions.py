@@ -18,7 +18,7 @@ from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome, Request
 from nightkeep.policy import load
 from nightkeep.records import RunDocument, store
-from nightkeep.running.planning import opened_for
+from nightkeep.running.rewrites.planning import opened_for
 from nightkeep.stages.plan import plan
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import nightkeep
 from nightkeep.api.status import Statuses
 from nightkeep.commands.app import app
-from nightkeep.running.table_status import TableStatus
+from nightkeep.running.inspection.table_status import TableStatus
 
 POLICY = """\
 version: 1

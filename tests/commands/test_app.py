@@ -14,7 +14,7 @@ from tests.support.extended import some_extended
 from nightkeep.groups import one_operation
 from nightkeep.model import Clustering, Curve, Operation, VerifyLevel, Writers
 from nightkeep.policy import EffectivePolicy
-from nightkeep.running import run_operation
+from nightkeep.running.rewrites import run_operation
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline
 

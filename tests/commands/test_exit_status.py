@@ -15,7 +15,7 @@ from tests.support.commands import said
 
 from nightkeep.errors import DEBUG
 from nightkeep.groups import one_operation
-from nightkeep.running import run_operation
+from nightkeep.running.rewrites import table_reading
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline, inline_exchange
 
@@ -68,7 +68,7 @@ def test_its_traceback_is_there_for_who_asks(
 def test_a_surprise_in_a_run_is_its_outcome_and_its_document_is_stored(
     table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_operation, "plan_table", surprise)
+    monkeypatch.setattr(table_reading, "plan_table", surprise)
     told = said(capsys, "run", table, "--operation", "optimize", "--json")
     assert (told.status, told.json["outcome"]) == (1, "failed")
     assert told.json["reason"].startswith("KeyError: ") and "Traceback" not in told.err

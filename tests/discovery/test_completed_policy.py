@@ -12,14 +12,14 @@ from typing import cast
 
 import pytest
 from tests.discovery.warehouses import DELTA, ICEBERG, PAIMON, SAMPLES, delta_table, place_samples, policy
-from tests.groups.test_run_group import Checking
+from tests.groups.session.test_run_group import Checking
 
 from nightkeep.commands.job import run_job
 from nightkeep.discovery import Found, completed, find_tables, keep_found, kept_found, knowing
 from nightkeep.discovery.found import FoundTable, Unlistable
 from nightkeep.errors import AddressError, CorruptMetadata, PolicyError
-from nightkeep.groups.run_group import run_group, sweep_group
-from nightkeep.groups.table_group import TableGroup
+from nightkeep.groups.session.run_group import run_group, sweep_group
+from nightkeep.groups.session.table_group import TableGroup
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import PolicyFile, groups, load
 from nightkeep.records import load_history
@@ -130,7 +130,7 @@ def test_only_places_that_may_have_a_name_are_listed(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_night_only_tells_of_a_table_that_nothing_covers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is it opened: here its log is no log."""
-    monkeypatch.setattr("nightkeep.groups.run_group.beside", lambda engine: engine)
+    monkeypatch.setattr("nightkeep.groups.session.run_group.beside", lambda engine: engine)
     text = "  - {paimon: gone}\npatterns: [{match: covered, operations: [optimize]}]\n"
     loaded = whole(tmp_path, text, "d/covered", "d/found")
     tables = tuple(name for group in groups(loaded) for name in group)

@@ -59,7 +59,7 @@ from nightkeep.model import (
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.protocol import OpenTable, Positions, Snapshot
 from nightkeep.records import CommitResult, RunDocument
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import plan
 from nightkeep.stages.publish import MAX_ATTEMPTS, publish

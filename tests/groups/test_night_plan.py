@@ -15,13 +15,13 @@ from nightkeep.commands.job import places_of
 from nightkeep.errors import UsageError
 from nightkeep.estimates.run_costs import SESSION
 from nightkeep.groups.night_plan import NightBudget, budgets_of, night_order
-from nightkeep.groups.run_group import run_group
-from nightkeep.groups.table_group import TableGroup
+from nightkeep.groups.session.run_group import run_group
+from nightkeep.groups.session.table_group import TableGroup
 from nightkeep.model import Outcome
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import load
 from nightkeep.policy.budget import Budget
-from nightkeep.running.table_status import TableStatus
+from nightkeep.running.inspection.table_status import TableStatus
 from nightkeep.spark.engine import Engine
 
 HOUR = NightBudget("the night", Budget(time="1h"))  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from nightkeep.api.call_context import find_context
 from nightkeep.metastores.hive_connections import MetastoreConnections
 from nightkeep.model import Operation
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.tasks import inline
 
 DELTA: Final = {"spark.sql.sources.provider": "delta", "EXTERNAL": "TRUE"}

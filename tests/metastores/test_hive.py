@@ -29,7 +29,7 @@ from nightkeep.metastores.hive_connections import MetastoreConnections
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import load_usable
 from nightkeep.records import found_path
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.tasks import inline
 from nightkeep_airflow.run_tables import find_all, run_policy
 

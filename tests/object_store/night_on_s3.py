@@ -4,8 +4,8 @@ import json
 import sys
 from pathlib import Path
 
-from nightkeep.groups.run_group import run_group
-from nightkeep.groups.table_group import TableGroup
+from nightkeep.groups.session.run_group import run_group
+from nightkeep.groups.session.table_group import TableGroup
 from nightkeep.policy import load
 from nightkeep.spark.engine import Engine
 

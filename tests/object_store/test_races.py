@@ -20,7 +20,7 @@ from tests.object_store.in_bucket import InBucket, another_process
 from nightkeep.admission.order import Order
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.storage.objects.store import ObjectStorage
 from nightkeep.tasks import inline
 

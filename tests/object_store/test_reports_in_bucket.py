@@ -21,9 +21,9 @@ from tests.records.test_unwritable import Judging, engines, version
 from tests.support.commands import said
 
 from nightkeep.commands.job import run_job
-from nightkeep.groups.run_group import run_group
+from nightkeep.groups.session.run_group import run_group
+from nightkeep.groups.session.table_group import TableGroup
 from nightkeep.groups.stored_document import StoredDocument
-from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.records import CheckStatus, load_document, load_history, read_text, write_file

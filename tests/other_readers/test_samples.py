@@ -17,7 +17,7 @@ from nightkeep.other_readers.agreement import compare_readers
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.records import CheckStatus
 from nightkeep.records.check_report import ComparedVersions
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.tasks import inline
 
 pytestmark = pytest.mark.slow

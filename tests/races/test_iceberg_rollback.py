@@ -13,7 +13,7 @@ from tests.formats.iceberg.runs import COLUMNS, DAYS, care_for, configured, cont
 
 from nightkeep.formats.iceberg.catalog.sql_pointers import SqlPointers
 from nightkeep.model import Outcome
-from nightkeep.running import run_operation as care_module
+from nightkeep.running.rewrites import run_operation as care_module
 
 Meanwhile = Callable[[], object]
 

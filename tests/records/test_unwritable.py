@@ -15,7 +15,7 @@ import pytest
 from tests.drivers.memory_engine import MemoryEngine
 from tests.formats.delta.lake import Lake
 from tests.formats.delta.runs import policy
-from tests.groups.test_run_group import Checking
+from tests.groups.session.test_run_group import Checking
 from tests.records.test_documents import document
 from tests.retention.test_remove import Place, place, without_spark
 from tests.support.commands import said
@@ -25,9 +25,9 @@ from nightkeep.commands.job import run_job
 from nightkeep.errors import UsageError
 from nightkeep.formats import open_table
 from nightkeep.groups.one_operation import run_one
-from nightkeep.groups.run_group import run_group
+from nightkeep.groups.session.run_group import run_group
+from nightkeep.groups.session.table_group import TableGroup
 from nightkeep.groups.stored_document import StoredDocument
-from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.model.sweep_rules import SweepMode
@@ -81,7 +81,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> Full:
 @pytest.fixture
 def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, MemoryEngine]:
     monkeypatch.setattr("nightkeep.policy.address.FORMATS", ("paimon", "delta", "iceberg", "memory"))
-    monkeypatch.setattr("nightkeep.groups.run_group.beside", lambda engine: engine)
+    monkeypatch.setattr("nightkeep.groups.session.run_group.beside", lambda engine: engine)
     monkeypatch.setattr("nightkeep.checking.on_spark.check", lambda request, engine: engine.check(request))
     monkeypatch.setattr(Engine, "mapper", lambda engine: inline)
     monkeypatch.setattr(Engine, "exchange", lambda engine: inline_exchange)
@@ -185,7 +185,7 @@ def test_a_run_that_ends_half_way_has_left_a_document(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("nightkeep.running.run_operation.publish", ended)
+        patched.setattr("nightkeep.running.rewrites.run_operation.publish", ended)
         night(tmp_path, Judging(tmp_path))
     (left,) = load_history(tmp_path / "reports", "one")
     assert (left.outcome, left.committed_version, left.awaits_check) == (Outcome.FAILED, None, False)

@@ -23,8 +23,8 @@ from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats import open_table
 from nightkeep.groups import one_operation
 from nightkeep.groups.one_operation import run_one
-from nightkeep.groups.run_group import sweep_group
-from nightkeep.groups.table_group import TableGroup
+from nightkeep.groups.session.run_group import sweep_group
+from nightkeep.groups.session.table_group import TableGroup
 from nightkeep.model import Fingerprint, Operation, Outcome, View
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, load, parse_window

@@ -22,8 +22,8 @@ from nightkeep.protocol import OpenTable
 from nightkeep.records import CheckStatus, RunDocument, held, store
 from nightkeep.records.after_commit import AFTER_COMMIT, CHECK_UNFINISHED
 from nightkeep.records.check_report import CheckReport
-from nightkeep.running import run_operation as run_module
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites import table_reading
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.tasks import inline
 
 FAILURES = [
@@ -122,7 +122,7 @@ def test_the_document_names_the_version_and_awaits_its_check(
     night: Night, monkeypatch: pytest.MonkeyPatch, step: str, failure: Exception
 ) -> None:
     monkeypatch.setattr(
-        run_module, "open_table", lambda address: night.after_commit(open_table(address), failure, STEPS[step])
+        table_reading, "open_table", lambda address: night.after_commit(open_table(address), failure, STEPS[step])
     )
     document = night.run()
     assert night.version == document.committed_version == 6
@@ -154,7 +154,7 @@ def test_a_failure_within_the_commit_itself_is_looked_up(
 
         return replace(table, commits=replace(table.commits, commit=commit))
 
-    monkeypatch.setattr(run_module, "open_table", opened)
+    monkeypatch.setattr(table_reading, "open_table", opened)
     document = night.run()
     assert (document.outcome, document.committed_version) == (Outcome.VERIFIED, night.version)
     assert document.awaits_check
@@ -167,7 +167,7 @@ def test_a_retry_that_cannot_read_its_version_names_it(
     night.run()
     night.published = True
     monkeypatch.setattr(
-        run_module, "open_table", lambda address: night.after_commit(open_table(address), failure, _snapshot)
+        table_reading, "open_table", lambda address: night.after_commit(open_table(address), failure, _snapshot)
     )
     document = night.run()
     assert (document.outcome, document.committed_version) == (Outcome.FAILED, 6)
@@ -182,7 +182,7 @@ def test_a_retry_that_cannot_open_the_table_keeps_what_was_stored(
     def unreachable(address: Any) -> NoReturn:
         raise OSError("no route to host")
 
-    monkeypatch.setattr(run_module, "open_table", unreachable)
+    monkeypatch.setattr(table_reading, "open_table", unreachable)
     document = night.run()
     assert (document.outcome, document.committed_version, document.awaits_check) == (Outcome.FAILED, 6, True)
     assert document.reason == f"{AFTER_COMMIT}OSError: no route to host"
@@ -194,7 +194,7 @@ def test_a_retry_that_failed_after_the_check_is_checked_once_more(
     passed = CheckReport(CheckStatus.PASSED, "all of it")
     store(night.checked(night.run(), passed), night.reports)
     with monkeypatch.context() as patch:
-        patch.setattr(run_module, "open_table", lambda address: 1 / 0)
+        patch.setattr(table_reading, "open_table", lambda address: 1 / 0)
         order = Order(Operation.OPTIMIZE, "night", night.reports)
         failed = run_operation(night.policy, order, mapper=lambda: inline)
     assert (failed.outcome, failed.committed_version) == (Outcome.FAILED, 6)

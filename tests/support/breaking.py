@@ -12,7 +12,7 @@ import pytest
 from tests.support.faulty_store import FaultyStorage, Fuse, Moment, Point, kill
 from tests.support.processes import Child, child
 
-from nightkeep.running import run_operation
+from nightkeep.running.rewrites import run_operation
 
 Work = Callable[..., Any]
 """Cares for a table: (table, *, run_id, **settings) -> its document."""

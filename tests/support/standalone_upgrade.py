@@ -13,7 +13,7 @@ from nightkeep.admission.order import Order
 from nightkeep.formats.paimon import format as paimon
 from nightkeep.model import Operation
 from nightkeep.policy import load
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.spark.engine import Engine
 from nightkeep.storage import ListedFile, Storage
 from nightkeep.storage.verbs import always

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from nightkeep.groups.night_plan import budgets_of, night_order
-from nightkeep.groups.status_group import statuses
+from nightkeep.groups.read_tables import statuses
 from nightkeep.policy import PolicyFile
 from nightkeep.records import night_path, write_file
 

@@ -16,7 +16,7 @@ from nightkeep.policy import EffectivePolicy, explain_text
 from nightkeep.policy.explain import settings_of
 from nightkeep.records import Hold, RunDocument, Unreadable
 from nightkeep.redaction import redact
-from nightkeep.running.handled_operations import HandledOperation
+from nightkeep.running.inspection.handled_operations import HandledOperation
 
 _HEAD = ("table", "operation", "outcome", "version", "reason")
 

@@ -18,8 +18,8 @@ from nightkeep.groups.one_operation import run_one
 from nightkeep.model import Clustering, Curve, Operation
 from nightkeep.policy import EffectivePolicy, Overrides
 from nightkeep.records import RunDocument
-from nightkeep.running.one_version import OneVersion
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
+from nightkeep.running.rewrites.table_reading import OneVersion
 from nightkeep.sql_text.statement import Statement, parse_statement
 
 if TYPE_CHECKING:

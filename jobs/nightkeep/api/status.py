@@ -9,13 +9,13 @@ from pathlib import Path
 
 from nightkeep.api.call_context import find_context, require_policy
 from nightkeep.groups.night_plan import budgets_of, night_order
-from nightkeep.groups.status_group import statuses
+from nightkeep.groups.read_tables import statuses
 from nightkeep.model import Outcome
 from nightkeep.pages.bars import show_bytes
 from nightkeep.pages.text_table import aligned_lines
 from nightkeep.policy import PolicyFile
 from nightkeep.redaction import redact
-from nightkeep.running.table_status import TableStatus
+from nightkeep.running.inspection.table_status import TableStatus
 
 _HEAD = ("table", "score", "files", "small", "bytes", "deleted", "delete files", "level-0 rows", "would", "why")
 

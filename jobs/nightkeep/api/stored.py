@@ -23,7 +23,7 @@ from nightkeep.records import (
     write_page,
 )
 from nightkeep.records.validations import YOUNGEST_MS, forget_results
-from nightkeep.running.handled_operations import handled_operations
+from nightkeep.running.inspection.handled_operations import handled_operations
 
 
 def explain(table: str, *, policy: str | Path | None = None) -> Explanation:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from nightkeep.api.call_context import new_engine
-from nightkeep.groups.check_group import check_group
-from nightkeep.groups.run_group import run_group, sweep_group
+from nightkeep.groups.session.check_group import check_group
+from nightkeep.groups.session.run_group import run_group, sweep_group
+from nightkeep.groups.session.table_group import TableGroup
 from nightkeep.groups.stored_document import StoredDocument
-from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy
 from nightkeep.spark.engine import Engine

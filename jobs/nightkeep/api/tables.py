@@ -12,7 +12,7 @@ from nightkeep.api.call_context import find_context, require_policy
 from nightkeep.card import render_card
 from nightkeep.discovery import FoundOther, completed, find_tables, located_all
 from nightkeep.errors import PolicyError, brief
-from nightkeep.groups.faults_group import faults_of_tables
+from nightkeep.groups.read_tables import faults_of_tables
 from nightkeep.model import Outcome
 from nightkeep.model.counted import counted
 from nightkeep.pages.text_table import aligned_lines

@@ -18,8 +18,8 @@ from nightkeep.commands.exit_status import parsed
 from nightkeep.commands.options import OPTIONS
 from nightkeep.discovery import completed, kept_found, knowing, located_some
 from nightkeep.errors import STOPS, UsageError
+from nightkeep.groups.session.table_group import TableGroup
 from nightkeep.groups.stored_document import StoredDocument
-from nightkeep.groups.table_group import TableGroup
 from nightkeep.model import Operation
 from nightkeep.model.job_entry import JobEntry
 from nightkeep.model.night import NightPlace

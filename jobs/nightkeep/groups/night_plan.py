@@ -23,7 +23,7 @@ from nightkeep.model.night import NightPlace
 from nightkeep.policy import PolicyFile
 from nightkeep.policy.budget import Budget
 from nightkeep.policy.units import format_size
-from nightkeep.running.table_status import TableStatus
+from nightkeep.running.inspection.table_status import TableStatus
 
 TASK_BYTES_PER_SECOND: Final = 16 << 20
 """Bytes that one task reads or writes in a second, with the gate."""

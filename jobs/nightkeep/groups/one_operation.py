@@ -33,8 +33,8 @@ from nightkeep.retention.remove import Removing, remove
 from nightkeep.retention.restore import restore_run
 from nightkeep.retention.sweep import sweep_orphans
 from nightkeep.running.carry_out import Do, carry_out
-from nightkeep.running.interrupted_run import report_unchecked
-from nightkeep.running.run_operation import rewrite
+from nightkeep.running.ended_early import report_unchecked
+from nightkeep.running.rewrites.run_operation import rewrite
 from nightkeep.spark.engine import Engine
 from nightkeep.surprises import guarded, log_failure
 

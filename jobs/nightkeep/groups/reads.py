@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Lock
 from typing import TypeVar
 
 from nightkeep.admission.order import Order
 from nightkeep.formats import OF_ONE_PROCESS
-from nightkeep.groups.child_processes import ChildProcesses
-from nightkeep.groups.session_bytes import SessionBytes
+from nightkeep.groups.children.child_processes import ChildProcesses
 from nightkeep.model import Run
 from nightkeep.policy import EffectivePolicy
 from nightkeep.retention.read_first import read_metadata
-from nightkeep.running.planned_work import Reading
-from nightkeep.running.run_operation import read_table
+from nightkeep.running.rewrites.table_reading import Reading, read_table
 from nightkeep.spark.engine import Engine
 
 T = TypeVar("T")
@@ -46,3 +45,22 @@ class Reads:
         """The result of `work`. Raises what `ChildProcess.call` raises."""
         apart = None if policy.address.format in OF_ONE_PROCESS else self.apart
         return work() if apart is None else apart.call(policy.address.name, work)
+
+
+class SessionBytes:
+    """The bytes of a session's tables, by which its JVM is chosen. A table that was not read yet counts as the
+    average of those that were. Safe for threads.
+
+    A session starts with the first table that has work, long before all tables are read. The tables that took
+    longest last time are read first, so that the estimate is rarely too small.
+    """
+
+    def __init__(self, tables: int) -> None:
+        self._tables, self._lock = tables, Lock()
+        self._bytes: dict[str, int] = {}
+
+    def add(self, table: str, size: int) -> int:
+        """Note the bytes of a table. Returns those of all tables, as far as is known now."""
+        with self._lock:
+            self._bytes[table] = size
+            return sum(self._bytes.values()) * max(self._tables, len(self._bytes)) // len(self._bytes)

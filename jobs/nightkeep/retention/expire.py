@@ -21,7 +21,7 @@ from nightkeep.retention.orphans.sets import Sets
 from nightkeep.retention.resume import end_resumed, resume_expiry
 from nightkeep.retention.sweep import failures, file_counts, full, list_orphans
 from nightkeep.retention.timed_sets import TimedSets
-from nightkeep.running.interrupted_run import store_unfinished
+from nightkeep.running.ended_early import store_unfinished
 from nightkeep.running.run_log import RunLog
 from nightkeep.spark.engine import Engine
 

@@ -18,7 +18,7 @@ from nightkeep.retention.orphans.sweep_request import SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
 from nightkeep.retention.resume import end_resumed, resume_sweep
 from nightkeep.retention.timed_sets import TimedSets
-from nightkeep.running.interrupted_run import store_unfinished
+from nightkeep.running.ended_early import store_unfinished
 from nightkeep.running.run_log import RunLog
 from nightkeep.spark.engine import Engine
 

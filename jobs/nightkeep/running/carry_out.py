@@ -19,8 +19,7 @@ from nightkeep.errors import STOPS
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import RunDocument
-from nightkeep.running.interrupted_run import report_interrupted
-from nightkeep.running.run_failures import failed_document
+from nightkeep.running.ended_early import failed_document, report_interrupted
 from nightkeep.running.run_log import RunLog
 from nightkeep.surprises import guarded
 

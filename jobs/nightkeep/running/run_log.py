@@ -1,21 +1,24 @@
-"""The document of a run while the run works on it."""
+"""The document of a run while the run works on it, and facts that every document has."""
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version as installed
 from typing import Any, Final
 
 from nightkeep.admission.order import Order
 from nightkeep.admission.owner_settings import OwnerSettings
 from nightkeep.admission.run_ids import ASKED
 from nightkeep.model import Committed, Operation, Outcome
+from nightkeep.model.version import __version__
 from nightkeep.policy import EffectivePolicy
-from nightkeep.records import Metrics, RunDocument
-from nightkeep.running.software_versions import versions
+from nightkeep.records import CommitResult, Metrics, RunDocument
 
 _NOT_LISTED: Final[Mapping[Operation, Mapping[str, object]]] = {
     Operation.EXPIRE: {"expired": [], "kept": []},
@@ -98,3 +101,37 @@ class RunLog:
             return {} if listed is None else {"mode": options["mode"], ASKED: options, **listed}
         night = {} if order.night is None else {"night": order.night.to_json()}
         return {**({ASKED: options} if options else {}), **night}
+
+
+def commits(done: Sequence[Committed]) -> dict[str, Any]:
+    """The document's facts about commits, oldest first; empty if nothing was published."""
+    if not done:
+        return {}
+    return {
+        "parent_version": done[-1].parent_version,
+        "committed_version": done[-1].version,
+        "commits": tuple(
+            CommitResult(
+                commit.version,
+                commit.parent_version,
+                commit.units,
+                identity=str(commit.identity),
+                parent_identity=None if commit.parent is None else str(commit.parent),
+            )
+            for commit in done
+        ),
+    }
+
+
+_PACKAGES: Final = ("pyspark", "pyarrow", "polars", "pyroaring", "fastavro", "pyiceberg")
+
+
+def versions() -> dict[str, str]:
+    """The version of each package that takes part in a run, by name."""
+    return {"nightkeep": __version__, "python": platform.python_version(), **_installed()}
+
+
+@cache
+def _installed() -> dict[str, str]:
+    # Each is parsed from a file, which takes as long as a run without work; none changes while the process runs.
+    return {name: installed(name) for name in _PACKAGES}

@@ -18,7 +18,7 @@ from nightkeep.records import RunDocument
 from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 from nightkeep.retention.orphans.quarantine import restore
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.tasks import inline
 
 PARTITIONS = tuple(f"day={day}" for day in DAYS[:2])

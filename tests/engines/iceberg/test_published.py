@@ -21,8 +21,8 @@ from tests.support.extended import some_extended
 
 from nightkeep.checking.check import check
 from nightkeep.checking.diff import diff
-from nightkeep.groups.run_group import run_group
-from nightkeep.groups.table_group import TableGroup
+from nightkeep.groups.session.run_group import run_group
+from nightkeep.groups.session.table_group import TableGroup
 from nightkeep.model import (
     Candidate,
     Fingerprint,
@@ -39,7 +39,7 @@ from nightkeep.model.check_values import CheckRequest, Evidence
 from nightkeep.policy import load
 from nightkeep.records import CheckStatus, RunDocument
 from nightkeep.records.check_report import CheckReport
-from nightkeep.running import run_operation
+from nightkeep.running.rewrites import run_operation
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline
 

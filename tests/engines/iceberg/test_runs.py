@@ -12,7 +12,7 @@ from nightkeep.admission.order import Order
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.tasks import inline, inline_exchange
 
 pytestmark = pytest.mark.in_turn("version")

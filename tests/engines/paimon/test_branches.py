@@ -137,7 +137,7 @@ def test_what_a_killed_run_left_on_a_branch_is_swept_with_the_table(paimon_java:
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nightkeep.running.run_operation.verify", killed)
+        patch.setattr("nightkeep.running.rewrites.run_operation.verify", killed)
         with pytest.raises(KeyboardInterrupt):
             made.care(made.dev, run_id="night")
     left = orphans_of_any_age(made)
@@ -158,7 +158,7 @@ def test_a_commit_of_another_writer_to_the_branch_is_seen(paimon_java: PaimonJav
         return checked
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nightkeep.running.run_operation.verify", late)
+        patch.setattr("nightkeep.running.rewrites.run_operation.verify", late)
         document = made.care(made.dev)
     assert document.outcome is Outcome.VERIFIED, document.reason
     assert document.committed_version == document.base_version + 2

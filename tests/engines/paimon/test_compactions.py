@@ -30,7 +30,7 @@ from nightkeep.model import Address, Fingerprint, Operation, Outcome, TaskCost, 
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.records import CheckStatus
 from nightkeep.records.check_report import CheckReport
-from nightkeep.running import run_operation
+from nightkeep.running.rewrites import run_operation
 
 COLUMNS = [("k", "INT NOT NULL"), ("day", "INT"), ("n", "BIGINT"), ("note", "STRING")]
 PLAIN = {"bucket": "1", "write-only": "true", "num-sorted-run.compaction-trigger": "3"}

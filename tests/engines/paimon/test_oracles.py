@@ -23,7 +23,7 @@ from nightkeep.formats.paimon.commit import commit
 from nightkeep.formats.paimon.gate import audit
 from nightkeep.formats.paimon.metadata.avro import read_container, write_container
 from nightkeep.formats.paimon.metadata.own_commits import MERGED_PARENT
-from nightkeep.running import run_operation
+from nightkeep.running.rewrites import run_operation
 
 SHOP = Path(__file__).parents[3] / "samples" / "paimon" / "shop.db"
 SAMPLES = ("orders", "customers", "positions", "stock", "events_input")

@@ -21,7 +21,7 @@ from nightkeep.model import Address, Candidate, Fingerprint, Outcome, Plan, Task
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.records import CheckStatus
 from nightkeep.records.check_report import CheckReport
-from nightkeep.running import run_operation
+from nightkeep.running.rewrites import run_operation
 from nightkeep.storage import Storage
 
 

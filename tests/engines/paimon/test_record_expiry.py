@@ -214,7 +214,7 @@ def test_a_level0_file_that_came_meanwhile_keeps_old_rows_from_going(paimon_java
         return checked
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nightkeep.running.run_operation.verify", late)
+        patch.setattr("nightkeep.running.rewrites.run_operation.verify", late)
         document = made.care(full=True)
     assert document.outcome is Outcome.CONFLICTED, document.reason
     staying = made.staying()
@@ -235,7 +235,7 @@ def test_rows_that_wait_are_not_compared(paimon_java: PaimonJava, spark: SparkSe
         return checked
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nightkeep.running.run_operation.verify", late)
+        patch.setattr("nightkeep.running.rewrites.run_operation.verify", late)
         document = made.care()
     assert document.outcome is Outcome.VERIFIED, document.reason
     assert made.visible() == staying

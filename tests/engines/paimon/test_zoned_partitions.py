@@ -14,7 +14,7 @@ from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.tasks import inline
 
 COLUMNS = [("id", "INT"), ("ts", "TIMESTAMP(3) WITH LOCAL TIME ZONE")]

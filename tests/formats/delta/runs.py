@@ -16,7 +16,7 @@ from nightkeep.formats.delta.format import DeltaTable, open_table
 from nightkeep.model import Address, Operation, run_token
 from nightkeep.policy import EffectivePolicy, load
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.tasks import inline
 
 

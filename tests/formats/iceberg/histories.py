@@ -25,7 +25,7 @@ from nightkeep.errors import EvidenceError, RefusedTable
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle
 from nightkeep.formats.iceberg.upsert.batch import ChangeMode
 from nightkeep.model import Clustering, Curve, Operation, Outcome
-from nightkeep.running import run_operation
+from nightkeep.running.rewrites import run_operation
 
 STEPS = 12
 _BOTH = (Operation.PERSIST_DELETES, Operation.OPTIMIZE)

@@ -18,7 +18,7 @@ from nightkeep.formats.iceberg.catalog.opening import pointers_of
 from nightkeep.model import Address, Operation
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.tasks import inline
 
 NAME = "db.events"

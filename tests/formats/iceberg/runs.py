@@ -18,7 +18,7 @@ from nightkeep.formats.iceberg.format import IcebergTable
 from nightkeep.model import Address, Operation, run_token
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.tasks import inline
 
 COLUMNS: tuple[Column, ...] = (("id", "long"), ("day", "string"), ("price", "double"), ("note", "string"))

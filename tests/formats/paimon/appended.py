@@ -19,7 +19,7 @@ from nightkeep.formats.paimon.metadata.types import parse_type
 from nightkeep.formats.paimon.reading.buckets import bucket_of
 from nightkeep.model import Operation
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.tasks import inline
 
 DAY, ID, SHARD = ("day", "STRING"), ("id", "INT"), ("shard", "INT")

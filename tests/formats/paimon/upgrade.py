@@ -10,7 +10,7 @@ from nightkeep.admission.order import Order
 from nightkeep.model import Operation
 from nightkeep.policy import EffectivePolicy, load
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.tasks import inline
 
 

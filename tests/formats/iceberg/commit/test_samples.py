@@ -16,7 +16,7 @@ from nightkeep.formats.iceberg.commit import commit
 from nightkeep.model import Address, Operation, Outcome
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.records import RunDocument
-from nightkeep.running.run_operation import run_operation
+from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.tasks import inline
 
 SAMPLES = Path(__file__).parents[4] / "samples/iceberg"

@@ -38,7 +38,7 @@ from nightkeep.model import (
 )
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.records import CheckStatus, RunDocument
-from nightkeep.running import run_operation
+from nightkeep.running.rewrites import run_operation
 
 KINDS = tuple(map(parse_type, ("INT", "STRING", "STRING", "INT")))
 WORN_ALONE = {"min_file_size": "1B"}

@@ -23,7 +23,7 @@ from nightkeep.formats.paimon.metadata import snapshot
 from nightkeep.formats.paimon.metadata.avro import Container, read_container, write_container
 from nightkeep.model import Candidate, Outcome, Plan
 from nightkeep.records import RunDocument
-from nightkeep.running import run_operation
+from nightkeep.running.rewrites import run_operation
 from nightkeep.storage import Storage
 
 ONE_DAY = {"where": "dt = '2026-11-01'"}

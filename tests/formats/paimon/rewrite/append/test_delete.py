@@ -38,7 +38,7 @@ from nightkeep.model import (
 )
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.records import CheckStatus
-from nightkeep.running import run_operation
+from nightkeep.running.rewrites import run_operation
 
 COLUMNS = (("n", "INT"), ("text", "STRING"), ("price", "DECIMAL(7, 2)"), ("born", "DATE"), ("at", "TIME(3)"))
 DAYS = ("d1", None)

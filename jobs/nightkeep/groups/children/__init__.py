@@ -1,0 +1,1 @@
+"""Calls that other processes answer, so that metadata which kills its reader ends only a child."""

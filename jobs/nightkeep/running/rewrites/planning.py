@@ -1,0 +1,153 @@
+"""Policy + an opened table -> its plan, its cost, and what decides whether it may be done. Reads metadata only."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from nightkeep.admission.order import Order
+from nightkeep.admission.owner_settings import owner_of
+from nightkeep.admission.past_metrics import PAST, past_metrics
+from nightkeep.admission.reasons import Opened
+from nightkeep.errors import RefusedTable
+from nightkeep.estimates.corrections import read_corrections
+from nightkeep.estimates.prediction import Prediction, predict
+from nightkeep.model import Clustering, Operation, Request, Run
+from nightkeep.policy import EffectivePolicy, when
+from nightkeep.protocol import OpenPlan, OpenTable, Snapshot, Watch
+from nightkeep.records import Metrics, table_documents
+from nightkeep.running.rewrites.undone_deletes import find_undone_deletes
+from nightkeep.sql_text.rows.keys import key_condition
+from nightkeep.stages.plan import plan
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWork:
+    """The plan for `base`, and the findings in the history up to it. Pickles. `seconds`: the time to read and plan.
+    `opened` decides whether the work may be done now. It and `predicted`, what the work would come to, are None if
+    there is no work."""
+
+    base: Snapshot
+    request: Request
+    plan: OpenPlan
+    watch: Watch | None
+    seconds: float
+    opened: Opened | None = None
+    predicted: Prediction | None = None
+
+
+def request_of(policy: EffectivePolicy, order: Order, table: OpenTable, base: Snapshot, *, run: Run) -> Request:
+    """The policy's settings for one operation. Raises UsageError for an invalid file of keys."""
+    settings, rows = policy.settings, order.rows
+    if order.keys is not None and table.row_changes is not None:
+        rows = key_condition(order.keys, table.row_changes.columns(base))
+    return Request(
+        operation=order.operation,
+        now_ms=run.now_ms,
+        full=settings.full,
+        rows=rows,
+        sets=order.sets,
+        # The policy's filter is for nightly runs, not for a delete.
+        where=settings.where if rows is None else None,
+        target_bytes=settings.target_size,
+        allow_compacting_writers=settings.allow_compacting_writers,
+        other_managers_known=settings.other_managers == "known",
+        # Only optimize clusters rows.
+        clustering=settings.clustering if order.operation is Operation.OPTIMIZE else None,
+        min_bytes=settings.min_file_size,
+        max_deleted_ratio=settings.max_deleted_ratio,
+        task_bytes=settings.task_memory,
+        wide_bytes=settings.exchange_above,
+        writers=settings.writers,
+    )
+
+
+def plan_table(policy: EffectivePolicy, order: Order, table: OpenTable, run: Run) -> PlannedWork | None:
+    """The plan of the table; None if nobody ever wrote to it."""
+    if table.never_written():
+        return None
+    begun = time.perf_counter()
+    base = table.outline() if order.dry_run and table.outline is not None else table.snapshot()
+    require_expected_columns(policy, table, base)
+    request = request_of(policy, order, table, base, run=run)
+    planned = plan(table, base, request)
+    watch = find_undone_deletes(table, base, order.reports, now_ms=run.now_ms)
+    predicted = predicted_of(policy, order.reports, planned, base, request.clustering)
+    opened = opened_for(policy, order, table, base, request, predicted)
+    return PlannedWork(base, request, planned, watch, time.perf_counter() - begun, opened, predicted)
+
+
+def opened_for(
+    policy: EffectivePolicy,
+    order: Order,
+    table: OpenTable,
+    base: Snapshot,
+    request: Request,
+    predicted: Prediction | None,
+) -> Opened | None:
+    """What decides whether the work that was `predicted` may be done now; None if there is no work.
+
+    Raises RefusedTable for a table that another service manages, and for one whose owner cannot be understood."""
+    owner = owner_of(policy, table.described(base))
+    if predicted is None:
+        return None
+    return Opened(owner, _condition_metrics(policy, order, table, base, request), predicted.seconds)
+
+
+def _condition_metrics(
+    policy: EffectivePolicy, order: Order, table: OpenTable, base: Snapshot, request: Request
+) -> Mapping[str, int | float | None] | None:
+    """The metrics for the policy's condition. None where there is none, and for an operation that the caller named and
+    for changes of rows, which no health of the table holds back."""
+    condition = policy.condition(order.operation)
+    if condition is None or order.named or order.rows is not None or order.keys is not None:
+        return None
+    metrics = {} if table.health is None else dict(table.health(base, request).metrics)
+    if when.metrics_of(condition) & PAST:
+        now = datetime.fromtimestamp(request.now_ms / 1000, UTC)
+        metrics |= past_metrics(table_documents(order.reports, policy.address.name), now)
+    return metrics
+
+
+def predicted_of(
+    policy: EffectivePolicy, reports: str, planned: OpenPlan, base: Snapshot, clustering: Clustering | None
+) -> Prediction | None:
+    """What the plan would come to, corrected by what earlier runs came to; None if it has no work."""
+    if not planned.units:
+        return None
+    address = policy.address
+    learned = read_corrections(reports, address.name, format=address.format, operation=planned.operation)
+    return predict(planned, base.sizes, learned, clustering=clustering)
+
+
+def metrics_of(planned: PlannedWork) -> Metrics:
+    """The metrics of a run before its work: what was predicted."""
+    return Metrics(predicted=None if planned.predicted is None else planned.predicted.section)
+
+
+def require_expected_columns(policy: EffectivePolicy, table: OpenTable, base: Snapshot) -> None:
+    """Only the table has its columns, so that an unknown one is found when it is planned and not in the policy."""
+    named = [*_named_columns(policy)]
+    if not named or table.reading is None:
+        return
+    names = table.reading.columns(base).names
+    for place, column in named:
+        if column not in names:
+            nearest = difflib.get_close_matches(column, names, n=1)
+            raise RefusedTable(
+                policy.address.name,
+                f"{place}: expected a column of the table, found {column!r}",
+                f"did you mean {nearest[0]}?" if nearest else f"it has {', '.join(names)}",
+            )
+
+
+def _named_columns(policy: EffectivePolicy) -> Iterator[tuple[str, str]]:
+    """Columns, each with the place in the policy that names it."""
+    yield from (("check.keys", column) for column in policy.settings.check.keys)
+    asked = policy.own_request(())
+    for each in () if asked is None else asked.expectations:
+        for argument, columns in each.columns.items():
+            yield from ((each.places.get(argument, each.name), column) for column in columns)
