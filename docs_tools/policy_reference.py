@@ -13,10 +13,9 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from nightkeep.policy.address import NAME_PATTERN
-from nightkeep.policy.budget import Budget
-from nightkeep.policy.discover_entry import DiscoverEntry
-from nightkeep.policy.document import Document, TeamDocument
+from nightkeep.policy.document import DiscoverEntry, Document, TeamDocument
 from nightkeep.policy.explain import shown_value
+from nightkeep.policy.setting_types import Budget
 from nightkeep.policy.settings import (
     OPERATIONS,
     PRESETS,

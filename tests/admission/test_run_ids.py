@@ -16,7 +16,7 @@ from nightkeep.errors import BeingCreated, UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import Overrides
 from nightkeep.records import CheckStatus, Expectations, RunDocument, failure_outcome, store
-from nightkeep.records.after_commit import unjudged
+from nightkeep.records.failure_outcomes import unjudged
 from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.tasks import inline
 

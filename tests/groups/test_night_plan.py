@@ -20,7 +20,7 @@ from nightkeep.groups.session.table_group import TableGroup
 from nightkeep.model import Outcome
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import load
-from nightkeep.policy.budget import Budget
+from nightkeep.policy.setting_types import Budget
 from nightkeep.running.inspection.table_status import TableStatus
 from nightkeep.spark.engine import Engine
 

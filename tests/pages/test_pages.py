@@ -35,8 +35,8 @@ from nightkeep.records import (
     load_document,
     store,
 )
-from nightkeep.records.after_commit import CHECK_UNFINISHED
 from nightkeep.records.document import Predicted
+from nightkeep.records.failure_outcomes import CHECK_UNFINISHED
 
 
 def swept(table: str = "shop.orders", **changes: object) -> RunDocument:

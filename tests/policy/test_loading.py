@@ -9,8 +9,7 @@ import pytest
 from nightkeep.errors import AddressError, PolicyError
 from nightkeep.policy import PolicyFile, faults_of, load, load_usable
 from nightkeep.policy.address import same_place
-from nightkeep.policy.discover_entry import DEPTH, Discovery
-from nightkeep.policy.document import TeamDocument
+from nightkeep.policy.document import DEPTH, Discovery, TeamDocument
 from nightkeep.policy.entries import read_entries
 
 

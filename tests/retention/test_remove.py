@@ -28,7 +28,7 @@ from nightkeep.groups.session.table_group import TableGroup
 from nightkeep.model import Fingerprint, Operation, Outcome, View
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy, load, parse_window
-from nightkeep.policy.windows import Windows
+from nightkeep.policy.units import Windows
 from nightkeep.records import CheckStatus, Expectations, RunDocument, held, hold, load_document, store
 from nightkeep.retention.kept_versions import unchecked_versions
 from nightkeep.retention.sweep import sweep_orphans

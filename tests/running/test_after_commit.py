@@ -20,8 +20,8 @@ from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.protocol import OpenTable
 from nightkeep.records import CheckStatus, RunDocument, held, store
-from nightkeep.records.after_commit import AFTER_COMMIT, CHECK_UNFINISHED
 from nightkeep.records.check_report import CheckReport
+from nightkeep.records.failure_outcomes import AFTER_COMMIT, CHECK_UNFINISHED
 from nightkeep.running.rewrites import table_reading
 from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.tasks import inline

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
+from typing import Final
+from urllib.parse import quote
 
 from nightkeep import records
 from nightkeep.api.call_context import CallContext, find_context, parse_duration_option
-from nightkeep.api.data_docs import build_data_docs, docs_index, docs_pages
 from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
 from nightkeep.pages import render_index, render_run
@@ -16,14 +19,27 @@ from nightkeep.records import (
     has_documents,
     is_address,
     page_name,
+    pages_in,
     read_history,
     read_thread,
     report_store,
     reports_place,
     write_page,
 )
-from nightkeep.records.validations import YOUNGEST_MS, forget_results
+from nightkeep.records.validations import (
+    DATA_DOCS,
+    YOUNGEST_MS,
+    docs_page_name,
+    forget_pages,
+    forget_results,
+    read_validations,
+    write_docs_page,
+)
 from nightkeep.running.inspection.handled_operations import handled_operations
+
+_INDEX: Final = "index"
+_MOST_RUNS: Final = 200
+"""How many runs have pages, the newest: Great Expectations renders a few pages a second."""
 
 
 def explain(table: str, *, policy: str | Path | None = None) -> Explanation:
@@ -69,8 +85,8 @@ def report(
         forget_results(context.reports, older_than_ms=_age("--forget", forget))
     stored = read_history(context.reports)
     documents, folder = stored.documents, reports_place(out or context.reports)
-    docs = build_data_docs(documents, context.reports, folder) if data_docs else None
-    linked, pages = docs_pages(documents, folder), dict[str, str]()
+    docs = _build_data_docs(documents, context.reports, folder) if data_docs else None
+    linked, pages = _docs_pages(documents, folder), dict[str, str]()
     for name in dict.fromkeys(map(_run_name, documents)):
         mine = [document for document in documents if _run_name(document) == name]
         pages[name] = write_page(folder, name, render_run(mine, title=name, generated_at=now, docs_pages=linked))
@@ -80,7 +96,7 @@ def report(
         generated_at=now,
         page_of=lambda d: page_name(_run_name(d)),
         unreadable=stored.unreadable,
-        docs_index=docs_index(folder),
+        docs_index=_docs_index(folder),
     )
     runs = tuple(map(_shown, pages.values()))
     written = write_page(folder, "index", index)
@@ -109,3 +125,43 @@ def _reported_name(context: CallContext, table: str) -> str:
 def _run_name(document: RunDocument) -> str:
     """The common name of the documents of one run over several tables: the run id without the table at its end."""
     return document.run_id.removesuffix(f":{document.table}")
+
+
+def _build_data_docs(documents: Sequence[RunDocument], reports: str, folder: str) -> str:
+    """Write the pages of the newest runs with results, oldest first, and the index over them. Returns the index.
+
+    Beside the documents, pages of older runs are removed.
+    """
+    from nightkeep.checking.data_docs import docs_page, framed  # noqa: PLC0415 -- Great Expectations
+
+    lines, names = [], set[str]()
+    for document in [each for each in documents if each.expectations.docs][-_MOST_RUNS:]:
+        for number, validation in enumerate(read_validations(document, reports), 1):
+            name, suite = docs_page_name(document, number), str(validation.get("suite_name"))
+            names.add(name)
+            title = f"{document.table}, {document.operation}, {document.run_id}: {suite}"
+            html = docs_page(validation, run_id=document.run_id, started_at=document.started_at, title=title)
+            write_docs_page(folder, name, html)
+            word = "passed" if validation.get("success") else "not passed"
+            lines.append(f'<li><a href="{escape(quote(name))}.html">{escape(title)}</a>, {word}</li>')
+    if folder == reports:
+        forget_pages(reports, names)
+    body = f"<h1>Data Docs</h1><ul>{''.join(reversed(lines))}</ul>" if lines else "<p>No run has left results yet.</p>"
+    page = framed(f"<html><head></head><body>{body}</body></html>", "Data Docs")
+    return write_docs_page(folder, _INDEX, page)
+
+
+def _docs_index(folder: str) -> str | None:
+    """The link to the index of Data Docs from the index of runs; None if none was written."""
+    return f"{DATA_DOCS}/{_INDEX}.html" if f"{_INDEX}.html" in pages_in(folder, DATA_DOCS) else None
+
+
+def _docs_pages(documents: Sequence[RunDocument], folder: str) -> dict[str, str]:
+    """The link to the page of each document's last validation, by where its results are; only of pages that exist."""
+    there, pages = pages_in(folder, DATA_DOCS), {}
+    for document in documents:
+        names = [docs_page_name(document, number) for number in (1, 2, 3, 4)]
+        found = [name for name in names if f"{name}.html" in there]
+        if document.expectations.docs and found:
+            pages[document.expectations.docs] = f"{DATA_DOCS}/{found[-1]}.html"
+    return pages

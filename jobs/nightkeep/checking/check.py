@@ -24,7 +24,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from nightkeep.checking.compared_sides import PUBLISHED, WHOLE, ComparedSides, compared
-from nightkeep.checking.evidence import without_values
+from nightkeep.checking.shown_values import without_values
 from nightkeep.checking.unique_keys import CountedKeys, declared_keys
 from nightkeep.checking.unit_sample import bytes_of, sample
 from nightkeep.errors import RefusedTable, UsageError

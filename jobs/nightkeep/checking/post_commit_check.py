@@ -15,9 +15,9 @@ from nightkeep.other_readers.agreement import with_other_reader
 from nightkeep.other_readers.reader_process import OtherReader
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_say
-from nightkeep.records.after_commit import CHECK_UNFINISHED, with_surprise, without_surprise
 from nightkeep.records.check_report import CheckReport
 from nightkeep.records.codec import encode
+from nightkeep.records.failure_outcomes import CHECK_UNFINISHED, with_surprise, without_surprise
 from nightkeep.records.own_report import OwnReport, with_own_results
 from nightkeep.records.validations import keep_validations
 from nightkeep.spark.engine import Engine

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import os
 import sys
+from collections.abc import Sequence
 from typing import Any, Final
 
 import typer
@@ -10,11 +14,9 @@ import typer
 from nightkeep.api.results import Pages, RunHistory, Runs
 from nightkeep.api.status import Statuses
 from nightkeep.api.tables import Validation
-from nightkeep.commands.printing import put, show
-from nightkeep.commands.retention import removal_text
 from nightkeep.model import Outcome
 from nightkeep.model.counted import counted
-from nightkeep.pages import plan_text, summary_text
+from nightkeep.pages import plan_text, removal_text, summary_text
 from nightkeep.records import CheckStatus, RunDocument
 from nightkeep.records.check_report import CheckReport, DiffReport
 
@@ -66,3 +68,37 @@ def put_statuses(found: Statuses, *, as_json: bool, **_: object) -> None:
         print(f"nightkeep: status: expected tables that can be read, found {listed} {found.unread}", file=sys.stderr)
     if found and not any(each.table for each in found):
         raise typer.Exit(Outcome.REFUSED.exit_status)
+
+
+def show(documents: Sequence[RunDocument], *, as_json: bool, text: str) -> None:
+    """Print the documents as JSON (a list if there are several) or the text. Exits as the worst of them ended."""
+    status = Outcome.worst(document.outcome for document in documents).exit_status
+    try:
+        put(_printed(documents) if as_json else text, as_json=as_json)
+        sys.stdout.flush()
+    except OSError as failure:
+        _report_elsewhere(documents, failure)
+    raise typer.Exit(status)
+
+
+def _printed(documents: Sequence[RunDocument]) -> object:
+    printed = [document.to_json() for document in documents]
+    return printed[0] if len(printed) == 1 else printed
+
+
+def _report_elsewhere(documents: Sequence[RunDocument], failure: OSError) -> None:
+    """Print one line per document to stderr, because stdout cannot be written. The exit status stays the same."""
+    with open(os.devnull, "wb") as nowhere:
+        # Otherwise Python writes the rest of its buffer to stdout when the process ends.
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    for done in documents if failure.errno != errno.EPIPE else ():
+        published = "" if done.committed_version is None else f", version {done.committed_version} was published"
+        text = (
+            f"{done.table}: {done.operation}: {done.outcome}{published}; stdout cannot be written: {failure.strerror}"
+        )
+        print(f"nightkeep: {text}", file=sys.stderr)
+
+
+def put(value: object, *, as_json: bool) -> None:
+    """Print to stdout: the JSON value as one document, or the text."""
+    print(json.dumps(value, indent=2) if as_json else value)

@@ -21,7 +21,7 @@ from nightkeep.admission.past_metrics import BUDGET
 from nightkeep.estimates.run_costs import SESSION
 from nightkeep.model.night import NightPlace
 from nightkeep.policy import PolicyFile
-from nightkeep.policy.budget import Budget
+from nightkeep.policy.setting_types import Budget
 from nightkeep.policy.units import format_size
 from nightkeep.running.inspection.table_status import TableStatus
 

@@ -26,7 +26,7 @@ from nightkeep.model import Operation
 from nightkeep.pages import plan_text
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import SESSION_SECONDS, CheckStatus, Expectations, RunDocument, store_or_say
-from nightkeep.records.after_commit import unfinished_check, unjudged
+from nightkeep.records.failure_outcomes import unfinished_check, unjudged
 from nightkeep.retention.check_afterwards import check_after_removal
 from nightkeep.retention.expire import expire_table
 from nightkeep.retention.remove import Removing, remove

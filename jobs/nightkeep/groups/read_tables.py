@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from nightkeep.errors import STOPS, Interrupted, NightkeepError
 from nightkeep.formats import OF_ONE_PROCESS
-from nightkeep.groups.children.child_processes import ChildProcesses
+from nightkeep.groups.children.child_process import ChildProcesses
 from nightkeep.model import Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import failure_outcome

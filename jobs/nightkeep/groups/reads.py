@@ -10,10 +10,10 @@ from typing import TypeVar
 
 from nightkeep.admission.order import Order
 from nightkeep.formats import OF_ONE_PROCESS
-from nightkeep.groups.children.child_processes import ChildProcesses
+from nightkeep.groups.children.child_process import ChildProcesses
 from nightkeep.model import Run
 from nightkeep.policy import EffectivePolicy
-from nightkeep.retention.read_first import read_metadata
+from nightkeep.retention.remove import read_metadata
 from nightkeep.running.rewrites.table_reading import Reading, read_table
 from nightkeep.spark.engine import Engine
 

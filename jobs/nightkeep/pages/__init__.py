@@ -2,6 +2,6 @@
 
 from nightkeep.pages.html_pages import render_index, render_run
 from nightkeep.pages.retention_section import leftovers
-from nightkeep.pages.summary import plan_text, plans_text, summary_text
+from nightkeep.pages.summary import plan_text, plans_text, removal_text, summary_text
 
-__all__ = ["leftovers", "plan_text", "plans_text", "render_index", "render_run", "summary_text"]
+__all__ = ["leftovers", "plan_text", "plans_text", "removal_text", "render_index", "render_run", "summary_text"]

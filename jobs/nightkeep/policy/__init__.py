@@ -1,17 +1,23 @@
 """tables.yaml -> the policy in force for each table. Imports nothing heavy, as DAG files import it when parsed."""
 
 from nightkeep.policy.address import format_of, is_address
-from nightkeep.policy.discover_entry import Discovery
-from nightkeep.policy.document import json_schema
+from nightkeep.policy.document import Discovery, json_schema
 from nightkeep.policy.effective import EffectivePolicy, Pattern, PolicyFile, TablePolicy, UnusableTable
 from nightkeep.policy.explain import explain_text
 from nightkeep.policy.grouping import groups
+from nightkeep.policy.layers import Origin
 from nightkeep.policy.loading import faults_of, load, load_usable
-from nightkeep.policy.origin import Origin
 from nightkeep.policy.overrides import Overrides
 from nightkeep.policy.settings import Check, Expire, Preset, Settings, Sweep, depends_on_table, suited
-from nightkeep.policy.units import Window, format_duration, format_size, parse_duration, parse_size, parse_window
-from nightkeep.policy.windows import Windows
+from nightkeep.policy.units import (
+    Window,
+    Windows,
+    format_duration,
+    format_size,
+    parse_duration,
+    parse_size,
+    parse_window,
+)
 
 __all__ = [
     "Check",

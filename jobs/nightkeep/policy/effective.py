@@ -18,11 +18,10 @@ from nightkeep.errors import AddressError, PolicyError
 from nightkeep.model import Address, Operation
 from nightkeep.model.own_expectations import OwnRequest
 from nightkeep.policy.address import is_address, metastore_address, names_of, parse_address, same_place
-from nightkeep.policy.budget import Budget
-from nightkeep.policy.discover_entry import Discovery
+from nightkeep.policy.document import Discovery
 from nightkeep.policy.format_fit import require_fit
-from nightkeep.policy.layers import BUILT_IN, Layer
-from nightkeep.policy.origin import Origin
+from nightkeep.policy.layers import BUILT_IN, Layer, Origin
+from nightkeep.policy.setting_types import Budget
 from nightkeep.policy.settings import PRESETS, Preset, Settings, suited
 from nightkeep.policy.units import Window
 from nightkeep.policy.when import Condition

@@ -12,7 +12,7 @@ from typing import Final
 from nightkeep.errors import PolicyError
 from nightkeep.model import Address, Operation
 from nightkeep.model.sweep_rules import floor_ms
-from nightkeep.policy.origin import Origin
+from nightkeep.policy.layers import Origin
 from nightkeep.policy.settings import Settings, suited
 from nightkeep.policy.units import format_duration
 from nightkeep.policy.when import METRICS, could_hold

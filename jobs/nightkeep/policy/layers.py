@@ -8,10 +8,21 @@ from types import MappingProxyType
 
 from pydantic import BaseModel
 
-from nightkeep.policy.origin import Origin
 from nightkeep.policy.own_expectations import placed
 from nightkeep.policy.settings import Settings
 from nightkeep.policy.yaml_source import Location, YamlDocument
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who set a value: the layer, and its place in the file (None for built-in values)."""
+
+    layer: str
+    file: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.layer if self.file is None else f"{self.file}:{self.line}  {self.layer}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,10 @@ from typing import Final
 from nightkeep.errors import AddressError, PolicyError, brief
 from nightkeep.model import Address
 from nightkeep.policy.address import format_of, metastore_of, parse_address, same_place, substitute
-from nightkeep.policy.discover_entry import KINDS, DiscoverEntry, Discovery
-from nightkeep.policy.document import Document, TeamDocument
+from nightkeep.policy.document import KINDS, DiscoverEntry, Discovery, Document, TeamDocument
 from nightkeep.policy.effective import Pattern, PolicyFile, TablePolicy, UnusableTable
 from nightkeep.policy.entries import FaultyEntry, FileEntries, read_entries
-from nightkeep.policy.layers import layer_of
-from nightkeep.policy.origin import Origin
+from nightkeep.policy.layers import Origin, layer_of
 from nightkeep.policy.yaml_source import YamlDocument, dotted
 
 MOST_IMPORTS: Final = 1000

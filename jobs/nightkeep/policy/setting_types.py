@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StrictStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, StrictInt, StrictStr
 from pydantic.json_schema import WithJsonSchema
 
 from nightkeep.model import Clustering
@@ -13,9 +13,17 @@ from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.policy.address import NAME_PATTERN, is_address
 from nightkeep.policy.clustering import CLUSTERING_SCHEMA, parse_clustering
 from nightkeep.policy.own_expectations import EXPECTATIONS_SCHEMA, SuiteFile, parse_expectations
-from nightkeep.policy.units import DURATION_PATTERN, SIZE_PATTERN, format_duration, parse_duration, parse_size
+from nightkeep.policy.units import (
+    DURATION_PATTERN,
+    SIZE_PATTERN,
+    WINDOWS_SCHEMA,
+    Windows,
+    format_duration,
+    parse_duration,
+    parse_size,
+    parse_windows,
+)
 from nightkeep.policy.when import WHEN_SCHEMA, When, parse_when
-from nightkeep.policy.windows import WINDOWS_SCHEMA, Windows, parse_windows
 
 
 def _a_day_or_longer(duration: int) -> int:
@@ -42,6 +50,17 @@ Expected = Annotated[
 ]
 Conditions = Annotated[When, BeforeValidator(parse_when), WithJsonSchema(WHEN_SCHEMA)]
 Text = Annotated[StrictStr, Field(min_length=1)]
-
-
 Name = Annotated[StrictStr, Field(pattern=NAME_PATTERN), AfterValidator(_not_an_address)]
+
+
+class Budget(BaseModel):
+    """What the tables of a night, or of a pattern, may cost together, as it is predicted."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    time: Duration | None = Field(default=None, description="Time of sessions, one after the other. null: no limit.")
+    task_time: Duration | None = Field(default=None, description="Time of all tasks added up. null: no limit.")
+    bytes: Size | None = Field(default=None, description="Bytes read and written. null: no limit.")
+    longest_wait: Annotated[StrictInt, Field(ge=1)] = Field(
+        default=7, description="A table with work that was left out so many nights is taken whatever it costs."
+    )

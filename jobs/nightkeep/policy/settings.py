@@ -16,8 +16,18 @@ from nightkeep.model import Operation, VerifyLevel, Writers
 from nightkeep.model.check_values import Evidence, ReaderName
 from nightkeep.model.own_expectations import ExpectedOn
 from nightkeep.model.sweep_rules import DAY_MS, SweepMode
-from nightkeep.policy.budget import Budget
-from nightkeep.policy.setting_types import Age, ClusterBy, Conditions, Duration, Expected, Hours, Name, Size, Text
+from nightkeep.policy.setting_types import (
+    Age,
+    Budget,
+    ClusterBy,
+    Conditions,
+    Duration,
+    Expected,
+    Hours,
+    Name,
+    Size,
+    Text,
+)
 from nightkeep.policy.when import parse_when
 
 _GB = 1 << 30

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from nightkeep.policy.budget import Budget
-from nightkeep.policy.discover_entry import DiscoverEntry
+from nightkeep.policy.document import DiscoverEntry
+from nightkeep.policy.setting_types import Budget
 from nightkeep.policy.settings import Check, Defaults, Expire, PatternEntry, Sweep, TableEntry
 from nightkeep.policy.yaml_source import Location, YamlDocument, dotted
 

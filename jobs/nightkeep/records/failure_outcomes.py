@@ -1,4 +1,6 @@
-"""The failure that ended the work on a table -> the outcome and reason in its document.
+"""The failure that ended the work on a table, or came after a commit -> the outcome and reason in its document.
+
+What a reason states of the time after a commit, a later check takes out again.
 
 A reason is a sentence. Earlier releases stored stacks as reasons, which are sentences once they are read: pages, tables
 and mails then show one line for a failure. Stacks of this release are in the log only.
@@ -6,13 +8,42 @@ and mails then show one line for a failure. Stacks of this release are in the lo
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from typing import Final
 
 from nightkeep.causes import failure_text, one_sentence
 from nightkeep.errors import BeingCreated, NightkeepError, RefusedTable
 from nightkeep.model import Outcome
-from nightkeep.records.after_commit import CHECK_UNFINISHED
-from nightkeep.records.document import RunDocument
+from nightkeep.records.document import UNJUDGED, RunDocument
+
+AFTER_COMMIT: Final = "published, but then: "
+"""How the part of a reason begins that an unexpected failure between commit and check left."""
+CHECK_UNFINISHED: Final = "published, but its check did not finish: "
+"""How the part of a reason begins that a check left which ended by an unexpected failure."""
+_SURPRISE: Final = re.compile(f"(?:; )?(?:{re.escape(AFTER_COMMIT)}|{re.escape(CHECK_UNFINISHED)})")
+
+
+def unjudged(document: RunDocument) -> bool:
+    """Whether the run published a version or removed files, and no check has judged the table since."""
+    removed = bool(document.extra.get("changed")) and document.expectations.status in UNJUDGED
+    return document.awaits_check or removed
+
+
+def without_surprise(reason: str | None) -> str | None:
+    """The reason without such a part, as a finished check has an answer of its own."""
+    return _SURPRISE.split(reason, maxsplit=1)[0] or None if reason else None
+
+
+def with_surprise(reason: str | None, kind: str, failure: str) -> str:
+    """The reason with such a part at its end."""
+    return "; ".join(filter(None, [without_surprise(reason), f"{kind}{failure}"]))
+
+
+def unfinished_check(document: RunDocument, failure: str) -> RunDocument:
+    """The document of a published version whose check this failure ended."""
+    reason = with_surprise(document.reason, CHECK_UNFINISHED, failure)
+    return replace(document, outcome=Outcome.FAILED, reason=reason)
 
 
 def failure_outcome(failure: NightkeepError | OSError, table: str) -> tuple[Outcome, str]:

@@ -16,11 +16,10 @@ from nightkeep.retention.check_afterwards import remember_content
 from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
 from nightkeep.retention.kept_versions import unchecked_versions
 from nightkeep.retention.orphan_list import counted
-from nightkeep.retention.orphans.growing_sets import sets_of
+from nightkeep.retention.orphans.growing_sets import TimedSets, sets_of
 from nightkeep.retention.orphans.sets import Sets
 from nightkeep.retention.resume import end_resumed, resume_expiry
 from nightkeep.retention.sweep import failures, file_counts, full, list_orphans
-from nightkeep.retention.timed_sets import TimedSets
 from nightkeep.running.ended_early import store_unfinished
 from nightkeep.running.run_log import RunLog
 from nightkeep.spark.engine import Engine

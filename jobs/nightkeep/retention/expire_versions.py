@@ -9,16 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from nightkeep.model import Outcome, Run
 from nightkeep.model.sweep_rules import SweepMode
-from nightkeep.protocol.table_files import ExpireRequest, Expiry, OpenExpiry, OpenFiles, Retention, refuse_changes
+from nightkeep.protocol.table_files import (
+    ExpireRequest,
+    Expiry,
+    OpenExpiry,
+    OpenFiles,
+    Retention,
+    TableFiles,
+    refuse_changes,
+)
+from nightkeep.retention.orphans.classify import vouched
 from nightkeep.retention.orphans.guards import check_spelling, clocks_apart, not_proven, store_ahead_ms
 from nightkeep.retention.orphans.lease import Clock, wall_ms
 from nightkeep.retention.orphans.removal import remove
 from nightkeep.retention.orphans.sets import SetCounts, Sets
-from nightkeep.retention.orphans.shared_locations import vouched_table
 from nightkeep.retention.orphans.survey import FileSurvey, still_orphans
 from nightkeep.retention.orphans.sweep_request import FilesRemoved
 
@@ -85,7 +94,7 @@ def expire_versions(
         expiry, file_sets = table.expiry(order.request), sets()
         if not expiry.roots:
             return ExpiryResult(Outcome.UNCHANGED, "no version may go", expiry)
-        file_sets.reached(vouched_table(table, outside=order.outside), expiry.roots)
+        file_sets.reached(_vouched_table(table, outside=order.outside), expiry.roots)
         survey = FileSurvey(table, order.retention, file_sets)
         if expiry.files_only and not _files(survey, file_sets):
             return ExpiryResult(Outcome.UNCHANGED, "no file may go", expiry)
@@ -180,3 +189,12 @@ def _removed(
         reason = f"{len(acted.failed):,} of {counted.orphans.files:,} files could not be removed, such as {name}: {why}"
         return ExpiryResult(Outcome.FAILED, f"{reason}; the next sweep finds them", expiry, counted, acted)
     return ExpiryResult(Outcome.VERIFIED, None, expiry, counted, acted)
+
+
+def _vouched_table(table: OpenFiles, *, outside: bool) -> OpenFiles:
+    """The table without its shared places, unless the caller vouches for those `outside`."""
+    return replace(table, table_files=partial(_vouched, table.table_files, outside=outside))
+
+
+def _vouched(table_files: Callable[[], TableFiles], *, outside: bool) -> TableFiles:
+    return vouched(table_files(), outside=outside)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from nightkeep.errors import MissingFile, reason_of
 from nightkeep.model.counted import counted
 from nightkeep.protocol.table_files import OpenFiles, OpenRoot, Retention
-from nightkeep.retention.orphans.links import require_folders
+from nightkeep.retention.orphans.guards import require_folders
 from nightkeep.retention.orphans.sets import SetCounts, Sets
 from nightkeep.storage import Storage
 

@@ -4,17 +4,21 @@ removed."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from nightkeep.admission.order import Order
 from nightkeep.admission.owner_settings import owner_of, owner_settings
 from nightkeep.admission.reasons import Act, Case, Opened, reason_to_skip
+from nightkeep.errors import NightkeepError
 from nightkeep.formats import open_table
-from nightkeep.model import Outcome, Run
+from nightkeep.model import Operation, Outcome, Run
 from nightkeep.policy import EffectivePolicy
-from nightkeep.protocol.table_files import OpenFiles
+from nightkeep.protocol.table_files import OpenFiles, SomeSource
 from nightkeep.records import RunDocument
-from nightkeep.retention.kept_versions import retained_files
+from nightkeep.retention.expire import expire_order
+from nightkeep.retention.kept_versions import retained_files, retention_settings
+from nightkeep.retention.orphans.growing_sets import NAMES_HERE
 from nightkeep.running.run_log import RunLog
 from nightkeep.spark.engine import Engine
 
@@ -39,3 +43,30 @@ def remove(
     if waiting is not None:
         return log.document(Outcome.SKIPPED, waiting)
     return removing(log, retained_files(table, log.order.operation), log.order.attempt(), engine)
+
+
+def read_metadata(policy: EffectivePolicy, order: Order) -> None:
+    """Read the metadata that the work will read outside of Spark. Metadata that kills its reader kills it here.
+
+    Errors are not reported: the work reads the metadata again, which may have changed by then, and reports its own.
+    """
+    with suppress(NightkeepError, OSError):
+        table = open_table(policy.address)
+        if table.retention is not None and not table.never_written():
+            _read_once(table.retention, policy, order)
+
+
+def _read_once(table: OpenFiles, policy: EffectivePolicy, order: Order) -> None:
+    table.table_files()
+    now_ms = order.attempt().now_ms
+    if order.operation is Operation.EXPIRE:
+        table.expiry(expire_order(RunLog(policy, order), order.mode_for(policy), now_ms).request)
+    names, read = 0, set[SomeSource]()
+    for root in table.roots(retention_settings(policy, order, now_ms=now_ms)):
+        for source in table.reach(root).sources:
+            if source not in read:
+                read.add(source)
+                for files in table.live(source):
+                    names += files.num_rows
+                    if names > NAMES_HERE:
+                        return

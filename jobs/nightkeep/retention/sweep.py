@@ -12,12 +12,11 @@ from nightkeep.records import RunDocument, absolute, document_path
 from nightkeep.retention.check_afterwards import remember_content
 from nightkeep.retention.kept_versions import unchecked_versions
 from nightkeep.retention.orphan_list import SHOWN, counted, iso, write_orphans
-from nightkeep.retention.orphans.growing_sets import sets_of
+from nightkeep.retention.orphans.growing_sets import TimedSets, sets_of
 from nightkeep.retention.orphans.sets import SetCounts, Sets
 from nightkeep.retention.orphans.sweep_request import SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
 from nightkeep.retention.resume import end_resumed, resume_sweep
-from nightkeep.retention.timed_sets import TimedSets
 from nightkeep.running.ended_early import store_unfinished
 from nightkeep.running.run_log import RunLog
 from nightkeep.spark.engine import Engine

@@ -18,7 +18,7 @@ from nightkeep.errors import CorruptMetadata, NightkeepError, NotCreated, UsageE
 from nightkeep.model import Committed, Operation, Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import Metrics, RunDocument, UnitResult, failure_outcome, secure, store_or_say
-from nightkeep.records.after_commit import AFTER_COMMIT, unjudged, with_surprise
+from nightkeep.records.failure_outcomes import AFTER_COMMIT, unjudged, with_surprise
 from nightkeep.running.run_log import RunLog, commits
 from nightkeep.surprises import guarded, log_failure, sentence
 

@@ -15,14 +15,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from queue import LifoQueue
 from types import TracebackType
 from typing import Final, TypeVar
 
-from nightkeep.errors import ReaderEnded, UsageError, brief
+from nightkeep.errors import Interrupted, ReaderEnded, UsageError, brief
 from nightkeep.groups.children.served_calls import ServedAnswer
 from nightkeep.interpreter import PYTHON, interpreter, is_named
 from nightkeep.limits import READING
@@ -98,6 +99,46 @@ class ChildProcess:
         child, self._child = self._child, None
         if child is not None:
             child.end()
+
+
+class ChildProcesses:
+    """At most `count` children, for the threads of one group. Each starts with its first call. A call waits while all
+    are in use.
+
+    The process that was used last is taken first, so that a second starts only if one is not enough.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._stack = ExitStack()
+        self._idle = LifoQueue[ChildProcess]()
+        self._children = [self._stack.enter_context(ChildProcess()) for _ in range(count)]
+        for child in self._children:
+            self._idle.put(child)
+
+    def __enter__(self) -> ChildProcesses:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None and issubclass(kind, Interrupted):
+            # Threads may wait for an answer still, so their pipes stay open.
+            self.end()
+        else:
+            self._stack.close()
+
+    def end(self) -> None:
+        """End the children for good. Each call, also one that waits, raises KeyboardInterrupt then."""
+        for child in self._children:
+            child.interrupt()
+
+    def call(self, subject: str, work: Callable[[], T]) -> T:
+        """As `ChildProcess.call`, for any thread."""
+        child = self._idle.get()
+        try:
+            return child.call(subject, work)
+        finally:
+            self._idle.put(child)
 
 
 @dataclass(frozen=True, slots=True)

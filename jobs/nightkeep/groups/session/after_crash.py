@@ -15,7 +15,7 @@ from nightkeep.groups.reads import Reads
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import RunDocument
-from nightkeep.records.after_commit import unfinished_check, unjudged
+from nightkeep.records.failure_outcomes import unfinished_check, unjudged
 from nightkeep.running.ended_early import failed
 from nightkeep.running.rewrites.run_operation import published_earlier
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nightkeep.admission.order import Order
-from nightkeep.groups.children.child_processes import ChildProcesses
+from nightkeep.groups.children.child_process import ChildProcesses
 from nightkeep.groups.one_operation import check_and_store, stored
 from nightkeep.groups.reads import Reads
 from nightkeep.groups.session.after_crash import DIED, store_found_commits
@@ -13,7 +13,7 @@ from nightkeep.groups.session.table_group import TableGroup, Unusable
 from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import read_history
-from nightkeep.records.after_commit import unfinished_check
+from nightkeep.records.failure_outcomes import unfinished_check
 from nightkeep.spark.engine import Engine
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from nightkeep.admission.order import Order
 from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.errors import NightkeepError, UsageError
-from nightkeep.groups.children.child_processes import ChildProcesses
+from nightkeep.groups.children.child_process import ChildProcesses
 from nightkeep.groups.one_operation import log_plan, run_one, stored
 from nightkeep.groups.reads import Reads, SessionBytes
 from nightkeep.groups.session.after_crash import end_after_crash, store_found_commits

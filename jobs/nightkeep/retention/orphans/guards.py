@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from nightkeep.errors import EvidenceError, UsageError
@@ -10,10 +11,9 @@ from nightkeep.model import Run
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.protocol.table_files import TableFiles
 from nightkeep.retention.orphans.classify import below, own_folder
-from nightkeep.retention.orphans.links import require_folders
 from nightkeep.retention.orphans.sets import SetCounts
 from nightkeep.retention.orphans.sweep_request import SweepOrder
-from nightkeep.storage import spelled
+from nightkeep.storage import LocalStorage, spelled
 from nightkeep.storage.times import TICK_MS
 
 FEW: Final = 100
@@ -108,3 +108,26 @@ def clocks_apart(ahead_ms: int) -> str | None:
 
 def _hours(milliseconds: int) -> str:
     return f"{milliseconds / _HOUR_MS:g} h"
+
+
+def require_folders(counted: SetCounts, table_files: TableFiles) -> None:
+    """Raises EvidenceError, naming a link, if every example of a missing or resized file is behind a symbolic link.
+
+    A listing follows no link. Returns if one example is not: that file is really missing or resized.
+    """
+    if not isinstance(table_files.storage, LocalStorage):
+        return
+    root = Path(table_files.storage.root)
+    links = [next(_links(root, example.name), None) for example in counted.examples]
+    if links and None not in links:
+        expected = "the files of the table themselves"
+        found = "a symbolic link, which is not followed: move the files here, or mount their folder in the link's place"
+        raise EvidenceError(f"{table_files.table.name}: {str(root).rstrip('/')}/{links[0]}", expected, found)
+
+
+def _links(root: Path, name: str) -> Iterator[str]:
+    """Symbolic links on the path to a file, from the table's folder down."""
+    path_to = PurePosixPath(name)
+    for path in (*reversed(path_to.parents), path_to):
+        if path.parts and (root / path).is_symlink():
+            yield str(path)

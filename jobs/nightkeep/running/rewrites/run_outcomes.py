@@ -12,7 +12,7 @@ from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.model import CommitScope, Committed, Conflicted, Mismatch, Outcome, Run, UnitKey, VersionIdentity
 from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.records import CheckStatus, Expectations, Metrics, RunDocument, UnitResult, hold_or_say
-from nightkeep.records.after_commit import without_surprise
+from nightkeep.records.failure_outcomes import without_surprise
 from nightkeep.running.rewrites.run_summary import Batch, ending_reason, mismatched, published, sizes, unit_results
 from nightkeep.running.run_log import RunLog, commits
 from nightkeep.surprises import guarded, sentence
