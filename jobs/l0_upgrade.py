@@ -1,4 +1,4 @@
-"""Lift level 0 of a group of Paimon tables in one Spark session: a document per table, a result list for Airflow."""
+"""Upgrade level 0 of a group of Paimon tables in one Spark session: a document per table, a result list for Airflow."""
 
 import sys
 

@@ -14,7 +14,7 @@ class Health:
     files are left alone. `deleted_rows` are
     rows that files still have and readers leave out, as far as metadata counts them, of all `rows`. `delete_files` are
     position delete files and files of deletion vectors, `equality_files` those of equality deletes, with
-    `equality_deletes` rows. `level0_*`: files, bytes and rows that batch readers do not see before they are lifted, and
+    `equality_deletes` rows. `level0_*`: files, bytes and rows that batch readers do not see before an upgrade, and
     milliseconds since the oldest was written. `sorted_runs`: the most that a reader merges in one bucket. `manifests`
     and `versions` are those that the table keeps.
     """

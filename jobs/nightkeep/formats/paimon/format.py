@@ -37,10 +37,10 @@ from nightkeep.formats.paimon.rewrite.table_kinds import (
 from nightkeep.formats.paimon.rewrite.tasks import PaimonTask, columns, matching_rows, rewrite
 from nightkeep.formats.paimon.rewrite.upgrade import (
     file_indexes_go,
-    lift_level0,
     refuse_append_table,
     refuse_modified_vectors,
     refuse_without_vectors,
+    upgrade_level0,
 )
 from nightkeep.model import Address, Operation
 from nightkeep.protocol import Bound, OperationRules, RowChanges, Table, units_of
@@ -65,7 +65,7 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
     )
     upgrades = (refuse_append_table, refuse_without_vectors, refuse_modified_vectors, refuse_unstamped_files, *writers)
     upgrade: PaimonRules = OperationRules(
-        upgrades, (lift_level0,), (file_indexes_go, Bound(waiting_rows, storage)), clock=expiry_clock
+        upgrades, (upgrade_level0,), (file_indexes_go, Bound(waiting_rows, storage)), clock=expiry_clock
     )
     optimizes: PaimonRules = OperationRules(
         (

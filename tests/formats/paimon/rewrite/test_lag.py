@@ -9,7 +9,7 @@ from tests.formats.paimon.contents import SAMPLES, opened
 
 from nightkeep.formats.paimon.rewrite.health import health
 from nightkeep.formats.paimon.rewrite.lag import lag, layout_metrics, waiting_rows
-from nightkeep.formats.paimon.rewrite.upgrade import lift_level0
+from nightkeep.formats.paimon.rewrite.upgrade import upgrade_level0
 from nightkeep.formats.paimon.rewrite.writer_clock import clock_shift, find_clock_shift
 from nightkeep.model import Operation, Request
 from nightkeep.storage import open_storage
@@ -31,7 +31,7 @@ def test_a_plan_has_the_lag_of_each_bucket_and_says_that_of_the_table() -> None:
     storage = open_storage(str(SAMPLES / "stock"))
     stock = opened(SAMPLES / "stock").snapshot()
     bucket = next(bucket for bucket in stock.units if any(file.level == 0 for file in bucket.files))
-    work = lift_level0(stock, bucket, Request(Operation.UPGRADE, NOW_MS))
+    work = upgrade_level0(stock, bucket, Request(Operation.UPGRADE, NOW_MS))
     assert work is not None and work.measures == lag([bucket], NOW_MS, shift_ms=clock_shift(stock))
     rows = lag(stock.units, NOW_MS, shift_ms=0)["level0_rows"]
     assert f"batch readers do not see {rows} rows of " in (waiting_rows(storage, stock) or "")
@@ -95,6 +95,6 @@ def test_nothing_waits_where_readers_merge_level_0() -> None:
     assert "lag" not in layout_metrics(merged, merged, [])
     assert health(storage, merged, request).level0_files is None
     bucket = next(unit for unit in merged.units if any(file.level == 0 for file in unit.files))
-    work = lift_level0(merged, bucket, request)
+    work = upgrade_level0(merged, bucket, request)
     assert work is not None and not work.measures
     assert work.estimate.benefit.endswith("need no merge on read any more")

@@ -11,10 +11,10 @@ from nightkeep.formats.paimon.rewrite.rewrite import UpgradeTask
 from nightkeep.formats.paimon.rewrite.steps import StepKind
 from nightkeep.formats.paimon.rewrite.upgrade import (
     file_indexes_go,
-    lift_level0,
     refuse_append_table,
     refuse_modified_vectors,
     refuse_without_vectors,
+    upgrade_level0,
 )
 from nightkeep.model import Operation, Request
 from nightkeep.model.counted import counted
@@ -38,7 +38,7 @@ def test_every_level0_file_of_a_bucket_is_work(sample: str) -> None:
     snapshot, lifted = opened(SAMPLES / sample).snapshot(), 0
     for bucket in snapshot.units:
         level0 = {file.name for file in bucket.files if file.level == 0}
-        work = lift_level0(snapshot, bucket, UPGRADE)
+        work = upgrade_level0(snapshot, bucket, UPGRADE)
         if not level0:
             continue
         lifted += 1
@@ -63,14 +63,14 @@ def test_every_level0_file_of_a_bucket_is_work(sample: str) -> None:
 def test_a_bucket_without_level0_is_left_unless_everything_is_asked_for(stock: PaimonSnapshot) -> None:
     bucket = next(bucket for bucket in stock.units if any(file.level for file in bucket.files))
     settled = replace(bucket, files=tuple(file for file in bucket.files if file.level), vectors=())
-    assert lift_level0(stock, settled, UPGRADE) is None
+    assert upgrade_level0(stock, settled, UPGRADE) is None
     empty = replace(bucket, files=(), vectors=())
-    assert lift_level0(stock, empty, replace(UPGRADE, full=True)) is None
+    assert upgrade_level0(stock, empty, replace(UPGRADE, full=True)) is None
 
 
 def test_everything_goes_to_the_top_where_that_is_asked_for(stock: PaimonSnapshot) -> None:
     for bucket in stock.units:
-        work = lift_level0(stock, bucket, replace(UPGRADE, full=True))
+        work = upgrade_level0(stock, bucket, replace(UPGRADE, full=True))
         assert work is not None and set(work.input_files) == {file.name for file in bucket.files}
         assert work.reason.startswith("full compaction asked for; to level 5: ")
 
@@ -78,7 +78,7 @@ def test_everything_goes_to_the_top_where_that_is_asked_for(stock: PaimonSnapsho
 def test_a_sequence_field_asks_for_values(stock: PaimonSnapshot) -> None:
     by_value = with_options(stock, sequence__field=stock.schema.fields[-1].name)
     bucket = next(bucket for bucket in stock.units if any(file.level == 0 for file in bucket.files))
-    work = lift_level0(by_value, bucket, UPGRADE)
+    work = upgrade_level0(by_value, bucket, UPGRADE)
     assert work is not None and work.reason.endswith("full rows of replaced keys (sequence.field)")
     assert work.tasks[0].values_needed  # type: ignore[attr-defined]
 
@@ -86,7 +86,7 @@ def test_a_sequence_field_asks_for_values(stock: PaimonSnapshot) -> None:
 def test_a_changelog_asks_for_values_and_lifts_files_in_place_all_the_same(stock: PaimonSnapshot) -> None:
     telling = with_options(stock, changelog_producer="lookup")
     for bucket in (bucket for bucket in stock.units if any(file.level == 0 for file in bucket.files)):
-        plain, work = lift_level0(stock, bucket, UPGRADE), lift_level0(telling, bucket, UPGRADE)
+        plain, work = upgrade_level0(stock, bucket, UPGRADE), upgrade_level0(telling, bucket, UPGRADE)
         assert plain is not None and work is not None
         assert work.reason.endswith("full rows of replaced keys (changelog-producer lookup)")
         assert work.tasks[0].values_needed and not plain.tasks[0].values_needed  # type: ignore[attr-defined]

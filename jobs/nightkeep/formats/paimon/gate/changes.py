@@ -99,7 +99,7 @@ def _lifted(base: Bucket, candidate: Bucket, lowest_known: int) -> list[int]:
 def _seen(
     storage: Storage, base: Bucket, candidate: Bucket, lifted: Sequence[int], *, lowest_known: int
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """For each range of keys: the keys of lifted files that streaming readers of each state know, with the file's
+    """For each range of keys: the keys of upgraded files that streaming readers of each state know, with the file's
     number in the bucket and the position of each row. A file of both states is read once."""
     keys = list(key_columns(base))
     held = {file.name for file in base.files if file.level >= lowest_known}

@@ -124,8 +124,8 @@ def _without(bucket: Bucket, other: Bucket) -> Bucket:
 
 
 def _retracts_end(replaced: Bucket, candidate: Bucket, moved: Sequence[PaimonDataFile]) -> bool:
-    """Whether no file is below those that were written or lifted. If none was, all replaced rows are gone: then no file
-    that is left may have a key between theirs."""
+    """Whether no file is below those that were written or upgraded. If none was, all replaced rows are gone: then no
+    file that is left may have a key between theirs."""
     if moved:
         output = min(file.level for file in moved)
         return output > 0 and all(file.level <= output for file in candidate.files)

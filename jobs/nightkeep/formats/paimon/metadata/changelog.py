@@ -1,6 +1,6 @@
 """A table's options -> whether and how a compaction writes a changelog for streaming readers.
 
-With `changelog-producer = lookup` a compaction that lifts level-0 rows writes changelog files beside its data files.
+With `changelog-producer = lookup` a compaction that upgrades level-0 rows writes changelog files beside its data files.
 With `full-compaction` one that writes the top level does. Options as in A/CoreOptions.java of Paimon 2.0.0.
 """
 

@@ -1,4 +1,4 @@
-"""Buckets -> what batch readers of a table with deletion vectors do not see yet: the price of lifting level 0 later."""
+"""Buckets -> what batch readers of a table with deletion vectors do not see before an upgrade of level 0."""
 
 from __future__ import annotations
 

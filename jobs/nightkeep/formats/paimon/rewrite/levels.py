@@ -44,7 +44,7 @@ class SortedRun:
 class CompactionPick:
     """The files to compact and their output level. `one_by_one`: each is rewritten alone (FileRewriteCompactTask).
 
-    `expiring` are names of files that may hold expired rows: they are rewritten, not lifted.
+    `expiring` are names of files that may hold expired rows: they are rewritten, not upgraded.
     """
 
     files: tuple[PaimonDataFile, ...]
@@ -59,13 +59,13 @@ class CompactionRules:
     """A table's compaction options with their defaults applied. Sizes in bytes, times in milliseconds.
 
     `looks_up`: rows of level 0 are looked up below the output level. `marks`: what they replace there is marked in
-    vectors. `lifts_level0`: level 0 is compacted even if no
+    vectors. `upgrades_level0`: level 0 is compacted even if no
     run is due.
     """
 
     looks_up: bool
     marks: bool
-    lifts_level0: bool
+    upgrades_level0: bool
     trigger: int
     num_levels: int
     max_amplification_percent: int
@@ -76,7 +76,7 @@ class CompactionRules:
     total_size_threshold: int | None
     incremental_size_threshold: int | None
     values_needed: bool
-    """Whether an old row may win or be merged, so that a lifted level-0 file is written anew."""
+    """Whether an old row may win or be merged, so that an upgraded level-0 file is written anew."""
     formats: tuple[str, ...]
 
     @staticmethod
@@ -89,7 +89,7 @@ class CompactionRules:
         return CompactionRules(
             looks_up=lookup,
             marks=has_vectors(schema),
-            lifts_level0=lookup or option_bool(schema, "compaction.force-up-level-0"),
+            upgrades_level0=lookup or option_bool(schema, "compaction.force-up-level-0"),
             trigger=trigger,
             num_levels=num_levels,
             max_amplification_percent=option_int(schema, "compaction.max-size-amplification-percent", 200),
@@ -142,7 +142,7 @@ def pick(bucket: Bucket, rules: CompactionRules, *, now_ms: int) -> CompactionPi
     """The strategy's pick, then the filter of MergeTreeCompactManager.triggerCompaction."""
     runs, top = sorted_runs(bucket.files), max_level(bucket.files, rules)
     picked = _universal(runs, top, rules, now_ms=now_ms)
-    if picked is None and rules.lifts_level0:
+    if picked is None and rules.upgrades_level0:
         picked = _force_level0(runs, top, rules)
     if picked is None or (len(picked.files) == 1 and picked.files[0].level == picked.output_level):
         return None
@@ -214,7 +214,7 @@ def _force_level0(runs: Sequence[SortedRun], top: int, rules: CompactionRules) -
     # Level 1 is included, because the output level would be 0 otherwise. Its size counts in the ratio below.
     if count < len(runs) and runs[count].level == 1:
         count += 1
-    return _unit(runs, _extended(runs, count, rules), top, reason=f"{level0} level-0 files to lift")
+    return _unit(runs, _extended(runs, count, rules), top, reason=f"{level0} level-0 files to upgrade")
 
 
 def _extended(runs: Sequence[SortedRun], count: int, rules: CompactionRules) -> int:

@@ -1,4 +1,4 @@
-"""Keys of lifted rows -> the rows they replace, as (file, position), on the first deeper level with the key.
+"""Keys of upgraded rows -> the rows they replace, as (file, position), on the first deeper level with the key.
 
 Reads only key columns, of files and row groups whose key range may hold a wanted key. LookupLevels.java looks keys up
 one by one.
@@ -37,7 +37,7 @@ _PRUNABLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """Rows of one file that lifted keys replace: `wanted` are row numbers of keys, `positions` rows of the file."""
+    """Rows of one file that upgraded keys replace: `wanted` are row numbers of keys, `positions` rows of the file."""
 
     file: PaimonDataFile
     wanted: npt.NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Task -> new files of one bucket. Of a table with vectors, rows that lifted rows replace are marked as deleted.
+"""Task -> new files of one bucket. Of a table with vectors, rows that upgraded rows replace are marked as deleted.
 
 Runs on an executor. Reads key columns and the rows that move. Only a commit references the new files. Follows
 LookupMergeTreeCompactRewriter, LookupChangelogMergeFunctionWrapper and LookupMergeFunction of Paimon 2.0.0, and
@@ -128,7 +128,7 @@ class _BucketState:
             self._upgrade(step.files[0])
 
     def _must_lose_retracts(self, file: PaimonDataFile) -> bool:
-        """Whether a file to be lifted has retracts that must end here. Some writers count none in their metadata."""
+        """Whether a file to be upgraded has retracts that must end here. Some writers count none in their metadata."""
         if not self.task.drops_retracts or (self.task.marks and file.level != 0):
             return False
         reader = PaimonFileReader(self.storage, self.task.bucket, file)
@@ -149,13 +149,13 @@ class _BucketState:
         self.added.append(file.record | {"_LEVEL": self.task.output_level})
 
     def _marked_by(self, rows: pa.Table) -> tuple[Touched, Rows]:
-        """Mark what rows of a lifted file replace: their keys with the rows before, and their positions."""
+        """Mark what rows of an upgraded file replace: their keys with the rows before, and their positions."""
         keys = rows.select(key_columns(self.task.bucket))
         hits = self._mark(keys, rows.column(SEQUENCE), replaces=True)
         return untouched_above(keys, self.task.bucket.files).with_found(hits), rows.column(POSITION).to_numpy()
 
     def _fresh(self, rows: pa.Table) -> tuple[Touched, Rows]:
-        """Keys of rows of a lifted file that meet no row, and the positions of these rows."""
+        """Keys of rows of an upgraded file that meet no row, and the positions of these rows."""
         keys = rows.select(key_columns(self.task.bucket))
         return untouched_above(keys, self.task.bucket.files), rows.column(POSITION).to_numpy()
 

@@ -1,14 +1,14 @@
-"""A bucket's runs -> the work that lifts its level-0 files, with reason and cost. The rule of `upgrade`.
+"""A bucket's runs -> the work that upgrades its level-0 files, with reason and cost. The rule of `upgrade`.
 
-Batch readers of a table with deletion vectors skip level 0, so that rows there are invisible until a compaction lifts
-them. Lifting is what Paimon's LookupMergeTreeCompactRewriter does: the picked files of level 0, and those of the
-levels above the output level, become files of the output level, and each row of a deeper level with one of their keys
-is marked in a deletion vector.
+Batch readers of a table with deletion vectors skip level 0, so that rows there are invisible until an upgrade. It does
+what Paimon's LookupMergeTreeCompactRewriter does: the picked files of level 0, and those of the levels above the output
+level, become files of the output level, and each row of a deeper level with one of their keys is marked in a deletion
+vector.
 
 Invariant, before and after, for each key of the bucket: of the files above level 0, at most one shows a row of the key
 when read through its vector. The merge of all files on read shows the same rows before and after; readers that skip
-level 0 show these rows after, and older ones before. Sequence numbers decide between rows of one key, so a lifted row
-keeps its own. A delete stays as a row until the output level is the deepest one with rows, where nothing is left that
+level 0 show these rows after, and older ones before. Sequence numbers decide between rows of one key, so upgraded rows
+keep theirs. A delete stays as a row until the output level is the deepest one with rows, where nothing is left that
 it could hide.
 
 The work writes new data files and vectors and changes none: a crash before the commit leaves files that no snapshot
@@ -51,7 +51,7 @@ from nightkeep.model.counted import counted
 from nightkeep.protocol import Work
 
 
-def lift_level0(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> Work[UpgradeTask] | None:
+def upgrade_level0(snapshot: PaimonSnapshot, bucket: Bucket, request: Request) -> Work[UpgradeTask] | None:
     """ForceUpLevel0Compaction for one bucket, or the full compaction that `request.full` asks for."""
     schema = snapshot.schema
     rules = CompactionRules.of(schema, now_ms=request.now_ms, target_bytes=request.target_bytes)
@@ -142,14 +142,14 @@ def _estimate(
 
 
 def refuse_append_table(snapshot: PaimonSnapshot, request: Request) -> None:
-    """Raises RefusedTable for a table without primary key: only primary-key tables have sorted runs to lift."""
+    """Raises RefusedTable for a table without primary key: only primary-key tables have sorted runs to upgrade."""
     schema = snapshot.schema
     if not schema.primary_keys:
         raise RefusedTable(snapshot.table.name, "a table without primary key has no levels", "use optimize")
 
 
 def refuse_without_vectors(snapshot: PaimonSnapshot, request: Request) -> None:
-    """Raises RefusedTable for a table whose readers merge level 0: lifting would keep deletes."""
+    """Raises RefusedTable for a table whose readers merge level 0: an upgrade would keep deletes."""
     if not skips_level0(snapshot.schema):
         raise RefusedTable(
             snapshot.table.name,

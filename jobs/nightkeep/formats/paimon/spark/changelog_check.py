@@ -24,7 +24,7 @@ _INSERT, _UPDATE_BEFORE, _UPDATE_AFTER, _DELETE = range(4)
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Live stored rows of a commit's units, from stored_rows: its changelog, the new rows that it lifted, and what
+    """Live stored rows of a commit's units, from stored_rows: its changelog, the new rows that it upgraded, and what
     streaming readers knew before it and know after it. None where there is no file."""
 
     reported: DataFrame | None
@@ -36,7 +36,7 @@ class Sides:
 def lifted_files(
     before: Sequence[tuple[int, Bucket]], after: Sequence[tuple[int, Bucket]], lowest_known: int
 ) -> Iterator[tuple[int, Bucket, PaimonDataFile]]:
-    """Files of `before` that a commit lifted: they are below level `lowest_known`, so streaming readers did not know
+    """Files of `before` that a commit upgraded: they are below level `lowest_known`, so streaming readers did not know
     their rows, and `after` has them no more at such a level. Each comes with its bucket and the bucket's number. A
     bucket whose known files and vectors did not change yields none."""
     now = dict(after)

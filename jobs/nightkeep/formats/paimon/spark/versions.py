@@ -87,7 +87,7 @@ class PaimonVersions:
 
 
 def lasting_facts(file: PaimonDataFile) -> Mapping[str, object]:
-    """The metadata of a file that stays the same when it is lifted: all but its level."""
+    """The metadata of a file that stays the same when it is upgraded: all but its level."""
     return {key: value for key, value in values_of(file.record).items() if key != "_LEVEL"}
 
 

@@ -95,7 +95,7 @@ class PaimonView:
 
     @property
     def compares_with_parent(self) -> bool:
-        """Readers of a table with vectors do not see appended rows until they are lifted, so that the planned version
+        """Readers of a table with vectors do not see appended rows until they are upgraded, so that the planned version
         can be compared too."""
         return self.published is View.MERGED
 
