@@ -110,11 +110,11 @@ def _lines(log: Path) -> list[str]:
 def measure(title: str, entry: str, count: int, what: str, counting: Callable[[], object]) -> None:
     """Two runs for time, and one more for the number of requests."""
     places = load_usable("tables.yaml", text=f"version: 1\ndiscover: [{entry}]\n").discoveries
-    seconds, cpu, begun, spent = [], [], time.perf_counter(), time.process_time()
+    seconds, cpu, started, spent = [], [], time.perf_counter(), time.process_time()
     for _ in range(2):
-        begun, spent = time.perf_counter(), time.process_time()
+        started, spent = time.perf_counter(), time.process_time()
         found = find_tables(places)
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.perf_counter() - started)
         cpu.append(time.process_time() - spent)
         if len(found.tables) != count or found.unlistable:
             raise SystemExit(f"{title}: expected {count} tables, found {len(found.tables)}: {found.unlistable[:1]}")

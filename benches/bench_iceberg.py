@@ -106,7 +106,7 @@ class Bench:
     spark: IcebergSpark
 
     def copy(self, made: Table, name: str) -> Table:
-        """The table in a catalog of its own, which says where nightkeep finds it, too."""
+        """The table in a catalog of its own, which shows where nightkeep finds it, too."""
         table = Warehouse(name, self.folder / name).table("db.orders")
         self.java.register(table, made.metadata)
         os.environ[f"PYICEBERG_CATALOG__{name.upper()}__URI"] = f"sqlite:///{table.warehouse.database}"
@@ -219,13 +219,13 @@ def iceberg_spark() -> IcebergSpark:
 
 @contextmanager
 def engine() -> Iterator[Engine]:
-    with new_engine("local[2]", 2 << 30) as started:
-        begun = time.perf_counter()
+    with new_engine("local[2]", 2 << 30) as engine:
+        started = time.perf_counter()
         # What a process has open is known to the workers when they start.
         importlib.import_module(FORMATS["iceberg"])
-        started.spark()
-        print(f"session start {time.perf_counter() - begun:.2f} s, in no ratio")
-        yield started
+        engine.spark()
+        print(f"session start {time.perf_counter() - started:.2f} s, in no ratio")
+        yield engine
 
 
 def _costs(document: RunDocument) -> None:

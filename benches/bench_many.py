@@ -5,8 +5,8 @@ the job that a night submits, in a process of its own: wall seconds, CPU seconds
 them, and what stages took. A job over tables with nothing to do runs without any Java, so that a Spark session would
 end it.
 
-Tables with work are cared for twice, in warehouses of their own: side by side in one session, as a night does it, and,
-as many as `--before` says, one after the other with their checks, four to a session.
+Tables with work are maintained twice, in warehouses of their own: side by side in one session, as a night does it, and,
+as many as `--before` sets, one after the other with their checks, four to a session.
 """
 
 from __future__ import annotations
@@ -155,10 +155,10 @@ def measured(jobs: list[list[str]], warehouse: Warehouse, *, java: bool) -> Cost
     }
     if not java:
         environ |= {"JAVA_HOME": "/no/java", "PATH": str(Path(sys.executable).parent)}
-    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     for job in jobs:
         subprocess.run([sys.executable, *job], env=environ, timeout=TIMEOUT, check=True, stderr=subprocess.DEVNULL)
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - started
     with suppress(ChildProcessError):
         while os.waitpid(-1, 0):
             pass
@@ -198,7 +198,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--idle", type=int, default=200, help="tables with nothing to do")
     parser.add_argument("--work", type=int, default=200, help="tables with a little work each")
-    parser.add_argument("--before", type=int, default=20, help="tables that are cared for one after the other")
+    parser.add_argument("--before", type=int, default=20, help="tables that are maintained one after the other")
     parser.add_argument("--policy", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--tables", help=argparse.SUPPRESS)
     asked = parser.parse_args()

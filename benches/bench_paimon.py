@@ -177,7 +177,7 @@ def measure(size: Size, folder: Path, *, verify: str) -> None:
 
 
 def shown(java: PaimonJava, table: Path) -> tuple[int, str, int | None]:
-    """What Java reads of a table: rows, their digest, and the changes that the last commit tells."""
+    """What Java reads of a table: rows, their digest, and the changes that the last commit reports."""
     rows, snapshot = java.read_digest(table, timeout=TIMEOUT), java.snapshot(table) or {}
     return rows.rows, rows.digest, snapshot.get("changelogRecordCount")
 

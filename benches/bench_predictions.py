@@ -171,11 +171,11 @@ def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
     with tempfile.TemporaryDirectory(prefix="nightkeep-predictions-") as place:
         for number, title in ((1, "first night"), (2, "second night")):
-            begun, folder = time.perf_counter(), Path(place) / f"night{number}"
+            started, folder = time.perf_counter(), Path(place) / f"night{number}"
             documents = run_night(folder, Path(place) / "reports", rows=rows * (1 + number) // 2, seed=1000 * number)
             show(title, documents)
             load_1, _, _ = os.getloadavg()
-            print(f"  {time.perf_counter() - begun:.0f} s with making the tables; load of the machine {load_1:.1f}")
+            print(f"  {time.perf_counter() - started:.0f} s with making the tables; load of the machine {load_1:.1f}")
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ class Side:
 
     def __str__(self) -> str:
         dry = f"{self.looks[0]} first, {self.best:6.2f} s best"
-        aside = "" if self.aside is None else f", putting aside {self.aside}"
+        aside = "" if self.aside is None else f", quarantining {self.aside}"
         return f"{self.name:20s} dry run {dry}; {len(self.orphans):,} orphans; deleting {self.deleting}{aside}"
 
 
@@ -197,7 +197,7 @@ def compare(folder: Path, java: IcebergJava, name: str, *, live: int, orphans: i
 
 
 def _ratios(them: Spent, us: Side) -> str:
-    acts = {"deleting": us.deleting, "putting aside": us.aside or us.deleting}
+    acts = {"deleting": us.deleting, "quarantining": us.aside or us.deleting}
     ratios = (f"{act} {them.seconds / our.seconds:.2f} x ({them.cpu / our.cpu:.1f} x CPU)" for act, our in acts.items())
     return "against their deleting: " + ", ".join(ratios)
 

@@ -27,7 +27,7 @@ OWN_TESTS: Final[Mapping[str, str]] = {
 
 _HEAD: Final = """# Features of Iceberg tables
 
-What a table's metadata may say, by the Iceberg table spec, format versions 1 to 3.
+What a table's metadata may hold, by the Iceberg table spec, format versions 1 to 3.
 Printed by `make feature-pages`.
 
 | feature | what we do | test |

@@ -1,4 +1,4 @@
-"""Examples of what is refused -> docs/paimon-features.md, with what the refusal of each says.
+"""Examples of what is refused -> docs/paimon-features.md, with the message of each refusal.
 
 `make feature-pages` writes the page.
 """
@@ -145,7 +145,7 @@ EXAMPLES: Final = (
 
 
 def refusal(example: Example) -> RefusedTable | None:
-    """What is said of the table, None if it is handled."""
+    """The refusal of the table, None if it is handled."""
     try:
         refuse_schema("t", example.schema())
     except RefusedTable as refused:

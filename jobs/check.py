@@ -1,4 +1,4 @@
-"""Second opinion on what a run published for a group of tables, in one Spark session, added to its documents.
+"""Check what a run published for a group of tables, in one Spark session, and add the results to its documents.
 
 The scripts that publish check what they publish themselves. This one is for what they left: a process that died
 between the two, or a check that could not be finished. It needs nothing but the run's documents.

@@ -13,7 +13,7 @@ def main() -> None:
         try:
             from nightkeep.commands import app  # noqa: PLC0415 -- takes a second, in which a signal may come
         except STOPS as stop:
-            stop.add_note("it had not begun")
+            stop.add_note("it had not started")
             raise
         app.main()
 

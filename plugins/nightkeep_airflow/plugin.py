@@ -27,7 +27,7 @@ class ReportPages:
 
 
 class NightkeepPlugin(AirflowPlugin):
-    """Report pages, an entry in the navigation, a tab on each DAG run, and a look at the parameters of a new one."""
+    """Report pages, an entry in the navigation, a tab on each DAG run, and a check of the parameters of a new one."""
 
     name = "nightkeep"
     fastapi_apps = [{"app": ReportPages(), "url_prefix": URL_PREFIX, "name": "nightkeep"}]  # noqa: RUF012 (as AirflowPlugin declares it)

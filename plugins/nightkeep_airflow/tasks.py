@@ -190,7 +190,7 @@ def settle(groups: Any, task_ids: list[str], *, ti: Any = None) -> list[list[dic
     later one of `task_ids` returned for a table's operation counts.
     """
     if groups is None:
-        raise AirflowFailException("nobody said which tables there are; see the first task of the run")
+        raise AirflowFailException("the list of tables is missing; see the first task of the run")
     tables = [table for group in groups for table in group]
     returned = [group for task_id in task_ids for group in ti.xcom_pull(task_ids=[task_id])]
     entries = [reported(entry) for group in returned if group for entry in group]

@@ -162,7 +162,7 @@ def test_a_table_that_others_manage_is_refused_until_the_policy_knows(
     lake.says(kind, properties)
     planned = lake.plan(kind)
     assert planned.outcome is Outcome.REFUSED
-    assert f"it is managed by {sign} as well; turn that off, or say other_managers: known" in str(planned.reason)
+    assert f"it is managed by {sign} as well; turn that off, or set other_managers: known" in str(planned.reason)
     assert lake.status(kind).why.startswith("refused: ")
     swept = nightkeep.sweep(lake.address(kind), delete=True, reports=lake.reports)
     assert swept.outcome is Outcome.REFUSED and sign in str(swept.reason)

@@ -215,7 +215,7 @@ def test_a_hold_is_lifted_once(door: Door) -> None:
     for table, reports in ((door.table, door.reports), (door.other, door.theirs / "reports")):
         hold_or_say(str(reports), nightkeep.plan(table, reports=reports)[0])
     lifted, again = (nightkeep.release(door.table, reports=door.reports) for _ in range(2))
-    assert (str(lifted), str(again)) == (f"{door.table}: hold of run plan lifted", f"{door.table}: no hold")
+    assert (str(lifted), str(again)) == (f"{door.table}: hold of run plan released", f"{door.table}: no hold")
     assert (lifted.to_json()["lifted"], again.to_json()["lifted"]) == (True, False)
     door.agrees(lifted.to_json(), "release", door.other)
     door.agrees(again.to_json(), "release", door.other)

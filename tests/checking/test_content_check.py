@@ -80,7 +80,7 @@ HELD = Content(7, {View.RAW: Fingerprint(5, 11, 12)}, "all", {View.RAW: 5})
             replace(FILES, absent=1, resized=2, unreadable=3),
             [
                 "every file of every retained version is there",
-                "every one has the size that metadata tells",
+                "every one has the size that metadata states",
                 "footers can be read",
             ],
         ),

@@ -63,7 +63,7 @@ def test_what_failed_before_as_well_is_told_and_holds_nothing(
     for kind in ("table_row_count_to_equal", "column_values_to_be_in_set"):
         assert f"it fails in version {base}, the one before, as well: it is about the data" in found[kind][1]
     assert found["column_values_to_match_regex"][1].startswith("info: ")
-    assert "told of the policy's expectations: expect_table_row_count_to_equal(value=3) failed" in str(
+    assert "policy expectations not met: expect_table_row_count_to_equal(value=3) failed" in str(
         done.expectations.reason
     )
     kept = json.loads(Path(str(done.expectations.docs)).read_text())

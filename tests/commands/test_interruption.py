@@ -245,7 +245,7 @@ def test_a_command_ends_while_it_is_imported(tmp_path: Path) -> None:
     with running(tmp_path, *NIGHTKEEP, "status") as program:
         program.wait_for(program.listens)
         ended = program.ended(signal.SIGINT)
-    assert ended.status == 130 and "interrupted by SIGINT: it had not begun" in ended.sentence()
+    assert ended.status == 130 and "interrupted by SIGINT: it had not started" in ended.sentence()
 
 
 def test_a_program_of_the_library_gets_its_own_exception(tmp_path: Path, silent: Silent) -> None:

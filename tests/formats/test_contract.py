@@ -651,8 +651,8 @@ class TestMemory(FormatContract):
     @pytest.mark.parametrize(
         ("change", "fault"),
         [
-            ({"rows": 41}, "40 rows, metadata says"),
-            ({"bytes": 1}, "bytes and 40 rows, metadata says 1"),
+            ({"rows": 41}, "40 rows, metadata states"),
+            ({"bytes": 1}, "bytes and 40 rows, metadata states 1"),
             ({"deleted_rows": 9}, "10 positions, expected 9"),
         ],
     )

@@ -74,8 +74,8 @@ def test_a_listing_tells_what_is_missing_or_of_another_size(tmp_path: Path) -> N
         (tmp_path / name).write_text("four")
     faults = listing_faults(open_storage(str(tmp_path)), {"a/one": 4, "b/two": 5, "c/three": 1}, source="the log")
     assert [*faults] == [
-        "b/two: the log says 5 bytes, the folder has 4 bytes",
-        "c/three: the log says 1 bytes, the folder has no such file",
+        "b/two: the log states 5 bytes, the folder has 4 bytes",
+        "c/three: the log states 1 bytes, the folder has no such file",
     ]
 
 

@@ -91,7 +91,7 @@ def test_a_second_machine_sees_the_hold_of_the_first(
     assert listed == {"one": "skipped", "two": "unchanged"}
     pages = said(capsys, "report", *where)
     assert (pages.status, pages.out) == (0, f"{reports}/pages/index.html\n")
-    assert said(capsys, "release", "one", *where).out == "one: hold of run night-1:one lifted\n"
+    assert said(capsys, "release", "one", *where).out == "one: hold of run night-1:one released\n"
     freed = night(first, reports, Judging(first), "night-3")
     assert freed[0].document.outcome is Outcome.VERIFIED
     assert sorted(each.name for each in (*first.iterdir(), *second.iterdir())) == ["tables.yaml"] * 2

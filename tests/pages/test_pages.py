@@ -567,7 +567,7 @@ class TestLeftovers:
         text = Page(run_page(RESTORED)).text
         for expected in (
             "5 files, 50 B, restored.",
-            "Brought back 5 files, 50 B Of run weekly-0",
+            "Restored 5 files, 50 B Of run weekly-0",
             "In the way of coming back, so left where they are File Why t/x.parquet another file is there",
         ):
             assert expected in text

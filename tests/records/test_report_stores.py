@@ -148,7 +148,7 @@ def test_of_two_that_write_at_once_none_is_lost(place: str) -> None:
     assert {*stands.runs} == {f"night {machine}" for machine in range(4)}
     # The same run, tried again, holds once.
     assert hold(place, "t", replace(document("t"), run_id=stands.run_id)).runs == stands.runs
-    assert str(Release("t", stands)) == f"t: holds of runs {', '.join(stands.runs)} lifted"
+    assert str(Release("t", stands)) == f"t: holds of runs {', '.join(stands.runs)} released"
 
 
 def test_a_hold_that_comes_while_another_is_lifted_stands(place: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,7 +163,7 @@ def test_a_table_is_held_although_its_hold_cannot_be_written(
     later = TableGroup(load(tmp_path / "tables.yaml"), ("one",), "night-2", str(tmp_path / "reports"))
     (held,) = run_group(later, (Operation.OPTIMIZE,), cast(Engine, Judging(tmp_path)))
     assert held.document.outcome is Outcome.SKIPPED
-    assert "nightkeep release one lifts it" in str(held.document.reason)
+    assert "to release it: nightkeep release one" in str(held.document.reason)
 
 
 @pytest.mark.parametrize("first", [1, 2, 3])

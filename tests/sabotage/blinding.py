@@ -59,7 +59,7 @@ KEYS = "no key has more than one row"
 TOLD_ROWS = "metadata counts the rows that are there"
 SOUND = "every row is live and stored under its own key"
 STATISTICS = "statistics cover every value"
-CHANGES = "streaming readers are told every change"
+CHANGES = "streaming readers receive every change"
 Content = Callable[[Blinding], Rows]
 CHANGED: Mapping[str, tuple[str, Content]] = {
     COUNT: ("16 rows are there twice", lambda b: [*b.doubled, *b.two]),

@@ -14,7 +14,7 @@ from tests.sabotage.blinding import CHANGED, COUNT, FIRST_SUM, SECOND_SUM, TOLD_
 from tests.sabotage.lone_kinds import DAY, PRICED, priced
 
 ABSENT = "every file of every retained version is there"
-RESIZED = "every one has the size that metadata tells"
+RESIZED = "every one has the size that metadata states"
 UNREADABLE = "footers can be read"
 _FOOTER = 200
 """Bytes before the length of a footer, all of them of the footer."""

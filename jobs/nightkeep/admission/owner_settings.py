@@ -35,13 +35,13 @@ def owner_of(policy: EffectivePolicy, description: TableDescription) -> OwnerSet
         raise RefusedTable(
             policy.address.name,
             f"it is managed by {' and '.join(description.managers)} as well",
-            "turn that off, or say other_managers: known in the policy",
+            "turn that off, or set other_managers: known in the policy",
         )
     return owner_settings(policy, description)
 
 
 def owner_settings(policy: EffectivePolicy, description: TableDescription) -> OwnerSettings:
-    """Raises RefusedTable for a property that cannot be understood, and for an unknown one: it may ask for care."""
+    """Raises RefusedTable for a property that cannot be understood, and for an unknown one: it may restrict runs."""
     name, found = policy.address.name, dict[str, object]()
     for key, text in description.properties.items():
         if not key.startswith(PREFIX):

@@ -1,7 +1,7 @@
 """A case -> the reason to leave its table alone now, or None.
 
 REASONS is the order in which every place asks: runs, plans, removals, status and a night's order. A reason that a
-person can lift comes before one that time lifts. A case is known in two steps: before its table is opened, `owner`,
+person can remove comes before one that time removes. A case is known in two steps: before its table is opened, `owner`,
 `when` and `too_long` have no answer, and the others stop a run already. Afterwards the case has what was opened, and
 the whole order is asked again.
 """
@@ -135,7 +135,7 @@ def too_long(case: Case) -> str | None:
 REASONS: Final[tuple[Reason, ...]] = (paused, uncovered, on_hold, owner, window, budget, when, too_long)
 """The order of the answers."""
 _KEEPS_CLOSED: Final = frozenset({paused, uncovered})
-"""What keeps a table closed. The others allow a look for what an earlier attempt of the run published."""
+"""What keeps a table closed. The others allow to search for what an earlier attempt of the run published."""
 _STOPPED_BY: Final[Mapping[Act, Set[Reason]]] = {
     Act.WORK: frozenset(REASONS),
     Act.PLAN: frozenset({paused}),
@@ -162,10 +162,10 @@ def _hold(reports: str, name: str) -> str | None:
         hold = held(reports, name)
     except CorruptMetadata as failure:
         # In doubt the table is on hold. A release removes an unreadable hold too.
-        return f"on hold, why cannot be read: {failure}; nightkeep release {shlex.quote(name)} lifts it"
+        return f"on hold, why cannot be read: {failure}; to release it: nightkeep release {shlex.quote(name)}"
     if hold is None:
         return None
-    return f"on hold since run {hold.run_id}: {hold.reason}; nightkeep release {shlex.quote(name)} lifts it"
+    return f"on hold since run {hold.run_id}: {hold.reason}; to release it: nightkeep release {shlex.quote(name)}"
 
 
 def _too_long(hours: Window | None, seconds: float, now: datetime) -> str | None:

@@ -142,12 +142,12 @@ class Release:
 
     def __str__(self) -> str:
         if isinstance(self.hold, Unreadable):
-            return f"{self.table}: hold that could not be read lifted; {self.hold}"
+            return f"{self.table}: hold released, though it could not be read: {self.hold}"
         if self.hold is None:
             return f"{self.table}: no hold"
         runs = self.hold.runs
         named = f"hold of run {runs[0]}" if len(runs) == 1 else f"holds of runs {', '.join(runs)}"
-        return f"{self.table}: {named} lifted"
+        return f"{self.table}: {named} released"
 
     def _repr_html_(self) -> str:
         return render_card(self.table, (str(self).removeprefix(f"{self.table}: "),))

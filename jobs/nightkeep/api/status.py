@@ -1,4 +1,4 @@
-"""nightkeep.status: tables -> how they are, the worst first, with what care would bring and cost."""
+"""nightkeep.status: tables -> how they are, the worst first, with what maintenance would gain and cost."""
 
 from __future__ import annotations
 

@@ -142,13 +142,13 @@ EXPECTATIONS: Final = (
     _pair("metadata counts the rows that are there", "candidate_rows", "expected_rows"),
     _none("every row is live and stored under its own key", "unsound"),
     _none("statistics cover every value", "misstated"),
-    _none("streaming readers are told every change", "untold"),
+    _none("streaming readers receive every change", "untold"),
 )
 KEPT: Final = (
     *EXPECTATIONS[:3],
     _pair("metadata counts the rows that are there", "candidate_rows", "expected_rows"),
     _none("every file of every retained version is there", "absent"),
-    _none("every one has the size that metadata tells", "resized"),
+    _none("every one has the size that metadata states", "resized"),
     _none("footers can be read", "unreadable"),
 )
 

@@ -143,7 +143,7 @@ def _write(result: str | None, reported: Iterable[StoredDocument], group: TableG
         return _write_each(result, entries, reported, group)
     except STOPS as stop:
         done = f"{len(entries)} documents are stored" if len(entries) != 1 else "1 document is stored"
-        stop.add_note(f"{done}; a table at work keeps what it has published, and its document says what is left")
+        stop.add_note(f"{done}; a table at work keeps what it has published, and its document states what is left")
         raise
 
 
@@ -153,7 +153,7 @@ def _write_each(
     for one in reported:
         if not group.goes_on():
             logging.error(
-                "%s: the JVM of spark-submit is gone; what is left of the group is not begun", one.document.table
+                "%s: the JVM of spark-submit is gone; what is left of the group is not started", one.document.table
             )
             return 1
         entries.append(one.to_json())

@@ -65,7 +65,7 @@ class AvroRows:
         except (pl.exceptions.PolarsError, OSError, ValueError) as failure:
             raise CorruptMetadata(self._subject, "blocks of an Avro file", reason_of(failure)) from failure
         if len(frame) != self.rows:
-            raise CorruptMetadata(self._subject, f"{self.rows} rows, as its blocks say", str(len(frame)))
+            raise CorruptMetadata(self._subject, f"{self.rows} rows, as its blocks state", str(len(frame)))
         if self._branch is not None and not (frame[_BRANCH] == self._branch).all():
             raise CorruptMetadata(self._subject, "rows in each branch of its union", "null for a row")
         table = frame.to_arrow().select(list(names))

@@ -12,7 +12,7 @@ from nightkeep.encodings.optional_keys import declare_lists
 from nightkeep.encodings.parquet_footer import I32, Fields, footer_bytes, read_footer, structs
 
 _OPTIONAL_KEYS: Final = "Map keys must be annotated as required"
-"""What Arrow says of a sound footer whose maps have optional keys (parquet/arrow/schema.cc)."""
+"""What Arrow reports for a sound footer whose maps have optional keys (parquet/arrow/schema.cc)."""
 _WIDTH: Final = 12
 
 # parquet.thrift. Type: INT96 and FIXED_LEN_BYTE_ARRAY. FileMetaData: schema, row_groups. RowGroup: columns.

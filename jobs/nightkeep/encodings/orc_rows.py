@@ -45,7 +45,7 @@ class OrcRows:
         self.starts = np.cumsum([0, *(stripe.rows for stripe in self.footer.stripes)], dtype=np.int64)
         if self.starts[-1] != self._file.nrows:
             raise CorruptMetadata(
-                subject, f"stripes of {self._file.nrows} rows, as its footer says", str(self.starts[-1])
+                subject, f"stripes of {self._file.nrows} rows, as its footer states", str(self.starts[-1])
             )
 
     def read(self, names: Sequence[str], stripes: Sequence[int]) -> pa.Table:
@@ -75,7 +75,7 @@ class OrcRows:
         expected = int(self.starts[stripe + 1] - self.starts[stripe])
         if batch.num_rows != expected:
             raise CorruptMetadata(
-                f"{self._subject} stripe {stripe}", f"{expected} rows, as its footer says", str(batch.num_rows)
+                f"{self._subject} stripe {stripe}", f"{expected} rows, as its footer states", str(batch.num_rows)
             )
         return self._as_java(batch.select(list(names)), stripe)
 

@@ -17,4 +17,4 @@ def listing_faults(storage: Storage, files: Mapping[str, int], *, source: str) -
     for name, size in files.items():
         if listed.get(name) != size:
             found = "no such file" if name not in listed else f"{listed[name]} bytes"
-            yield f"{name}: {source} says {size} bytes, the folder has {found}"
+            yield f"{name}: {source} states {size} bytes, the folder has {found}"

@@ -166,7 +166,7 @@ def _counted(document: RunDocument) -> Iterable[tuple[str, str]]:
 
 def _acted_label(document: RunDocument) -> str:
     if document.operation is Operation.RESTORE:
-        return "Brought back"
+        return "Restored"
     return "In quarantine" if _text(document.extra.get("quarantine")) else "Gone"
 
 

@@ -85,7 +85,7 @@ def plan_diff(table: str, format: str, reading: OpenReading, request: ReadReques
 def with_kind(table: str, columns: pa.Schema) -> pa.Schema:
     """The columns of changes. Raises UsageError for a table that has a column of that name."""
     if KIND in columns.names:
-        raise UsageError(f"{table}: expected no column named {KIND}, which says what changed, found one")
+        raise UsageError(f"{table}: expected no column named {KIND}, which states what changed, found one")
     return pa.schema([pa.field(KIND, pa.string()), *columns])
 
 

@@ -49,7 +49,7 @@ class OwnReport:
         unmet = [r for r in self.results if r.status in (CheckStatus.FAILED, CheckStatus.ERRORED) and not r.holds]
         named = ", ".join(f"{each.expectation.name} {each.status}" for each in unmet[:_NAMED])
         more = f" and {len(unmet) - _NAMED} more" if len(unmet) > _NAMED else ""
-        return f"told of the policy's expectations: {named}{more}" if unmet else None
+        return f"policy expectations not met: {named}{more}" if unmet else None
 
     @property
     def status(self) -> CheckStatus | None:

@@ -103,14 +103,14 @@ def _identity_faults(plan: Plan[object], candidate: Candidate, staged: Snapshot)
     elif candidate.parent != plan.base:
         yield f"candidate is on top of version {candidate.parent}, expected the planned {plan.base}"
     if staged.version != candidate.version:
-        yield f"candidate says it is version {staged.version}, expected {candidate.version}"
+        yield f"candidate states version {staged.version}, expected {candidate.version}"
     if staged.changes_rows is not (plan.rows is not None):
-        yield f"candidate says that its commit changes rows: {staged.changes_rows}, expected {not staged.changes_rows}"
+        yield f"candidate states that it changes rows: {staged.changes_rows}, expected {not staged.changes_rows}"
 
 
 def _clock_faults(plan: Plan[object], stated: int | None) -> Iterator[str]:
     if stated != plan.clock_ms:
-        yield f"candidate says that rows expired by the clock {stated}, expected the planned {plan.clock_ms}"
+        yield f"candidate states that rows expired by the clock {stated}, expected the planned {plan.clock_ms}"
 
 
 def _pairs(base: Sequence[U], staged: Sequence[U], candidate: Candidate) -> list[tuple[U, U]]:

@@ -32,5 +32,5 @@ def _prove(storage: ObjectStorage) -> None:
     finally:
         storage.delete(name)
     if is_ignored:
-        feature = "its store overwrites where it is told to create (If-None-Match: *)"
+        feature = "its store overwrites where a create is asked for (If-None-Match: *)"
         raise RefusedTable(storage.root, feature, "use a store that honours conditional writes")

@@ -70,7 +70,7 @@ def move_listed(
 ) -> tuple[MoveAnswer, ...]:
     """Move files that still have the size and the second that were listed, as `Storage.move` does. Answers in order.
 
-    `may_go` is asked before a file is begun, and again directly before its first name is removed.
+    `may_go` is asked before work on a file starts, and again directly before its first name is removed.
     """
     if not isinstance(storage, LocalStorage):
         return tuple(at_once(partial(_moved, storage, may_go=may_go), moves))

@@ -21,7 +21,7 @@ TOGETHER: Final = 64
 def at_once(ask: Callable[[S], T], requests: Iterable[S]) -> list[T]:
     """What `ask` returns for each request, in order; at most THREADS are under way.
 
-    Raises what the first failed one raises; requests that had not begun by then are not made.
+    Raises what the first failed one raises; requests that had not started by then are not made.
     """
     with ThreadPoolExecutor(THREADS) as threads:
         return list(threads.map(ask, requests))

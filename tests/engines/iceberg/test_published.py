@@ -201,7 +201,7 @@ def test_a_table_that_no_reader_reads_is_said_to_be_broken(act: Act, table: Tabl
 def test_a_snapshot_that_may_change_rows_or_is_another_writers_is_not_judged(
     table: Table, spark: SparkSession, iceberg_java: IcebergJava
 ) -> None:
-    published(table, all_but_one(table), sabotage.say_that_rows_changed)
+    published(table, all_but_one(table), sabotage.state_that_rows_changed)
     assert checked(table, spark).reason.endswith("may change rows: its operation is overwrite")  # type: ignore[union-attr]
     parent = opened(table).snapshot().parent_version
     iceberg_java.append(table, [[99, DAYS[0], 1.0, "late"]])

@@ -217,5 +217,5 @@ def test_changes_are_told_in_files_of_the_table(
 def _is_sound(table: Path, version: int | None, spark: SparkSession) -> bool:
     """Whether the check by Spark passes, changes for streaming readers included."""
     report = check(CheckRequest(address=Address("paimon", str(table), "t"), version=version), spark=spark)
-    told = [result.status for result in report.results if result.name == "streaming readers are told every change"]
+    told = [result.status for result in report.results if result.name == "streaming readers receive every change"]
     return report.status is CheckStatus.PASSED and told == [CheckStatus.PASSED]

@@ -100,7 +100,7 @@ def test_java_goes_on_after_us(table: Path, paimon_java: PaimonJava) -> None:
     assert _sorted(paimon_java.read(table, tagged).rows) == at_tag
 
 
-@pytest.mark.parametrize("act", [None, sabotage.say_that_it_was_made_long_ago])
+@pytest.mark.parametrize("act", [None, sabotage.state_that_it_was_made_long_ago])
 def test_readers_by_the_time_of_files_see_rows_that_we_moved(
     act: sabotage.Act | None, paimon_java: PaimonJava, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -241,13 +241,13 @@ def lose_a_file_of_another_partition(staged: Staged) -> None:
         actions.append({"remove": removal(staged.untouched) | {"dataChange": False}})
 
 
-def say_that_data_changed(staged: Staged) -> None:
+def state_that_data_changed(staged: Staged) -> None:
     """Streams and change feeds would show every row again."""
     with staged.adds() as (first, *_):
         first["dataChange"] = True
 
 
-def say_that_rows_were_deleted(staged: Staged) -> None:
+def state_that_rows_were_deleted(staged: Staged) -> None:
     """By operation and actions alike, so that neither gives the other away."""
     with staged.actions() as actions:
         for action in actions:
@@ -273,7 +273,7 @@ def forget_when_files_were_removed(staged: Staged) -> None:
         del first["deletionTimestamp"]
 
 
-def say_that_files_were_removed_long_ago(staged: Staged) -> None:
+def state_that_files_were_removed_long_ago(staged: Staged) -> None:
     """So that a vacuum deletes them while readers of the version before still need them. The commit is of later."""
     with staged.actions() as actions:
         actions[0]["commitInfo"]["timestamp"] += 1_000
@@ -281,12 +281,12 @@ def say_that_files_were_removed_long_ago(staged: Staged) -> None:
             remove["deletionTimestamp"] -= 30 * 24 * 3_600_000
 
 
-def say_another_partition_of_a_removed_file(staged: Staged) -> None:
+def state_another_partition_of_a_removed_file(staged: Staged) -> None:
     with staged.removes() as (first, *_):
         first["partitionValues"]["day"] = "2026-12-24"
 
 
-def say_less_of_a_removed_file(staged: Staged) -> None:
+def state_less_of_a_removed_file(staged: Staged) -> None:
     with staged.removes() as (first, *_):
         first["extendedFileMetadata"] = False
 
@@ -349,7 +349,7 @@ def turn_back_the_time(staged: Staged) -> None:
         actions[0]["commitInfo"]["inCommitTimestamp"] -= 10
 
 
-def tell_the_time_too_late(staged: Staged) -> None:
+def state_the_time_too_late(staged: Staged) -> None:
     """In-commit timestamps are looked for in the first line alone."""
     with staged.actions() as actions:
         actions.append(actions.pop(0))

@@ -361,7 +361,7 @@ def claim_another_format(staged: Staged) -> None:
     staged.describe(file_format="ORC")
 
 
-def say_that_splits_begin_later(staged: Staged) -> None:
+def state_that_splits_begin_later(staged: Staged) -> None:
     """Engines that read a file from split to split may leave out what is before the first."""
     staged.describe(split_offsets=[staged.new_data.bytes // 2])
 
@@ -375,7 +375,7 @@ def forget_that_a_file_is_gone(staged: Staged) -> None:
     staged.edit(lambda item: [] if _has_gone(staged, item) else [item])
 
 
-def say_that_a_file_that_is_gone_had_more_rows(staged: Staged) -> None:
+def state_that_a_file_that_is_gone_had_more_rows(staged: Staged) -> None:
     def more(item: Item) -> Sequence[Item]:
         if not isinstance(item, Entry) or not _has_gone(staged, item):
             return [item]
@@ -526,11 +526,11 @@ def cut_deletes(staged: Staged) -> None:
     path.write_bytes(path.read_bytes()[:-20])
 
 
-def say_that_deletes_are_encrypted(staged: Staged) -> None:
+def state_that_deletes_are_encrypted(staged: Staged) -> None:
     staged.describe(FileContent.POSITION_DELETES, key_metadata=b"key")
 
 
-def say_that_they_replace_rows(staged: Staged) -> None:
+def state_that_they_replace_rows(staged: Staged) -> None:
     """Java's compaction looks for new deletes in other snapshots alone: it would bring the rows back."""
 
     def wrong(told: dict[str, Any]) -> None:
@@ -644,7 +644,7 @@ def miscount_the_total(staged: Staged) -> None:
     staged.say(wrong)
 
 
-def say_that_rows_changed(staged: Staged) -> None:
+def state_that_rows_changed(staged: Staged) -> None:
     def wrong(told: dict[str, Any]) -> None:
         told["summary"]["operation"] = "overwrite"
         told["summary"].pop("nightkeep.operation", None)
@@ -652,7 +652,7 @@ def say_that_rows_changed(staged: Staged) -> None:
     staged.say(wrong)
 
 
-def say_that_rows_were_deleted(staged: Staged) -> None:
+def state_that_rows_were_deleted(staged: Staged) -> None:
     """Streaming readers stop at it."""
 
     def wrong(told: dict[str, Any]) -> None:
@@ -677,7 +677,7 @@ def commit_by_another_name(staged: Staged) -> None:
     staged.say(wrong)
 
 
-def tell_the_time_too_late(staged: Staged) -> None:
+def state_the_time_too_late(staged: Staged) -> None:
     """Until then Java refuses every other commit."""
 
     def wrong(told: dict[str, Any]) -> None:

@@ -70,7 +70,7 @@ def expired(table: Path, *, mode: SweepMode = SweepMode.DELETE, run_id: str = "w
 
 
 def live_names(table: Path) -> dict[str, int | None]:
-    """Every file that readers of any root need, with the size that metadata says, None where it does not."""
+    """Every file that readers of any root need, with the size that metadata states, None where it does not."""
     found = opened(table)
     sources: dict[object, None] = {}
     parts: list[Any] = []

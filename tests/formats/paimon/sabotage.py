@@ -322,32 +322,32 @@ def list_fewer_bytes_of_a_manifest(staged: Staged) -> None:
         meta["_FILE_SIZE"] //= 2
 
 
-def say_fewer_bytes_of_a_list(staged: Staged) -> None:
+def state_fewer_bytes_of_a_list(staged: Staged) -> None:
     staged.say(baseManifestListSize=10)
 
 
-def say_another_number_of_buckets(staged: Staged) -> None:
+def state_another_number_of_buckets(staged: Staged) -> None:
     with staged.entries() as entries:
         for entry in entries:
             entry["_TOTAL_BUCKETS"] += 1
 
 
-def say_which_columns_are_there(staged: Staged) -> None:
+def state_which_columns_are_there(staged: Staged) -> None:
     with staged.added() as file:
         file["_WRITE_COLS"] = ["dt", "order_id"]
 
 
-def say_that_there_is_an_index(staged: Staged) -> None:
+def state_that_there_is_an_index(staged: Staged) -> None:
     with staged.added() as file:
         file["_EXTRA_FILES"] = ["data.index"]
 
 
-def say_that_it_was_appended(staged: Staged) -> None:
+def state_that_it_was_appended(staged: Staged) -> None:
     with staged.added() as file:
         file["_FILE_SOURCE"] = 0
 
 
-def say_that_it_was_made_long_ago(staged: Staged) -> None:
+def state_that_it_was_made_long_ago(staged: Staged) -> None:
     with staged.added() as file:
         file["_CREATION_TIME"] = 1
 

@@ -132,7 +132,7 @@ class TestNotNow:
         document = night.care()
         assert document.outcome is Outcome.SKIPPED
         assert document.reason is not None
-        assert document.reason.startswith("on hold since run night: rows differ; nightkeep release ")
+        assert document.reason.startswith("on hold since run night: rows differ; to release it: nightkeep release ")
         planned = night.care(dry_run=True).plan
         assert planned.units
         assert planned.notes[-1] == f"a run would be skipped now: {document.reason}"

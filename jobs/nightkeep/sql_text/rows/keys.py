@@ -26,7 +26,7 @@ MAX_CHARACTERS: Final = 2 << 20
 """The longest condition. Readers of the log parse the commit as one line."""
 MAX_NULL_PATTERNS: Final = 64
 """Most different sets of null columns. Each set is an alternative in the condition."""
-_ADVICE: Final = "split the file, or say what the rows have in common with --rows-where"
+_ADVICE: Final = "split the file, or state what the rows have in common with --rows-where"
 
 
 def key_condition(file: Path, schema: pa.Schema) -> str:

@@ -1,4 +1,4 @@
-"""Bounds of many files: what statistics say, typed, and never more than they say."""
+"""Bounds of many files: what statistics state, typed, and never more than they say."""
 
 import json
 from collections.abc import Mapping

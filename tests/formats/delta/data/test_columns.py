@@ -450,7 +450,7 @@ def test_survivors_believe_the_footer(tmp_path: Path) -> None:
     written.rows = None
     assert survivors(written.storage, written.unit) == {"f.parquet": BitMap64(range(3))}
     written.rows = 4
-    with pytest.raises(CorruptMetadata, match=r"f\.parquet: expected 4 rows as the log says, found 3"):
+    with pytest.raises(CorruptMetadata, match=r"f\.parquet: expected 4 rows as the log states, found 3"):
         survivors(written.storage, written.unit)
 
 

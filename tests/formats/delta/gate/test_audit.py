@@ -21,7 +21,7 @@ GOLDEN = sorted(path for path in (Path(__file__).parents[3] / "golden" / "delta"
 OLDER = (
     "; missing ",
     "field id None",
-    "as its statistics say, None",
+    "as its statistics state, None",
     "f has a value above the maximum",
     "f has no value at",
 )

@@ -54,5 +54,5 @@ def test_a_footer_with_other_rows_than_the_log_is_damage(made: HandMade) -> None
     unit = table.snapshot().units[0]
     path = made.folder / unit.files[0].name
     pq.write_table(pq.read_table(path, partitioning=None).slice(1), path, store_schema=False)
-    with pytest.raises(CorruptMetadata, match=r"rows as the log says, found \d+ in its footer"):
+    with pytest.raises(CorruptMetadata, match=r"rows as the log states, found \d+ in its footer"):
         survivors(storage_of(table), unit)

@@ -84,5 +84,5 @@ def test_a_file_with_other_rows_than_the_log_says_is_named(tmp_path: Path) -> No
     for path in (table / "_delta_log").glob("*.json"):
         path.write_text(path.read_text().replace('\\"numRecords\\":', '\\"numRecords\\":1'))
     assert log.exists()
-    with pytest.raises(CorruptMetadata, match=r"expected 1\d+ rows as the log says"):
+    with pytest.raises(CorruptMetadata, match=r"expected 1\d+ rows as the log states"):
         nightkeep.read(f"delta:{table}").read_all()

@@ -77,7 +77,7 @@ def test_a_checkpoint_that_lost_a_sidecar_ends_the_sweep(tmp_path: Path) -> None
         line for line in lines if b'"sidecar"' not in line or line is not max(lines, key=lambda x: b'"sidecar"' in x)
     ]
     checkpoint.write_bytes(b"".join(kept))
-    with pytest.raises(EvidenceError, match="_last_checkpoint says"):
+    with pytest.raises(EvidenceError, match="_last_checkpoint states"):
         swept(table)
 
 
@@ -192,7 +192,7 @@ def test_an_operation_that_is_no_text_is_no_evidence(operation: object, tmp_path
     leave(table)
     rewritten(table / COMMIT.format(1), operation=operation, operationMetrics=None)
     done, _ = swept(table, SweepMode.DELETE)
-    assert done.outcome is Outcome.REFUSED and "does not tell how many files it adds" in done.reason
+    assert done.outcome is Outcome.REFUSED and "does not state how many files it adds" in done.reason
 
 
 @pytest.mark.parametrize("told", [{"numFiles": 7}, {"tableSizeBytes": 1}, {"txnId": "another"}])

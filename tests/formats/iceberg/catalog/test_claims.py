@@ -1,4 +1,4 @@
-"""Whose a folder is, the catalog tells: a table whose metadata says otherwise reaches no other table's files."""
+"""Whose a folder is, the catalog tells: a table whose metadata states otherwise reaches no other table's files."""
 
 import json
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def files(table: Table) -> dict[str, bytes]:
 
 
 def pretending(liar: Table, victim: Table) -> None:
-    """The liar's metadata says that it is the victim, as of its first version, and knows all of its metadata files."""
+    """The liar's metadata claims to be the victim's, as of its first version, and names all of its metadata files."""
     theirs = victim.document()
     versions = sorted((folder(victim) / "metadata").glob("*.metadata.json"))
     first = json.loads(versions[1].read_text())

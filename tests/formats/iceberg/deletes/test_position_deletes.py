@@ -175,7 +175,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         with pytest.raises(CorruptMetadata, match=r"d\.parquet"):
             read_positions(STORAGE, good)
     path.write_bytes(data)
-    with pytest.raises(CorruptMetadata, match="3 rows as its manifest says, found 2"):
+    with pytest.raises(CorruptMetadata, match="3 rows as its manifest states, found 2"):
         read_positions(STORAGE, dataclasses.replace(good, rows=3))
     for pairs in ([("/a", -1)], [("/a", None)], [(None, 1)]):
         with pytest.raises(CorruptMetadata, match=r"d\.parquet"):

@@ -240,7 +240,7 @@ def test_no_entry_that_says_otherwise_gives_a_vector(
 
 @pytest.fixture
 def bare(tmp_path: Path) -> tuple[Path, ContentFile, BitMap64]:
-    """Two vectors without the Puffin wrapper, as older DuckDB wrote them: only the manifest says where they are."""
+    """Two vectors without the Puffin wrapper, as older DuckDB wrote them: only the manifest states where they are."""
     held = BitMap64([*range(40, 60), 99])
     first, second = encode(BitMap64([1, 2])), encode(held)
     path = tmp_path / "v.puffin"

@@ -315,11 +315,11 @@ def raw(**wrong: Any) -> Callable[[ContentFile], ContentFile]:
 
 
 FILES: dict[str, tuple[Callable[[ContentFile], ContentFile], str]] = {
-    "rows": (lambda file: replace(file, rows=3), "expected some and as many as its manifest says, 3"),
-    "size": (lambda file: replace(file, bytes=3), "the manifest says 3 bytes"),
+    "rows": (lambda file: replace(file, rows=3), "expected some and as many as its manifest states, 3"),
+    "size": (lambda file: replace(file, bytes=3), "the manifest states 3 bytes"),
     "partition": (lambda file: replace(file, partition=("x",)), "of partition ('x',)"),
-    "values": (raw(value_counts=3), "values, its manifest says 3"),
-    "nulls": (raw(null_value_counts=3), "id has 0 nulls, its manifest says 3"),
+    "values": (raw(value_counts=3), "values, its manifest states 3"),
+    "nulls": (raw(null_value_counts=3), "id has 0 nulls, its manifest states 3"),
     "a low bound": (raw(lower_bounds=(1000).to_bytes(8, "little")), "below its lower bound"),
     "a high bound": (raw(upper_bounds=(2).to_bytes(8, "little")), "above its upper bound"),
     "split offsets": (lambda file: replace(file, raw={**file.raw, "split_offsets": [4, 5]}), "split offsets [4, 5]"),

@@ -167,7 +167,7 @@ def test_any_uuids_are_within_the_bounds_that_we_write(
 def test_nan_and_the_two_zeros_are_told_as_java_orders_them(tmp_path: Path) -> None:
     values, zero = [a_nan(), -0.0, 1.0], struct.pack("<d", 0.0)
     assert bound_faults(tmp_path, REALS, values) == ""
-    assert "holds NaN, its summary says not" in bound_faults(tmp_path, REALS, values, contains_nan=False)
+    assert "holds NaN, its summary states none" in bound_faults(tmp_path, REALS, values, contains_nan=False)
     assert "holds -0.0, outside of its bounds" in bound_faults(tmp_path, REALS, values, lower_bound=zero)
 
 

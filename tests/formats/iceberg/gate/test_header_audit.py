@@ -91,7 +91,7 @@ def test_a_manifest_that_says_something_else(candidate: IcebergSnapshot, name: s
     for value, found in ((None, "nothing"), ("", "nothing"), ("7", "7"), ("{", "{")):
         other = headed(data, candidate, **{name.replace("-", "_"): value})
         (fault,) = manifest_header_faults(other, manifest, candidate)
-        assert fault.startswith(f"its header says {name} {found}, expected ")
+        assert fault.startswith(f"its header states {name} {found}, expected ")
 
 
 def test_a_manifest_whose_fields_have_other_names(candidate: IcebergSnapshot) -> None:
@@ -110,4 +110,4 @@ def test_a_list_that_says_something_else(candidate: IcebergSnapshot, name: str) 
         pytest.skip("there are no row ids")
     path.write_bytes(headed(path.read_bytes(), candidate, **{name.replace("-", "_"): "77"}))
     (fault,) = list_header_faults(MACHINE, candidate)
-    assert f"its header says {name} 77, expected" in fault
+    assert f"its header states {name} 77, expected" in fault

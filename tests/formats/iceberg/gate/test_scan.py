@@ -339,10 +339,10 @@ def test_counts_that_disagree_are_told(tmp_path: Path) -> None:
     (file,), (deletes,) = world.files, world.equality
 
     world.files = [replace(file, rows=6)]
-    with pytest.raises(CorruptMetadata, match=r"/f0\.parquet: expected 6 rows as its manifest says, found 5 in"):
+    with pytest.raises(CorruptMetadata, match=r"/f0\.parquet: expected 6 rows as its manifest states, found 5 in"):
         world.shown()
     world.files, world.equality = [file], [replace(deletes, rows=2)]
-    with pytest.raises(CorruptMetadata, match=r"/f1\.parquet: expected 2 rows as its manifest says, found 1 in"):
+    with pytest.raises(CorruptMetadata, match=r"/f1\.parquet: expected 2 rows as its manifest states, found 1 in"):
         world.shown()
 
 

@@ -130,7 +130,7 @@ def test_positions_that_are_told_twice_do_not_empty_a_file(lake: OptimizedLake) 
 
 
 def test_a_partition_of_which_nothing_is_left_goes(lake: OptimizedLake) -> None:
-    """By keys: no metadata tells that nothing is left."""
+    """By keys: no metadata states that nothing is left."""
     lake.create(**BY_K)
     lake.append(grid(0, 28), rows_per_file=2)
     lake.delete([[3]], "k", partition=[3])

@@ -1,4 +1,4 @@
-"""Which statistics a file's metadata tells of which column, by the table's options."""
+"""Which statistics a file's metadata states of which column, by the table's options."""
 
 import pytest
 

@@ -53,7 +53,7 @@ def begin_behind_a_file_that_stays(staged: Staged) -> None:
         file |= {name: file[name] + 300 for name in ("_MIN_SEQUENCE_NUMBER", "_MAX_SEQUENCE_NUMBER")}
 
 
-def say_that_it_was_appended(staged: Staged) -> None:
+def state_that_it_was_appended(staged: Staged) -> None:
     with staged.added() as file:
         file["_FILE_SOURCE"] = 0
 
@@ -62,7 +62,7 @@ CAUGHT: dict[Act, str] = {
     turn_rows_round: "rows are in another order than before",
     swap_two_rows: "rows are in another order than before",
     begin_behind_a_file_that_stays: "rows are in another order than before",
-    say_that_it_was_appended: "says source 0, expected 1",
+    state_that_it_was_appended: "states source 0, expected 1",
 }
 SEEN_BY_READERS = (swap_two_rows, begin_behind_a_file_that_stays)
 

@@ -108,7 +108,7 @@ def put_it_on_a_level(staged: Staged) -> None:
         file["_LEVEL"] = 1
 
 
-def say_another_size_of_vectors(staged: Staged) -> None:
+def state_another_size_of_vectors(staged: Staged) -> None:
     with staged.index_entry(staged.bucket) as record:
         record["_FILE_SIZE"] += 1
 
@@ -125,16 +125,16 @@ CAUGHT: dict[Act, str] = {
     sabotage.overrun_a_vector: "deleted positions below its 40 rows",
     mark_a_file_that_is_gone: "which is not a file of the bucket",
     mark_a_file_twice: "expected one deletion vector of a data file, found 2",
-    say_another_size_of_vectors: "index manifest says",
-    raise_a_minimum: "id has a value below the minimum that statistics say",
-    miscount_nulls: "n has [0-9]+ nulls, statistics say",
+    state_another_size_of_vectors: "index manifest states",
+    raise_a_minimum: "id has a value below the minimum that statistics state",
+    miscount_nulls: "n has [0-9]+ nulls, statistics state",
     put_it_on_a_level: "level 1, expected 0",
     sabotage.raise_the_last_sequence_number: "sequence numbers 0 to 20 of 20 rows",
-    sabotage.miscount_rows: "rows as its manifest says",
+    sabotage.miscount_rows: "rows as its manifest states",
     sabotage.miscount_the_version: "totalRecordCount",
     sabotage.forget_the_delete_count: "deleteRowCount None",
-    sabotage.say_that_it_was_appended: "says source 0, expected 1",
-    sabotage.say_that_it_was_made_long_ago: "says it was made at 1, before all that were there",
+    sabotage.state_that_it_was_appended: "states source 0, expected 1",
+    sabotage.state_that_it_was_made_long_ago: "states creation at 1, before all that were there",
     sabotage.lose_a_file_of_another_bucket: "changed, though no unit of it was worked on",
     sabotage.lose_the_vectors_of_another_bucket: "entries of other buckets",
     sabotage.cut_a_file: "expected a Parquet file",

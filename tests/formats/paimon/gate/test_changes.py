@@ -51,7 +51,7 @@ def _changelogs(table: Path) -> list[pa.Table]:
 
 
 def changed(change: Change) -> Callable[[Staged], None]:
-    """Other rows in the unit's changelog file; what metadata says of it agrees with them."""
+    """Other rows in the unit's changelog file; what metadata states of it agrees with them."""
 
     def act(staged: Staged) -> None:
         bucket = _with_changelog(staged)

@@ -33,7 +33,7 @@ def test_rows_of_old_files_are_compacted_and_changed_rows_are_appended(
 ) -> None:
     assert faults(parent, source=source, younger_ms=0, kind=kind) == []
     (fault,) = faults(parent, source=1 - source, younger_ms=0, kind=kind)
-    assert f"says source {1 - source}, expected {source}" in fault
+    assert f"states source {1 - source}, expected {source}" in fault
     assert len(faults(parent, source=None, younger_ms=0, kind=kind)) == 1
 
 

@@ -63,9 +63,9 @@ def test_the_gate_catches_a_merged_entry_of_another_number_of_buckets(merging: P
         (["b"], "a", "c", 0, None),
         (["b"], "a", "c", None, None),
         (["a", None], "a", "a", 0, "counts 0 nulls of partition column 0, its entries have 1"),
-        (["b"], None, None, 0, "says None to None of partition column 0"),
-        (["a", "c"], "b", "c", 0, "says b to c"),
-        (["a", "c"], "a", "b", 0, "says a to b"),
+        (["b"], None, None, 0, "states None to None of partition column 0"),
+        (["a", "c"], "b", "c", 0, "states b to c"),
+        (["a", "c"], "a", "b", 0, "states a to b"),
     ],
 )
 def test_bounds_of_partitions_must_cover_every_entry(

@@ -65,7 +65,7 @@ def test_tasks_and_readers_stay_small_whatever_the_manifest_counts(tmp_path: Pat
     found = results.get()
     assert len(found) == 4
     for outcome in found:
-        assert f"expected {ABSURD} rows as its manifest says" in outcome, outcome
+        assert f"expected {ABSURD} rows as its manifest states" in outcome, outcome
 
 
 def bounded(tables: list[str], results: "multiprocessing.SimpleQueue[list[str]]") -> None:

@@ -149,7 +149,7 @@ def test_a_file_rolls_where_it_does_in_one_range() -> None:
 
 
 def test_keys_that_do_not_ascend_are_refused() -> None:
-    """Files of one level whose metadata says that one comes after the other, which is not so."""
+    """Files of one level whose metadata states that one comes after the other, which is not so."""
     made = MadeBucket()
     made.add(4, [Row(1), Row(5), Row(9)])
     made.add(4, [Row(6), Row(7)])

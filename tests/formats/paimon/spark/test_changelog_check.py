@@ -29,7 +29,7 @@ SILENT = {
     "changelog-producer.row-deduplicate": "true",
     "changelog-producer.row-deduplicate-ignore-fields": "updated_at,note",
 }
-TOLD = "streaming readers are told every change"
+TOLD = "streaming readers receive every change"
 
 
 def upgraded(folder: Path, options: Mapping[str, str]) -> Path:

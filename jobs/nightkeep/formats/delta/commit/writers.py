@@ -33,7 +33,7 @@ def refuse_writers(storage: Storage, snapshot: DeltaSnapshot, request: Request) 
             raise RefusedTable(
                 snapshot.table.name,
                 f"version {version} was committed by {author}, which may overwrite commits of others on S3",
-                "if all writers create commits by conditional writes, say writers: conditional in the policy or "
+                "if all writers create commits by conditional writes, set writers: conditional in the policy or "
                 "--writers conditional",
             )
 

@@ -169,7 +169,7 @@ def _stored(storage: Storage, name: str, vector: Vector, *, subject: str) -> byt
         raise CorruptMetadata(subject, f"{vector.bytes} bytes with size and checksum", f"{len(record)} bytes in all")
     (size,) = _INT.unpack_from(record)
     if size != vector.bytes:
-        raise CorruptMetadata(subject, f"size {vector.bytes} as its descriptor says", "another one")
+        raise CorruptMetadata(subject, f"size {vector.bytes} as its descriptor states", "another one")
     payload = record[_INT.size : -_CRC.size]
     (crc,) = _CRC.unpack(record[-_CRC.size :])
     if zlib.crc32(payload) != crc:

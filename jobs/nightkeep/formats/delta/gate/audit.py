@@ -239,7 +239,7 @@ def _kept_faults(before: DeltaDataFile, after: DeltaDataFile) -> Iterator[str]:
     if changed:
         yield f"{after.name}: {', '.join(changed)} changed, though its bytes did not"
     if before.identity != after.identity and after.vector is not None and _is_tight(after):
-        yield f"{after.name}: statistics that are said to be tight, though rows of it are deleted"
+        yield f"{after.name}: statistics marked as tight, though rows of it are deleted"
     if before.rows is not None and before.rows != after.rows:
         yield f"{after.name}: {after.rows} rows, {before.rows} before, though its bytes did not change"
 

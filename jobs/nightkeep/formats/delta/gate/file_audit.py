@@ -31,7 +31,7 @@ def file_faults(storage: Storage, unit: DeltaUnit, file: DeltaDataFile, *, live:
     """Faults of `file`: its rows, its columns, its statistics. Shows its `live` rows, with every column."""
     reader = DeltaFileReader(storage, unit, file, decoder=polars_batches)
     if file.rows == 0 or reader.rows != file.rows:
-        yield f"{file.name}: {reader.rows} rows, expected some and as many as its statistics say, {file.rows}"
+        yield f"{file.name}: {reader.rows} rows, expected some and as many as its statistics state, {file.rows}"
     stored = reader.footer.schema.to_arrow_schema()
     yield from (f"{file.name}: {fault}" for fault in _column_faults(stored, unit.schema))
     seen = {leaf.path: ColumnRange() for leaf in leaves(unit.schema)}
@@ -89,17 +89,17 @@ def _claim_faults(seen: ColumnRange, claims: ColumnBounds) -> Iterator[str]:
     bounds must cover all values."""
     nulls, low, high = claims.nulls[0], claims.lows[0], claims.highs[0]
     if nulls.is_valid and nulls.as_py() != seen.nulls:
-        yield f"has {seen.nulls} nulls, statistics say {nulls}"
+        yield f"has {seen.nulls} nulls, statistics state {nulls}"
     if seen.nans and high.is_valid and high.as_py() != math.inf:
         # Spark orders NaN above any number. `bounds` reads NaN in statistics as infinity.
-        yield "has NaN, above the maximum that statistics tell"
+        yield "has NaN, above the maximum that statistics state"
     if seen.least is not None and _holds(pc.less(seen.least, low)):
-        yield "has a value below the minimum that statistics tell"
+        yield "has a value below the minimum that statistics state"
     if seen.greatest is not None and _holds(pc.greater(seen.greatest, high)):
-        yield "has a value above the maximum that statistics tell"
+        yield "has a value above the maximum that statistics state"
     is_stated_exactly = is_exact(claims.lows.type) and not seen.nans
     if is_stated_exactly and (_is_off(seen.least, low, pc.less) or _is_off(seen.greatest, high, pc.greater)):
-        yield "has no value at an end of the range that statistics tell, which readers take for a value"
+        yield "has no value at an end of the range that statistics state, which readers take for a value"
 
 
 def _is_off(end: Scalar | None, stated: Scalar, beyond: Callable[[Scalar, Scalar], Scalar]) -> bool:

@@ -47,7 +47,7 @@ def rows(storage: Storage, unit: DeltaUnit, positions: Positions) -> Iterator[pa
 def _survivors(storage: Storage, unit: DeltaUnit, file: DeltaDataFile) -> BitMap64:
     counted = DeltaFileReader(storage, unit, file).rows
     if file.rows is not None and file.rows != counted:
-        raise CorruptMetadata(file.path, f"{file.rows} rows as the log says", f"{counted} in its footer")
+        raise CorruptMetadata(file.path, f"{file.rows} rows as the log states", f"{counted} in its footer")
     deleted = read_vector(storage, file)
     if deleted and deleted.max() >= counted:
         raise CorruptMetadata(file.path, f"deleted positions below its {counted} rows", str(deleted.max()))

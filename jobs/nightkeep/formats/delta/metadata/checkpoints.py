@@ -101,7 +101,7 @@ def _sidecar_actions(storage: Storage, body: Mapping[str, object], subject: str)
     name = _sidecar_name(str(body["path"]), storage.root)
     data = storage.read(name)
     if len(data) != body["sizeInBytes"]:
-        raise CorruptMetadata(name, f"{body['sizeInBytes']} bytes, as {subject} says", f"{len(data)} bytes")
+        raise CorruptMetadata(name, f"{body['sizeInBytes']} bytes, as {subject} states", f"{len(data)} bytes")
     return _file_actions(name, data, _FILES)
 
 

@@ -98,15 +98,15 @@ class Commit:
             raise CorruptMetadata(self.name, f"a commit on a version before {self.version}", f"one on {read}")
         stated, operation = _stated_adds(self.info), self.info.get("operation")
         if stated is None and not (isinstance(operation, str) and operation in _WITHOUT_FILES):
-            return Unproven(self.name, "it does not tell how many files it adds, and no later checksum does")
+            return Unproven(self.name, "it does not state how many files it adds, and no later checksum does")
         if stated is not None and self.adds < stated and not self.adds_every_row(stated):
-            raise CorruptMetadata(self.name, f"{stated} added files, as it says itself", str(self.adds))
+            raise CorruptMetadata(self.name, f"{stated} added files, as it states itself", str(self.adds))
         if stated is not None and self.adds > stated:
-            return Unproven(self.name, f"it adds {self.adds} files and tells of {stated}")
+            return Unproven(self.name, f"it adds {self.adds} files and states {stated}")
         # A writer that records transactions also records the version it read. Otherwise another version's commit may be
         # here.
         if self.transaction is not None and self.version > 0 and read != self.version - 1:
-            return Unproven(self.name, f"it was begun on {read}, not on the version before it")
+            return Unproven(self.name, f"it was started on {read}, not on the version before it")
         # A valid log may remove a file that was gone already. A commit of another table in this place looks the same.
         if self.strays:
             return self.removes_strays(self.strays)
@@ -150,7 +150,7 @@ def require_checksum(stated: Raw, counted: Sum, commit: Commit | None, *, versio
     subject = f"{LOG}: version {version}"
     expected = Sum(int(str(stated["numFiles"])), int(str(stated["tableSizeBytes"])))
     if expected != counted:
-        wanted = f"{expected.files} files of {expected.bytes} bytes, as its checksum says"
+        wanted = f"{expected.files} files of {expected.bytes} bytes, as its checksum states"
         raise CorruptMetadata(subject, wanted, f"{counted.files} of {counted.bytes}")
     transaction = stated.get("txnId")
     if commit is not None and None not in (transaction, commit.transaction) and transaction != commit.transaction:
@@ -178,9 +178,9 @@ def unproven_checkpoint(names: Sequence[str], counted: int, stated: int | None) 
     Raises CorruptMetadata if it has another number of files than stated.
     """
     if stated is not None and stated != counted:
-        raise CorruptMetadata(names[0], f"{stated} files, as _last_checkpoint says", str(counted))
+        raise CorruptMetadata(names[0], f"{stated} files, as _last_checkpoint states", str(counted))
     if stated is None and any(name.endswith(".json") for name in names):
-        return Unproven(names[0], "nothing tells how many files it has")
+        return Unproven(names[0], "nothing states how many files it has")
     return None
 
 

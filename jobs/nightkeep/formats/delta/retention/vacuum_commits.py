@@ -64,7 +64,7 @@ def conclude(address: Address, storage: Storage, removal: Removal, run: Run) -> 
 def _publish(address: Address, storage: Storage, run: Run, figures_of: Callable[[LogHead], Figures]) -> None:
     if urlsplit(storage.root).scheme not in _LOGGED:
         return
-    subject = f"{address.name}: a commit that tells of removed files"
+    subject = f"{address.name}: a commit that records removed files"
     for _ in range(MAX_ATTEMPTS):
         newest, transaction = head(storage, table=address.name), uuid.uuid4()
         text = line("commitInfo", _commit_info(newest, figures_of(newest), run, transaction))

@@ -146,7 +146,7 @@ def _locked(client: Client, catalog: HiveCatalog, identifier: tuple[str, ...]) -
             found = LockState._VALUES_TO_NAMES.get(state, state)
             raise OSError(
                 f"{subject}: expected the metastore's lock of the table within {LOCK_SECONDS:g} s, found it {found}; "
-                "SHOW LOCKS in Hive says who holds it"
+                "SHOW LOCKS in Hive shows who holds it"
             )
         yield
     finally:

@@ -44,7 +44,7 @@ def read_positions(
         with storage.open(file.name) as opened, pq.ParquetFile(opened) as source:
             if source.metadata.num_rows != file.rows:
                 raise CorruptMetadata(
-                    file.path, f"{file.rows} rows as its manifest says", str(source.metadata.num_rows)
+                    file.path, f"{file.rows} rows as its manifest states", str(source.metadata.num_rows)
                 )
             names = _columns(source, file.path)
             groups = [at for at in range(source.num_row_groups) if _may_hold(source, at, names[0], wanted)]

@@ -133,7 +133,7 @@ _PIECE_BYTES: Final = 1 << 16
 def _require_size(name: str, source: pa.NativeFile, expected: int) -> None:
     found = source.size()
     if found != expected:
-        raise CorruptMetadata(name, f"{expected} bytes as its manifest says", str(found))
+        raise CorruptMetadata(name, f"{expected} bytes as its manifest states", str(found))
 
 
 def _tail(source: pa.NativeFile, size: int) -> bytes:

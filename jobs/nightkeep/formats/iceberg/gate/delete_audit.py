@@ -116,7 +116,7 @@ def new_delete_faults(storage: Storage, unit: IcebergUnit, deletes: Iterable[Con
             yield from _position_faults(storage, delete, target)
         yield from _stated_faults(delete)
     sizes = {(vector.path, vector.bytes) for vector, _ in vectors}
-    yield from (f"{path}: its vectors tell several sizes of it" for path in _twice(path for path, _ in sizes))
+    yield from (f"{path}: its vectors state several sizes of it" for path in _twice(path for path, _ in sizes))
     # read_vectors itself checks sizes, checksums, cardinalities and positions.
     for vector, positions in read_vectors(storage, vectors):
         if not positions:
@@ -146,7 +146,7 @@ def _position_faults(storage: Storage, delete: ContentFile, target: ContentFile)
         return
     (positions,) = by_file.values()
     if len(positions) != delete.rows or not len(positions):
-        yield f"{delete.path}: {len(positions)} positions, the manifest says {delete.rows}"
+        yield f"{delete.path}: {len(positions)} positions, the manifest states {delete.rows}"
     elif positions.max() >= target.rows:
         yield f"{delete.path}: position {positions.max()}, expected below {target.rows}"
     else:

@@ -63,7 +63,7 @@ def _stated_faults(reader: IcebergFileReader, unit: IcebergUnit, file: ContentFi
     if identity(file.spec_id, file.partition) != identity(unit.spec_id, unit.values):
         yield f"of partition {file.partition} of spec {file.spec_id}, expected {unit.values} of {unit.spec_id}"
     if file.rows == 0 or footer.num_rows != file.rows:
-        yield f"{footer.num_rows} rows, expected some and as many as its manifest says, {file.rows}"
+        yield f"{footer.num_rows} rows, expected some and as many as its manifest states, {file.rows}"
     yield from footer_faults(footer, file)
     yield from _column_faults(footer.schema.to_arrow_schema(), unit.schema)
 
@@ -145,7 +145,7 @@ def _claim_faults(seen: ColumnRange, claims: _Claims, rows: int, *, exact: bool)
         ("NaNs", claims.nans, seen.nans),
     ):
         if claimed is not None and claimed != counted:
-            yield f"has {counted} {what}, its manifest says {claimed}"
+            yield f"has {counted} {what}, its manifest states {claimed}"
     least, greatest = _stored(seen.least), _stored(seen.greatest)
     if least is not None and claims.low is not None and least < claims.low:
         yield "has a value below its lower bound"

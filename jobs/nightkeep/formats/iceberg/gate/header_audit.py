@@ -56,7 +56,7 @@ def _differences(metadata: Mapping[str, bytes], expected: Mapping[str, object]) 
     for name, value in expected.items():
         text = metadata.get(name, b"").decode(errors="replace")
         if _parsed(text) != value:
-            yield f"its header says {name} {text or 'nothing'}, expected {value}"
+            yield f"its header states {name} {text or 'nothing'}, expected {value}"
 
 
 def _parsed(text: str) -> object:

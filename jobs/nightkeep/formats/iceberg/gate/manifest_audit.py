@@ -47,7 +47,7 @@ def manifest_faults(storage: Storage, parent: IcebergSnapshot, candidate: Iceber
             data = storage.read(manifest.name)
             size = len(data)
             faults = (
-                *([f"its list says {manifest.bytes} bytes, it has {size}"] if manifest.bytes != size else []),
+                *([f"its list states {manifest.bytes} bytes, it has {size}"] if manifest.bytes != size else []),
                 *manifest_header_faults(data, manifest, candidate),
                 *_list_faults(manifest, entries, candidate),
                 *_entry_faults(entries, live, candidate),
@@ -62,7 +62,7 @@ def _removal_faults(gone: Counter[Identity], removed: Counter[Identity]) -> Iter
     """Faults unless each file that is gone has one entry as deleted: expiry deletes files by these entries, and other
     writers find by them that a file which they work on is gone."""
     for identity in (gone - removed) + (removed - gone):
-        yield f"{identity[0]}: {removed[identity]} entries say that it is deleted, expected {gone[identity]}"
+        yield f"{identity[0]}: {removed[identity]} entries record it as deleted, expected {gone[identity]}"
 
 
 def _same_line(before: Manifest, after: Manifest) -> bool:
@@ -136,9 +136,9 @@ def _partition_faults(manifest: Manifest, files: Sequence[ContentFile], candidat
     for place, (kind, summary) in enumerate(zip(kinds, manifest.partitions, strict=True)):
         values = [file.partition[place] for file in files]
         if None in values and not summary.get("contains_null"):
-            yield f"partition field {place}: holds null, its summary says not"
+            yield f"partition field {place}: holds null, its summary states none"
         if summary.get("contains_nan") is False and any(value != value for value in values):
-            yield f"partition field {place}: holds NaN, its summary says not"
+            yield f"partition field {place}: holds NaN, its summary states none"
         ends = {end: summary.get(f"{end}_bound") for end in ("lower", "upper")}
         read = {
             end: from_bytes(kind, data, subject=manifest.path) for end, data in ends.items() if isinstance(data, bytes)

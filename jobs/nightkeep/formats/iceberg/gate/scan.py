@@ -73,7 +73,7 @@ def rows(storage: Storage, unit: IcebergUnit, positions: Positions) -> Iterator[
 def _counted(storage: Storage, schema: IcebergSchema, file: ContentFile) -> int:
     counted = IcebergFileReader(storage, schema, file).rows
     if counted != file.rows:
-        raise CorruptMetadata(file.path, f"{file.rows} rows as its manifest says", f"{counted} in its footer")
+        raise CorruptMetadata(file.path, f"{file.rows} rows as its manifest states", f"{counted} in its footer")
     return counted
 
 
@@ -155,7 +155,7 @@ def _key_batches(
     for delete in deletes:
         reader = IcebergFileReader(storage, schema, delete)
         if reader.rows != delete.rows:
-            expected = f"{delete.rows} rows as its manifest says"
+            expected = f"{delete.rows} rows as its manifest states"
             raise CorruptMetadata(delete.path, expected, f"{reader.rows} in its footer")
         for keys in reader.keys(columns):
             yield keys, delete.sequence_number

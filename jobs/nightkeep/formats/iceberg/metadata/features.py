@@ -186,7 +186,7 @@ def _fields(kind: Raw) -> list[Raw]:
 _ENGINE: Final = "use the engine's own maintenance for this table"
 _ROWLESS: Final = "Planned, swept and expired, for which no row is read"
 _REWRITE: Final = (
-    "rewrite the files as Parquet with the engine that wrote them; partitions without such files are cared for"
+    "rewrite the files as Parquet with the engine that wrote them; partitions without such files are maintained"
 )
 
 _TRANSFORM: Final = re.compile(r"identity|void|year|month|day|hour|bucket\[\d+\]|truncate\[\d+\]")
@@ -222,7 +222,7 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
     "transforms of several columns": IcebergFeature(refused=_ENGINE),
     "unknown transforms": IcebergFeature(refused=_ENGINE),
     "partition values of type fixed": IcebergFeature(
-        refused="partition by another column; other partitions are cared for", without="Swept and expired"
+        refused="partition by another column; other partitions are maintained", without="Swept and expired"
     ),
     "identity partition values unlike the rows'": IcebergFeature(
         refused="write the rows of that partition again with the engine that shows what you mean: Iceberg's Java shows "
@@ -242,7 +242,9 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
     "encryption": IcebergFeature(refused=_ENGINE),
     "files in object stores": IcebergFeature(handled="Read and written in one bucket"),
     **{name: IcebergFeature(refused=advice) for name, advice in ADVICE.items()},
-    "files outside the table's folder": IcebergFeature(handled="Read where manifests say, written as properties say"),
+    "files outside the table's folder": IcebergFeature(
+        handled="Read from where manifests place them, written to where properties place them"
+    ),
     "metadata that Paimon or Delta writes of its own tables": IcebergFeature(
         refused="run on the table by its own format"
     ),

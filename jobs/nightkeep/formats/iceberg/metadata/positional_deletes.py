@@ -46,18 +46,18 @@ def _shared(files: Iterable[ContentFile], deletes: Sequence[ContentFile]) -> Map
     same. Data files that compare alike with all sequence numbers of the deletes then share one set.
     """
     ordered = sorted(files, key=_name)
-    begun, ended = _turns([_name(file) for file in ordered], deletes)
+    started, ended = _turns([_name(file) for file in ordered], deletes)
     numbers = sorted({each.sequence_number for each in deletes})
     file_numbers = sorted({each.file_sequence_number for each in deletes})
     held: dict[int, ContentFile] = {}
     by_age: dict[tuple[int, int], frozenset[Identity]] = {}
     by_file: dict[str, frozenset[Identity]] = {}
     for at, file in enumerate(ordered):
-        if at in begun or at in ended:
+        if at in started or at in ended:
             by_age = {}
             for ordinal in ended.get(at, ()):
                 del held[ordinal]
-            held |= {ordinal: deletes[ordinal] for ordinal in begun.get(at, ())}
+            held |= {ordinal: deletes[ordinal] for ordinal in started.get(at, ())}
         age = (bisect_left(numbers, file.sequence_number), bisect_left(file_numbers, file.file_sequence_number))
         if age not in by_age:
             by_age[age] = frozenset(delete.identity for delete in held.values() if _may_name(delete, file))
@@ -71,15 +71,15 @@ _Turns = Mapping[int, Sequence[int]]
 
 def _turns(names: Sequence[bytes], deletes: Sequence[ContentFile]) -> tuple[_Turns, _Turns]:
     """For the sorted `names`: the deletes whose bounds begin at each index, and those whose bounds ended before it."""
-    begun: dict[int, list[int]] = {}
+    started: dict[int, list[int]] = {}
     ended: dict[int, list[int]] = {}
     for ordinal, delete in enumerate(deletes):
         low, high = _path_bounds(delete)
         start, stop = bisect_left(names, low), len(names) if high is None else bisect_right(names, high)
         if start < stop:
-            begun.setdefault(start, []).append(ordinal)
+            started.setdefault(start, []).append(ordinal)
             ended.setdefault(stop, []).append(ordinal)
-    return begun, ended
+    return started, ended
 
 
 def _name(file: ContentFile) -> bytes:

@@ -147,5 +147,5 @@ def open_file(storage: Storage, unit: IcebergUnit, name: str) -> RowFile:
     require_partition_values(storage, unit.schema, [file])
     reader = IcebergFileReader(storage, unit.schema, file)
     if file.rows != reader.rows:
-        raise CorruptMetadata(file.path, f"{file.rows} rows as its manifest says", f"{reader.rows} in its footer")
+        raise CorruptMetadata(file.path, f"{file.rows} rows as its manifest states", f"{reader.rows} in its footer")
     return GroupedRows(reader)

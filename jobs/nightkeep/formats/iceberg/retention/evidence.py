@@ -56,10 +56,10 @@ def unproven(manifests: Sequence[Manifest], stated: Totals, *, subject: str) -> 
     expected = (stated.data_files, stated.delete_files, stated.records)
     for key, claim, counted in zip((DATA_FILES, DELETE_FILES, RECORDS), expected, totals, strict=True):
         if claim is not None and claim != counted:
-            what = f"{key} = {claim}, as the summary of its snapshot says"
+            what = f"{key} = {claim}, as the summary of its snapshot states"
             raise CorruptMetadata(subject, what, f"manifests of {counted}")
     silent = [key for key, claim in zip((DATA_FILES, DELETE_FILES), expected, strict=False) if claim is None]
-    return (Unproven(subject, f"the summary of its snapshot tells no {' and no '.join(silent)}"),) if silent else ()
+    return (Unproven(subject, f"the summary of its snapshot states no {' and no '.join(silent)}"),) if silent else ()
 
 
 def unproven_version(raw: Raw, location: str) -> tuple[Unproven, ...]:

@@ -37,9 +37,7 @@ def require_alone(table: str, storage: Storage, folder: str, loaded: tuple[Raw, 
         elif owner not in (None, own):
             feature = f"{name} in its folder is the metadata of another table, {owner}"
             raise RefusedTable(
-                table,
-                feature,
-                "give each table a folder of its own; which of the two is in use is what its catalog says",
+                table, feature, "give each table a folder of its own; its catalog shows which of the two is in use"
             )
     return tuple(unreadable)
 

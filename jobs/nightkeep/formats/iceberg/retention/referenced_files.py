@@ -149,7 +149,7 @@ def live(storage: Storage, source: ManifestFiles) -> Iterator[pa.RecordBatch]:
     live = pl.col("status") != Status.DELETED
     _require_own(entries, source)
     if len(data) != source.bytes:
-        raise CorruptMetadata(source.path, f"{source.bytes} bytes, as its list says", f"{len(data)} bytes")
+        raise CorruptMetadata(source.path, f"{source.bytes} bytes, as its list states", f"{len(data)} bytes")
     size = pl.when(live).then("file_size_in_bytes")
     placed = _placed(storage, entries if source.removed else entries.filter(live))
     kept = placed.select("name", size.alias("bytes"), (live & pl.col("here")).alias("needed"))
@@ -163,7 +163,7 @@ def _require_own(entries: pl.DataFrame, source: ManifestFiles) -> None:
         raise CorruptMetadata(source.path, f"{source.rows} live rows as its list counts", f"{rows}")
     added = entries.filter(pl.col("status") == Status.ADDED)["snapshot_id"].drop_nulls().unique().to_list()
     if added not in ([], [source.added_by]):
-        expected = f"files that snapshot {source.added_by} added, as its list says"
+        expected = f"files that snapshot {source.added_by} added, as its list states"
         raise CorruptMetadata(source.path, expected, f"files of {', '.join(map(str, added[:3]))}")
 
 

@@ -80,7 +80,7 @@ def _refuse_deletion(table: str, loaded: tuple[Raw, str]) -> None:
         feature = "the property gc.enabled forbids that files are deleted: other tables may need them"
         raise RefusedTable(table, feature, "set gc.enabled to true if none does")
     if not location:
-        feature = "its catalog does not tell which metadata file is the current one"
+        feature = "its catalog does not state which metadata file is the current one"
         raise RefusedTable(table, feature, "use the catalog's own maintenance for this table")
 
 

@@ -119,7 +119,7 @@ def streaming_note(snapshot: IcebergSnapshot) -> str | None:
     (MergingSnapshotProducer.java).
     """
     return (
-        "commits as `delete`, so that compactions begun before are rejected: "
+        "commits as `delete`, so that compactions started before are rejected: "
         "Spark streaming readers of the table need streaming-skip-delete-snapshots=true"
     )
 

@@ -87,7 +87,7 @@ class IcebergView:
     def silent(self) -> Mapping[str, str]:
         always = {
             "distinct_keys": "the table has no identifier fields, and check.keys names no columns",
-            "untold": "nothing tells streaming readers of a commit that changes no row",
+            "untold": "a commit that changes no row reports nothing to streaming readers",
         }
         if IcebergColumns(self._schema).identities:
             return always

@@ -130,7 +130,9 @@ def _json_lines(file: Path, columns: pa.Schema) -> pa.Table:
 def _as_text(file: Path, field: pa.Field) -> pa.Field:  # type: ignore[type-arg]
     kind = field.type
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_map(kind):
-        raise _wrong(file, "Parquet, as JSON cannot tell every column of the table", f"column {field.name} of {kind}")
+        raise _wrong(
+            file, "Parquet, as JSON cannot represent every column of the table", f"column {field.name} of {kind}"
+        )
     return pa.field(field.name, _readable(kind))
 
 

@@ -39,9 +39,9 @@ class Dealt:
     writers: int
 
     def __call__(self, number: int) -> WrittenChanges:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         changes = self.read(number)
-        spent = time.perf_counter() - begun
+        spent = time.perf_counter() - started
         written = write_changes(self.target, number, changes)
         return replace(written, seconds={"read": spent, **written.seconds})
 

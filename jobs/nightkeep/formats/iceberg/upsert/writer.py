@@ -103,11 +103,11 @@ class _Clock:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         try:
             yield
         finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
 
 
 def _spec_id(target: WriterTarget) -> int:

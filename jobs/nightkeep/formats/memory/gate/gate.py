@@ -80,7 +80,7 @@ def shown(unit: MemoryUnit) -> frozenset[Hashable]:
 def _file_faults(store: Store, file: MemoryFile) -> Iterator[str]:
     held = (len(store.read(file.name)), from_ipc(store.read(file.name)).num_rows)
     if held != (file.bytes, file.rows):
-        yield f"{file.name}: {held[0]} bytes and {held[1]} rows, metadata says {file.bytes} and {file.rows}"
+        yield f"{file.name}: {held[0]} bytes and {held[1]} rows, metadata states {file.bytes} and {file.rows}"
     deleted = deleted_positions(store, file)
     if len(deleted) != file.deleted_rows or (deleted and deleted.max() >= file.rows):
         yield f"{file.deleted}: {len(deleted)} positions, expected {file.deleted_rows} below {file.rows}"

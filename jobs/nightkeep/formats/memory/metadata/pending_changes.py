@@ -9,7 +9,7 @@ from nightkeep.formats.memory.metadata.snapshot import MemoryFile
 
 @dataclass(frozen=True, slots=True)
 class MergeEdit:
-    """One partition's change. `removed` has the files as planned, with deletes, so that a conflict can be seen."""
+    """One partition's change. `removed` has the planned files, with deletes, so that a conflict can be seen."""
 
     removed: tuple[MemoryFile, ...]
     added: tuple[MemoryFile, ...]

@@ -45,7 +45,7 @@ def refuse_compactions_by_others(storage: Storage, snapshot: PaimonSnapshot, req
             snapshot.table.name,
             f"it is managed by a compaction job as well ({job[0]} compacts beside us, {len(job)} of the last {ours} "
             "snapshots)",
-            "turn that off, or say other_managers: known in the policy",
+            "turn that off, or set other_managers: known in the policy",
         )
 
 
@@ -62,6 +62,6 @@ def refuse_unconditional_writers(storage: Storage, snapshot: PaimonSnapshot, req
         raise RefusedTable(
             snapshot.table.name,
             "Paimon's writers may overwrite commits of others on an object store",
-            "if all writers create snapshots by conditional writes, or none writes now, say writers: conditional "
+            "if all writers create snapshots by conditional writes, or none writes now, set writers: conditional "
             "in the policy or --writers conditional",
         )

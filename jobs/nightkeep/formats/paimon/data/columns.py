@@ -82,7 +82,7 @@ class PaimonFileReader:
         self.starts = self._stored.starts
         """The first row of each part of the file (row group, stripe, block) that is read as a whole, then its rows."""
         if self.starts[-1] != file.rows:
-            raise CorruptMetadata(self.subject, f"{file.rows} rows as its manifest says", str(self.starts[-1]))
+            raise CorruptMetadata(self.subject, f"{file.rows} rows as its manifest states", str(self.starts[-1]))
 
     def read(self, names: Sequence[str], groups: Sequence[int] | None = None) -> pa.Table:
         """The columns of whole parts (all by default), concatenated in file order."""

@@ -150,7 +150,7 @@ class ParquetStoredRows:
     def _require_rows(self, parts: Sequence[int], row_count: int) -> None:
         expected = sum(int(self.starts[part + 1] - self.starts[part]) for part in parts)
         if row_count != expected:
-            raise CorruptMetadata(self._subject, f"{expected} rows in its pages, as its footer says", str(row_count))
+            raise CorruptMetadata(self._subject, f"{expected} rows in its pages, as its footer states", str(row_count))
 
     @contextmanager
     def _decoding(self) -> Iterator[None]:

@@ -74,7 +74,7 @@ def _vector_faults(storage: Storage, base: Bucket, candidate: Bucket) -> Iterato
             path = index_path(candidate, str(record["_FILE_NAME"]))
             size, stated = len(storage.read(path)), record["_FILE_SIZE"]
             if size != stated:
-                yield f"{path}: index manifest says {stated} bytes, the file has {size}"
+                yield f"{path}: index manifest states {stated} bytes, the file has {size}"
 
 
 def _file_faults(storage: Storage, bucket: Bucket, file: PaimonDataFile, shown: AuditedRows) -> Iterator[str]:

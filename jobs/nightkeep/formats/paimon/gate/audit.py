@@ -171,4 +171,4 @@ def _vector_faults(storage: Storage, bucket: Bucket) -> Iterator[str]:
         name = index_path(bucket, str(record["_FILE_NAME"]))
         size, stated = len(storage.read(name)), record["_FILE_SIZE"]
         if size != stated:
-            yield f"{name}: index manifest says {stated} bytes, the file has {size}"
+            yield f"{name}: index manifest states {stated} bytes, the file has {size}"

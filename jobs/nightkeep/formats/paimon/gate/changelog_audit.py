@@ -54,7 +54,7 @@ def changelog_faults(candidate: PaimonSnapshot, touched: Sequence[UnitKey]) -> I
     if stated != (rows or None):
         yield f"changelogRecordCount {stated}, changelog files hold {rows} rows"
     if entries and changelog_rules(candidate.schema) is None:
-        yield f"{len(entries)} changelog files, though the table's compactions tell no changes"
+        yield f"{len(entries)} changelog files, though the table's compactions report no changes"
     ours = {(unit.partition_bytes, unit.key.bucket) for unit in candidate.units if unit.key in set(touched)}
     for entry in entries:
         name = entry["_FILE"]["_FILE_NAME"]

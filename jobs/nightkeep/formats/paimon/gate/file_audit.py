@@ -89,7 +89,7 @@ def stated_faults(
         yield f"{subject}: deleteRowCount {file.delete_rows}, expected {retracts}: readers go by it"
     low, high = (None if end is None else end.as_py() for end in (seen[SEQUENCE].least, seen[SEQUENCE].greatest))
     if (low, high) != (file.min_sequence, file.max_sequence):
-        yield f"{subject}: sequence numbers {low} to {high}, metadata says {file.min_sequence} to {file.max_sequence}"
+        yield f"{subject}: sequence numbers {low} to {high}, metadata states {file.min_sequence} to {file.max_sequence}"
     yield from record_faults(file)
     yield from _edge_faults(reader, bucket, file)
     yield from statistic_faults(seen, bucket, file)
@@ -131,7 +131,7 @@ def _edge_faults(reader: PaimonFileReader, bucket: Bucket, file: PaimonDataFile)
     stated = (file.min_key, file.max_key)
     if [sort_key(edge, types) for edge in edges] != [sort_key(edge, types) for edge in stated]:
         subject = bucket.path(file)
-        yield f"{subject}: its first or last key differs from what metadata says"
+        yield f"{subject}: its first or last key differs from what metadata states"
 
 
 def same(left: ChunkedArray, right: ChunkedArray) -> bool:
@@ -202,7 +202,7 @@ def statistic_faults(seen: Mapping[str, ColumnRange], bucket: Bucket, file: Paim
 def _claim_faults(seen: ColumnRange, kind: PaimonType, low: Value, high: Value, nulls: int | None) -> Iterator[str]:
     """Faults of one column's statistics, without values of rows. None means that nothing is stated."""
     if nulls is not None and nulls != seen.nulls:
-        yield f"has {seen.nulls} nulls, statistics say {nulls}"
+        yield f"has {seen.nulls} nulls, statistics state {nulls}"
     if low is None and high is None:
         return
     if seen.nans:
@@ -213,6 +213,6 @@ def _claim_faults(seen: ColumnRange, kind: PaimonType, low: Value, high: Value, 
     below = low is not None and sort_key((least,), (kind,)) < sort_key((low,), (kind,))
     above = high is not None and sort_key((greatest,), (kind,)) > sort_key((high,), (kind,))
     if below or above:
-        yield f"has a value {'below the minimum' if below else 'above the maximum'} that statistics say"
+        yield f"has a value {'below the minimum' if below else 'above the maximum'} that statistics state"
     elif kind.root in EXACT and (low not in (None, least) or high not in (None, greatest)):
-        yield "has no value at an end of the range that statistics say, which readers take for a value"
+        yield "has no value at an end of the range that statistics state, which readers take for a value"

@@ -25,6 +25,6 @@ def origin_faults(parent: PaimonSnapshot, candidate: PaimonSnapshot, touched: Se
             if file.name in known:
                 continue
             if source != expected:
-                yield f"{key}: {file.name} says source {source}, expected {expected}"
+                yield f"{key}: {file.name} states source {source}, expected {expected}"
             if file.created_ms < oldest:
-                yield f"{key}: {file.name} says it was made at {file.created_ms}, before all that were there, {oldest}"
+                yield f"{key}: {file.name} states creation at {file.created_ms}, before all that were there, {oldest}"

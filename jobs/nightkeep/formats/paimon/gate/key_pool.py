@@ -225,7 +225,7 @@ def live_batches(
         yield frame.filter(pl.Series(~mask(hidden, len(frame), start))) if hidden else frame
         start += len(frame)
     if start != file.rows:
-        raise CorruptMetadata(side.bucket.path(file), f"{file.rows} rows as its manifest says", str(start))
+        raise CorruptMetadata(side.bucket.path(file), f"{file.rows} rows as its manifest states", str(start))
 
 
 def _placed(rows: pa.Table, number: int, start: int) -> pl.DataFrame:

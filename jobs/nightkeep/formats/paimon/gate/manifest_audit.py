@@ -102,18 +102,18 @@ def _line_faults(storage: Storage, meta: Record, entries: Sequence[Record], sche
     """Faults of a new manifest's line. Its counts were compared when it was read."""
     size = len(storage.read(f"manifest/{meta['_FILE_NAME']}"))
     if meta["_FILE_SIZE"] != size:
-        yield f"its list says {meta['_FILE_SIZE']} bytes, the file has {size}"
+        yield f"its list states {meta['_FILE_SIZE']} bytes, the file has {size}"
     if meta["_SCHEMA_ID"] != schema.id:
-        yield f"its list says schema {meta['_SCHEMA_ID']}, expected {schema.id}"
+        yield f"its list states schema {meta['_SCHEMA_ID']}, expected {schema.id}"
     for what, numbers in (
         ("BUCKET", [entry["_BUCKET"] for entry in entries]),
         ("LEVEL", [entry["_FILE"]["_LEVEL"] for entry in entries]),
     ):
         low, high = meta.get(f"_MIN_{what}"), meta.get(f"_MAX_{what}")
         if (low is not None and low > min(numbers)) or (high is not None and high < max(numbers)):
-            yield f"its list says {what.lower()}s {low} to {high}, its entries have {min(numbers)} to {max(numbers)}"
+            yield f"its list states {what.lower()}s {low} to {high}, its entries have {min(numbers)} to {max(numbers)}"
     if meta.get("_MIN_ROW_ID") is not None or meta.get("_MAX_ROW_ID") is not None:
-        yield "its list tells row ids, which the table has not"
+        yield "its list states row ids, which the table does not have"
     types = [field.type for field in schema.select(schema.partition_keys)]
     yield from partition_faults(meta["_PARTITION_STATS"], [decode_row(e["_PARTITION"], types) for e in entries], types)
 
@@ -129,7 +129,7 @@ def partition_faults(stats: Record, rows: Sequence[tuple[Value, ...]], types: Se
             yield f"its list counts {counts[place]} nulls of partition column {place}, its entries have {nulls}"
         ends = [sort_key((end,), (kind,)) for end in (lows[place], highs[place]) if end is not None]
         if held and (len(ends) < 2 or min(held) < ends[0] or max(held) > ends[1]):
-            yield f"its list says {lows[place]} to {highs[place]} of partition column {place}, which misses an entry"
+            yield f"its list states {lows[place]} to {highs[place]} of partition column {place}, which misses an entry"
 
 
 def _entry_faults(entries: Iterable[Record], totals: Mapping[tuple[bytes, int | None], int]) -> Iterator[str]:

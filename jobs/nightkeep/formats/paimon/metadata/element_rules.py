@@ -14,7 +14,7 @@ from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 
 _MICROS = 6
-_DIFFERS = "Java tells such values apart by where they are in memory"
+_DIFFERS = "Java distinguishes such values by where they are in memory"
 
 
 class NullKeys(StrEnum):

@@ -27,7 +27,7 @@ _VALUES: dict[str, tuple[frozenset[str], str, str]] = {
         "none",
         "compacting without writing that changelog would lose changes for streaming readers",
     ),
-    "type": (frozenset({"table"}), "table", "only tables with snapshots can be cared for"),
+    "type": (frozenset({"table"}), "table", "only tables with snapshots can be maintained"),
     "manifest.format": (frozenset({"avro"}), "avro", "only Avro manifests are read"),
     "manifest.compression": (
         frozenset({"zstd", "deflate", "snappy", "null"}),

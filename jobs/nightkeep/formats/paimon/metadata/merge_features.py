@@ -111,7 +111,7 @@ def _unfit(schema: PaimonSchema, field: PaimonField, function: Function) -> str 
         if kind.root is not TypeRoot.VARCHAR or kind.length != MAX_LENGTH:
             return "it is of STRING columns"
         if is_distinct(schema, field.name) and len(delimiter_of(schema, field.name)) != 1:
-            return "distinct parts are told apart by a delimiter of one character"
+            return "distinct parts are separated by a delimiter of one character"
     return None
 
 

@@ -58,6 +58,6 @@ def record_expiry_features(schema: PaimonSchema) -> Iterator[tuple[str, str]]:
         advice = "expired rows could not be marked as deleted, as such a table has no deletion vectors"
         yield f"option {EXPIRE_TIME} with merge-engine = first-row is not handled", advice
     if changelog_rules(schema) is not None:
-        advice = "streaming readers are not told of rows that expire"
+        advice = "rows that expire are not reported to streaming readers"
         producer = schema.options[PRODUCER]
         yield f"option {EXPIRE_TIME} with {PRODUCER} = {producer} is not handled", advice

@@ -37,7 +37,7 @@ def require_totals(snapshot: PaimonSnapshot, request: Request) -> None:
         rows, path = max(files)
         shown = f"{found} rows in its files, {rows} of them in {path}"
         subject = f"{snapshot.table.name}/snapshot/snapshot-{snapshot.version}"
-        raise CorruptMetadata(subject, f"{stated} rows, as its totalRecordCount says", shown)
+        raise CorruptMetadata(subject, f"{stated} rows, as its totalRecordCount states", shown)
 
 
 def _may_be_of_0_5(entry: Schema) -> bool:

@@ -87,11 +87,11 @@ def read_named_list(storage: Storage, raw: Mapping[str, object], key: str) -> Re
     data = storage.read(name)
     stated = _number(raw, f"{key}Size")
     if stated is not None and len(data) != stated:
-        raise CorruptMetadata(name, f"{stated} bytes, as its snapshot says", f"{len(data)} bytes")
+        raise CorruptMetadata(name, f"{stated} bytes, as its snapshot states", f"{len(data)} bytes")
     container = parse_list(data, name)
     require_own_name(container, name)
     if not container.records and (rows := stated_rows(raw, key)):
-        raise CorruptMetadata(name, f"manifests of {rows} rows, as its snapshot says", "none")
+        raise CorruptMetadata(name, f"manifests of {rows} rows, as its snapshot states", "none")
     why = None if stated is not None else _why_unproven(raw, key, container, data, name)
     return Read(name, container, _digest(data), None if why is None else Unproven(name, why))
 
@@ -139,7 +139,7 @@ def require_rows(stated: int | None, found: int, schemas: Iterable[Schema], *, s
     A count of Paimon 0.5 may be larger."""
     if stated is None or stated == found or counts_removed_rows(schemas, stated=stated, found=found):
         return
-    raise CorruptMetadata(subject, f"entries of {stated} rows, as its snapshot says", f"entries of {found} rows")
+    raise CorruptMetadata(subject, f"entries of {stated} rows, as its snapshot states", f"entries of {found} rows")
 
 
 def require_successor(storage: Storage, lists: Sequence[Read], following: str) -> None:
@@ -164,9 +164,9 @@ def _why_unproven(raw: Mapping[str, object], key: str, container: Container, dat
     if not container.records:
         # An empty list has no rows, but a cut list may be empty too.
         first = key == BASE and raw.get("id") == _FIRST
-        return None if first else "it is empty, and its snapshot tells no size of it"
+        return None if first else "it is empty, and its snapshot states no size of it"
     whole = _is_whole(read_blocks(data, subject=subject), own=_is_own(container))
-    return None if whole else "a file cut at the end of a block looks like it, and its snapshot tells no size of it"
+    return None if whole else "a file cut at the end of a block looks like it, and its snapshot states no size of it"
 
 
 def _is_own(container: Container) -> bool:

@@ -146,4 +146,4 @@ def _live(
         yield rows if live.all() else rows.filter(pa.array(live))
         start += count
     if start != one.rows:
-        raise CorruptMetadata(bucket.path(one), f"{one.rows} rows as its manifest says", str(start))
+        raise CorruptMetadata(bucket.path(one), f"{one.rows} rows as its manifest states", str(start))

@@ -68,7 +68,7 @@ def _is_left(rules: MergeRules, *, merges_single: bool) -> Column:
 
 
 def _folded(column: str, kind: T.DataType, rule: FieldRule, rules: MergeRules) -> Column:
-    """The column's value after all rows; `seen`: an insert has begun it."""
+    """The column's value after all rows; `seen`: an insert has started it."""
 
     def state(value: Column, seen: Column) -> Column:
         return F.struct(value.cast(kind).alias("value"), seen.alias("seen"))
@@ -91,8 +91,8 @@ def _folded(column: str, kind: T.DataType, rule: FieldRule, rules: MergeRules) -
             .otherwise(state(before, held["seen"]))
         )
 
-    begun = state(F.lit(None), F.lit(False))  # noqa: FBT003
-    folded = F.aggregate(_ROWS, begun, step, lambda held: held["value"])
+    started = state(F.lit(None), F.lit(False))  # noqa: FBT003
+    folded = F.aggregate(_ROWS, started, step, lambda held: held["value"])
     only = F.element_at(_ROWS, 1)["row"]
     # Readers show a key's only row as it is stored.
     return F.when((F.size(_ROWS) == 1) & ~is_retract(only), only[column]).otherwise(folded)

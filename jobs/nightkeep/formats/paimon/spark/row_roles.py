@@ -42,12 +42,12 @@ def with_roles(rows: Column, rules: MergeRules, sequence_types: Sequence[T.DataT
         ]
     )
     none = [F.lit(None).cast(kind).alias(f"sequence{n}") for n, kind in enumerate(sequence_types)]
-    begun = F.struct(
+    started = F.struct(
         F.array().cast(T.ArrayType(entry)).alias("roles"),
         *none,
-        F.lit(False).alias("begun"),  # noqa: FBT003
+        F.lit(False).alias("started"),  # noqa: FBT003
     )
-    roles = F.aggregate(rows, begun, lambda held, row: _next(held, row, rules), lambda held: held["roles"])
+    roles = F.aggregate(rows, started, lambda held, row: _next(held, row, rules), lambda held: held["roles"])
     return F.zip_with(rows, roles, lambda row, role: F.struct(row.alias("row"), role.alias("role")))
 
 
@@ -59,7 +59,7 @@ def is_retract(row: Column) -> Column:
 def _next(held: Column, row: Column, rules: MergeRules) -> Column:
     updates = rules.engine is MergeEngine.PARTIAL_UPDATE
     # A partial update starts from the values of its first row, even if that is a retract.
-    first = is_retract(row) & ~held["begun"] & F.lit(updates)
+    first = is_retract(row) & ~held["started"] & F.lit(updates)
     counts = ~is_retract(row) if rules.ignores_deletes else F.lit(True)  # noqa: FBT003
     before = [F.when(first, row[f"sequence{n}"]).otherwise(held[f"sequence{n}"]) for n in range(len(rules.groups))]
     newer = [
@@ -81,5 +81,5 @@ def _next(held: Column, row: Column, rules: MergeRules) -> Column:
     return F.struct(
         F.concat(held["roles"], F.array(role)).alias("roles"),
         *(each.alias(f"sequence{n}") for n, each in enumerate(after)),
-        F.lit(True).alias("begun"),  # noqa: FBT003
+        F.lit(True).alias("started"),  # noqa: FBT003
     )
