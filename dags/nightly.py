@@ -1,8 +1,8 @@
-"""Every night at 02:00 UTC, every table of tables.yaml: care for it, check it, say how it went.
+"""Every night at 02:00 UTC, every table of tables.yaml: maintain it, check it, report the outcome.
 
 Tables are a group, or several if they are many (`tables_per_session`). One Spark job per group, in the pool
-`nightkeep_spark`, which runs whatever each table's policy asks for and checks what that publishes; then a look at
-what was checked, which starts a second one only where a check is missing; then one small task per table, which
+`nightkeep_spark`, which runs whatever each table's policy asks for and checks what that publishes; then a task that
+lists what was checked, which starts a second one only where a check is missing; then one small task per table, which
 carries the table's outcome and, when a verified commit was published, its asset.
 The chain, and who retries what, is in `nightkeep_airflow.tasks`. One run at a time: two would only race.
 

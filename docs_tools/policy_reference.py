@@ -1,4 +1,4 @@
-"""The models of tables.yaml -> docs/policy-reference.md: every key, what it may hold, where it may stand, what it says.
+"""The models of tables.yaml -> docs/policy-reference.md: every key, its values, where it may stand, what it means.
 
 `make policy-reference` writes the page, and the schema for editors.
 """
@@ -34,7 +34,7 @@ _HEAD: Final = """# Policy reference
 Every key of tables.yaml, from its model by `make policy-reference`. [policy.md](policy.md) explains them.
 
 A key with a dot stands in a block: `check.enabled` is `check: {enabled: true}`. What is built in is the preset
-`balanced`. `null` says again what holds where no layer says anything."""
+`balanced`. `null` restores what holds where no layer sets anything."""
 
 _SECTIONS: Final[Mapping[str, Mapping[str, type[BaseModel]]]] = {
     "The file": {"this file": Document, "files of teams": TeamDocument},

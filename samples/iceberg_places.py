@@ -1,7 +1,7 @@
 """Iceberg tables from one folder to another. Their metadata names every file by its absolute path, so that each file of
 metadata is written anew: table metadata, manifest lists, manifests, position deletes and the footers of Puffin files.
 
-Sizes of the files so written are put right where manifests tell them; sums in snapshots' summaries stay as they were.
+Sizes of the files so written are put right where manifests state them; sums in snapshots' summaries stay as they were.
 Manifests in snappy or zstd are not handled.
 
 Run from the repository: python -m samples.iceberg_places samples/iceberg FOLDER
@@ -25,14 +25,14 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 CATALOG = "lake"
 NOWHERE = Path("/lake")
-"""Where the samples say they are."""
+"""Where the samples' metadata places them."""
 
 _FILE_PATH, _PUFFIN, _TAIL = 2147483546, b"PFA1", 12
 
 
 @dataclass
 class Move:
-    """`folder` holds files that say they are in `old` and shall say `new`, by URIs with or without an authority."""
+    """`folder` holds files whose metadata names `old` and shall name `new`, by URIs with or without an authority."""
 
     folder: Path
     old: Path
@@ -44,7 +44,7 @@ class Move:
         # Hadoop's checksums are wrong of files written anew, and nobody asks for one that is not there.
         for path in self.folder.rglob(".*.crc"):
             path.unlink()
-        # What tells a size comes after what has it.
+        # What states a size comes after what has it.
         for pattern, rewrite in (
             ("**/data/**/*.parquet", self._data_file),
             ("**/*.puffin", self._data_file),

@@ -49,7 +49,7 @@ def clicks(spark: DeltaSpark, table: Path) -> None:
         numbers = range(batch * 400, batch * 400 + 400)
         spark.write(table, _clicks([(n, n % 4) for n in numbers], random), writing)
     spark.write(table, _clicks([(n, 4) for n in range(4000, 4150)], random), writing)
-    # Delta removes a file whose statistics say that its vector leaves nothing: these have none.
+    # Delta removes a file whose statistics state that its vector leaves nothing: these have none.
     with spark.configured(_NO_STATISTICS):
         spark.write(table, _clicks([(n, 5) for n in range(4150, 4300)], random), writing)
         spark.write(table, _clicks([(n, 5) for n in range(4300, 4450)], random), writing)

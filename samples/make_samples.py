@@ -227,7 +227,7 @@ def visits(engine: PaimonJava, table: Path) -> None:
 
 
 def parcels(engine: PaimonJava, table: Path) -> None:
-    """changelog-producer=lookup: streaming readers follow the table, and compaction tells them what changed."""
+    """changelog-producer=lookup: streaming readers follow the table, and compaction reports to them what changed."""
     layout = Layout(
         columns=[("parcel_id", "STRING NOT NULL"), ("status", "STRING"), ("place", "STRING"), ("weight", "DOUBLE")],
         primary_keys=["parcel_id"],

@@ -120,10 +120,11 @@ class Expire(_Block):
 
     enabled: StrictBool = Field(default=False, description="Expire before each sweep of the weekly run.")
     older_than: Duration | None = Field(
-        default=None, description="A younger version stays, also where the table would let it go. null: the table says."
+        default=None,
+        description="A younger version stays, also where the table would expire it. null: the table's own option.",
     )
     retain_last: Annotated[StrictInt, Field(ge=1)] | None = Field(
-        default=None, description="So many of the latest versions stay, at least. null: the table says."
+        default=None, description="So many of the latest versions stay, at least. null: the table's own option."
     )
 
 
@@ -150,7 +151,7 @@ class Settings(_Block):
     where: Text | None = Field(default=None, description="Partition filter; never changes rows. null: every partition.")
     full: StrictBool = Field(default=False, description="Rewrite whole units, not only what needs it.")
     target_size: Size | None = Field(
-        default=None, description="Size of the files written. null: what the table's own options say."
+        default=None, description="Size of the files written. null: what the table's own options state."
     )
     min_file_size: Size | None = Field(
         default=None,
@@ -159,7 +160,7 @@ class Settings(_Block):
     max_deleted_ratio: Annotated[StrictFloat, Field(ge=0, le=1)] | None = Field(
         default=None,
         description="A file with a larger share of its rows deleted is rewritten. null: 0.05, for Paimon what the "
-        "table's own options say.",
+        "table's own options state.",
     )
     clustering: ClusterBy | None = Field(
         default=None,
@@ -201,7 +202,7 @@ class Settings(_Block):
         default=(),
         description="What is expected of the rows of a published version: types and arguments of Great Expectations, "
         "as a list or as the path to a suite in its JSON. Of severity critical, the default, a failure holds the "
-        "table; warning and info are told.",
+        "table; warning and info are reported.",
     )
     sweep: Sweep = Field(default_factory=Sweep, description="The sweep of orphan files.")
     expire: Expire = Field(default_factory=Expire, description="The expiry of old versions.")
