@@ -19,7 +19,7 @@ OWN_TESTS: Final[Mapping[str, str]] = {
         "tests/engines/iceberg/test_written_by_paimon.py::test_nothing_is_rewritten_expired_or_written"
     ),
     "statistics files": (
-        "tests/formats/iceberg/catalog/test_catalog.py::test_what_metadata_says_beyond_the_commit_is_kept"
+        "tests/formats/iceberg/catalog/test_catalog.py::test_what_metadata_states_beyond_the_commit_is_kept"
     ),
     "files in object stores": ("tests/object_store/test_runs.py::test_pyiceberg_reads_on_s3_what_java_read_before"),
 }

@@ -238,7 +238,7 @@ def test_json_that_is_no_object_is_corrupt(parse: Callable[[bytes], object], dat
 
 @pytest.mark.parametrize("parse", [PARSERS["a snapshot"], PARSERS["a schema"]])
 @pytest.mark.parametrize("data", NO_VERSION)
-def test_an_object_of_no_known_version_is_told(parse: Callable[[bytes], object], data: bytes) -> None:
+def test_an_object_of_no_known_version_is_reported(parse: Callable[[bytes], object], data: bytes) -> None:
     with pytest.raises((CorruptMetadata, RefusedTable), match=r"^x: "):
         parse(data)
 
@@ -402,13 +402,13 @@ def test_parts_of_evidence_are_cut_as_well() -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 200_000, "- " * 20_000 + "a", "{a: " * 20_000, "? " * 20_000, "#" * (17 << 20)])
-def test_a_policy_of_brackets_is_told(text: str) -> None:
+def test_a_policy_of_brackets_is_reported(text: str) -> None:
     with pytest.raises(PolicyError, match=r"^tables.yaml:1: expected at most"):
         parse(text, "tables.yaml")
 
 
 @pytest.mark.parametrize("value", ["!!bool foo", "!!timestamp x", "!!int ''", "!!float x", "9" * 5000, "=", "\0"])
-def test_a_value_that_is_none_of_its_tag_is_told(value: str) -> None:
+def test_a_value_that_is_none_of_its_tag_is_reported(value: str) -> None:
     with pytest.raises(PolicyError, match=r"^tables.yaml:[12]: ") as failure:
         parse(f"version: 1\nname: {value}", "tables.yaml")
     assert len(str(failure.value)) <= MAX_LINE
@@ -425,7 +425,7 @@ DEEP_CONDITION = "(" * 5000 + "a = 1" + ")" * 5000
 
 
 @pytest.mark.parametrize("text", [DEEP_CONDITION, "not " * 5000 + "a = 1"])
-def test_a_condition_of_parentheses_is_told(text: str) -> None:
+def test_a_condition_of_parentheses_is_reported(text: str) -> None:
     with pytest.raises(UsageError, match="partition filter"):
         partition_filter(text, ("a",))
     with pytest.raises(UsageError, match="condition on rows"):

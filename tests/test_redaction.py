@@ -173,7 +173,7 @@ def _outputs(folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.mark.parametrize("address", ADDRESSES)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_no_command_tells_the_credentials_of_an_address(
+def test_no_command_reports_the_credentials_of_an_address(
     command: list[str], address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     verb, *rest = command
@@ -200,7 +200,7 @@ CATALOGS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("catalog", CATALOGS)
 @pytest.mark.parametrize("command", ["plan", "run", "sweep", "expire", "job"])
-def test_no_command_tells_the_credentials_of_a_catalog(
+def test_no_command_reports_the_credentials_of_a_catalog(
     command: str, catalog: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for key, value in CATALOGS[catalog].items():

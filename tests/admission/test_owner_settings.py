@@ -231,7 +231,7 @@ def test_documents_have_the_id_that_stays(lake: Lake) -> None:
     assert nightkeep.sweep(lake.address("delta"), reports=lake.reports).table_id == ids["delta"]
 
 
-def test_an_owner_who_says_nothing_holds_nothing_back(lake: Lake) -> None:
+def test_an_owner_who_states_nothing_holds_nothing_back(lake: Lake) -> None:
     (lake.folder / "tables.yaml").write_text("version: 1\n")
     policy = load(lake.folder / "tables.yaml").effective("delta:/a/b")
     assert owner_settings(policy, TableDescription()) == OwnerSettings()

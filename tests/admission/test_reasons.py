@@ -147,7 +147,7 @@ def test_a_table_without_hold_and_window_is_not_left(table: EffectivePolicy, tmp
     assert why(table, Operation.OPTIMIZE, str(tmp_path / "reports"), NOON) is None
 
 
-def test_a_hold_says_whose_it_is_and_how_it_is_released(table: EffectivePolicy, tmp_path: Path) -> None:
+def test_a_hold_states_whose_it_is_and_how_it_is_released(table: EffectivePolicy, tmp_path: Path) -> None:
     reports = str(tmp_path / "reports")
     hold(reports, table.address.name, document(table))
     said = why(table, Operation.OPTIMIZE, reports, NOON)

@@ -33,7 +33,7 @@ def run(table: Path, asked: Mapping[str, object], run_id: str = "run/1") -> RunD
     return document
 
 
-def test_a_retry_with_the_same_options_tells_the_same_commit(table: Path) -> None:
+def test_a_retry_with_the_same_options_reports_the_same_commit(table: Path) -> None:
     first, again = (run(table, {"full": True}) for _ in range(2))
     assert (first.outcome, again.outcome) == (Outcome.VERIFIED, Outcome.VERIFIED)
     assert again.to_json() == first.to_json()

@@ -62,14 +62,14 @@ def test_tables_of_formats_with_one_kind_are_not_opened(kind: str) -> None:
     assert suited_operations(policy) == policy.operations
 
 
-def test_refusals_are_told_for_each_operation() -> None:
+def test_refusals_are_reported_for_each_operation() -> None:
     upgrade, optimize, delete, *_ = handled_operations(policy_of(f"paimon:{PAIMON / 'ledger'}"))
     assert not upgrade.nightly and "deletion-vectors.enabled" in upgrade.refused_for[0]
     assert optimize == HandledOperation(Operation.OPTIMIZE, nightly=True)
     assert delete.operation is Operation.DELETE and "primary key" in delete.refused_for[0]
 
 
-def test_every_refusal_of_a_table_is_told() -> None:
+def test_every_refusal_of_a_table_is_reported() -> None:
     """Not only the first: a user who mends one at a time reads the table again for each."""
     policy = policy_of(f"paimon:{PAIMON / 'events_raw'}")
     states = {each.operation: each.refused_for for each in handled_operations(policy)}

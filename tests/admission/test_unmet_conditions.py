@@ -40,7 +40,7 @@ def planned(folder: Path, when: str, *, operation: str | None = None) -> tuple[O
     return document.outcome, document.plan.notes
 
 
-def test_a_plan_says_why_a_run_would_not_start(clicks: Path) -> None:
+def test_a_plan_states_why_a_run_would_not_start(clicks: Path) -> None:
     outcome, notes = planned(clicks, "small_files > 100")
     assert outcome is Outcome.SKIPPED
     assert notes == ("a run would be skipped now: when: expected small_files > 100, found small_files 43",)

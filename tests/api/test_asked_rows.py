@@ -10,7 +10,7 @@ import pytest
 from nightkeep.api.asked_rows import asked_condition, asked_keys, asked_values
 
 
-def test_a_condition_is_told_by_its_columns_and_a_hash() -> None:
+def test_a_condition_is_recognised_by_its_columns_and_a_hash() -> None:
     asked = asked_condition("n >= 8 AND `odd name` = 'SECRET' OR s.at IS NULL")
     assert asked["columns"] == ["n", "odd name", "s"] and "SECRET" not in json.dumps(asked)
     assert asked == asked_condition("n >= 8 AND `odd name` = 'SECRET' OR s.at IS NULL")
@@ -18,14 +18,14 @@ def test_a_condition_is_told_by_its_columns_and_a_hash() -> None:
     assert asked_condition("no 'condition")["columns"] == []
 
 
-def test_assignments_are_told_by_the_columns_set_and_read() -> None:
+def test_assignments_are_reported_by_the_columns_set_and_read() -> None:
     asked = asked_values(["a = b + 1", "c = 'SECRET'"])
     assert asked["columns"] == ["a", "b", "c"] and "SECRET" not in json.dumps(asked)
     assert asked["hash"] != asked_values(["a = b + 1 c", "= 'SECRET'"])["hash"]
 
 
 @pytest.mark.parametrize("name", ["keys.parquet", "keys.csv", "keys.jsonl"])
-def test_a_file_of_keys_is_told_by_its_columns_and_a_hash(name: str, tmp_path: Path) -> None:
+def test_a_file_of_keys_is_recognised_by_its_columns_and_a_hash(name: str, tmp_path: Path) -> None:
     file = tmp_path / name
     if name.endswith("parquet"):
         pq.write_table(pa.table({"n": [1], "t": ["SECRET"]}), file)

@@ -115,7 +115,7 @@ def test_results_are_kept_beside_the_document(tmp_path: Path) -> None:
         read_validations(kept, tmp_path)
 
 
-def test_results_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+def test_results_that_cannot_be_written_are_reported(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     told = keep_validations(document(), [{"success": True}], tmp_path / "taken")
     assert told.expectations.docs is None and "cannot be written" in str(told.expectations.reason)

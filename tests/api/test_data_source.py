@@ -103,7 +103,7 @@ def test_filters_find_the_same_rows_pushed_and_not(pushed: str, registered: Spar
     assert sorted(map(repr, ours.collect())) == sorted(map(repr, theirs.collect()))
 
 
-def test_a_filter_is_pushed_where_the_option_and_the_session_say_so(registered: SparkSession) -> None:
+def test_a_filter_is_pushed_where_the_option_and_the_session_set_it(registered: SparkSession) -> None:
     def plan(option: str, session: str) -> str:
         registered.conf.set(PUSHDOWN, session)
         frame = loaded(registered, f"{DELTA}/clicks", pushdown=option).filter("day = DATE '2026-11-02'")
@@ -145,7 +145,9 @@ def test_times_finer_than_sparks_are_cut_and_times_of_day_are_refused(registered
         ({"where": "gone = 1"}, "expected a column of the table"),
     ],
 )
-def test_what_is_wrong_with_options_is_said(options: dict[str, object], message: str, registered: SparkSession) -> None:
+def test_what_is_wrong_with_options_is_stated(
+    options: dict[str, object], message: str, registered: SparkSession
+) -> None:
     with pytest.raises(PySparkException, match=message):
         _ = loaded(registered, f"{PAIMON}/orders", **options).schema
     with pytest.raises(UsageError, match=message):

@@ -142,7 +142,7 @@ def test_several_operations_are_a_list_as_the_command_prints_it(door: Door) -> N
     door.agrees(plans.to_json(), "plan", door.other, "--operation", both[0], "--operation", both[1])
 
 
-def test_the_engine_is_told_how_large_the_table_is(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_engine_gets_how_large_the_table_is(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     told = list[int]()
     monkeypatch.setattr(Engine, "__exit__", lambda engine, *_: told.append(engine.stored_bytes or 0))
     stored = sum(file.stat().st_size for file in (door.ours / "clicks").rglob("*.parquet"))
@@ -211,7 +211,7 @@ def test_advice_and_the_policy_in_force(door: Door) -> None:
     assert "handled, every night" in told.out
 
 
-def test_a_hold_is_lifted_once(door: Door) -> None:
+def test_a_hold_is_released_once(door: Door) -> None:
     for table, reports in ((door.table, door.reports), (door.other, door.theirs / "reports")):
         hold_or_say(str(reports), nightkeep.plan(table, reports=reports)[0])
     lifted, again = (nightkeep.release(door.table, reports=door.reports) for _ in range(2))

@@ -34,7 +34,7 @@ def policy(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_the_worst_comes_first_and_what_cannot_be_told_last(policy: Path) -> None:
+def test_the_worst_comes_first_and_what_cannot_be_reported_last(policy: Path) -> None:
     found = nightkeep.status(policy=policy)
     assert [each.name for each in found] == ["worn", "fine", "gone", "unset"]
     assert [each.score is None for each in found] == [False, True, True, True]

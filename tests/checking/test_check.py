@@ -376,7 +376,7 @@ def test_whatever_a_check_meets_is_errored_and_no_judgement(
 @pytest.mark.parametrize(
     ("column", "kind"), [("at", "TIMESTAMP(9) NOT NULL"), ("at", "TIMESTAMP(7) WITH LOCAL TIME ZONE NOT NULL")]
 )
-def test_a_key_that_spark_cannot_tell_apart_skips_the_check(
+def test_a_key_that_spark_cannot_distinguish_skips_the_check(
     spark: SparkSession, paimon_java: PaimonJava, tmp_path: Path, column: str, kind: str
 ) -> None:
     options = {"bucket": "1", "deletion-vectors.enabled": "true"}

@@ -79,7 +79,7 @@ def test_each_fails_alone_and_names_the_unit(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_says_that_it_does_not_apply_where_nothing_could_fail_it(name: str) -> None:
+def test_each_states_that_it_does_not_apply_where_nothing_could_fail_it(name: str) -> None:
     without = replace(RIGHT, **{OWN_FACT[name]: None})  # type: ignore[arg-type]
     found, _ = expect([without, replace(without, unit="day=2")], {OWN_FACT[name]: "there is none"})
     (silent,) = (each for each in found if each.status is not CheckStatus.PASSED)

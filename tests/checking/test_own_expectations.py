@@ -43,7 +43,7 @@ def told(document: RunDocument) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.parametrize("format_", some_extended(["delta", "iceberg", "paimon"], keep=1))
-def test_what_failed_before_as_well_is_told_and_holds_nothing(
+def test_what_failed_before_as_well_is_reported_and_holds_nothing(
     format_: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = {"delta": "page", "iceberg": "status", "paimon": "status"}[format_]
@@ -209,7 +209,7 @@ def test_a_suite_reads_the_rows_once_and_keeps_none_of_them(spark: SparkSession)
         assert ask(rows, [query], Evidence.KEYS)[0][0].detail == "found 100"
 
 
-def test_errors_are_told_without_what_they_quote() -> None:
+def test_errors_are_reported_without_what_they_quote() -> None:
     known = {"name"}
     assert without_quotes("no column 'name' of \"12 x\"\nmore", known) == "no column 'name' of ..."
     spark = "An error: [CAST_INVALID_INPUT.X] The value 'a' of the type"
@@ -258,7 +258,7 @@ def test_a_table_with_nothing_to_do_is_asked_nothing(tmp_path: Path, monkeypatch
     assert (done.outcome, done.expectations.results) == (Outcome.UNCHANGED, ())
 
 
-def test_what_is_told_is_named() -> None:
+def test_what_is_reported_is_named() -> None:
     unmet = [OwnResult(own(f"x{n}"), FAILED, "") for n in range(5)]
     report = OwnReport((*unmet, OwnResult(own("y"), PASSED, "")))
     assert report.findings is not None and report.findings.endswith("expect_x2() failed and 2 more")

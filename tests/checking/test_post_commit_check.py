@@ -95,7 +95,7 @@ ERRORED = report(CheckStatus.ERRORED, result(CheckStatus.ERRORED))
 SKIPPED = CheckReport(CheckStatus.SKIPPED, "nothing was compared", "version 6 does not exist any more")
 
 
-def test_one_version_is_told_without_its_number(opinions: Opinions) -> None:
+def test_one_version_is_reported_without_its_number(opinions: Opinions) -> None:
     found = opinions.of(PASSED).expectations
     assert (found.status, found.coverage, found.reason) == (CheckStatus.PASSED, "1 compared", None)
     assert [(r.expectation, r.status) for r in found.results] == [("no row is missing", CheckStatus.PASSED)]

@@ -279,7 +279,7 @@ def test_what_one_run_left_apart_stays_until_something_younger_comes(runs: str, 
     assert is_settled(files, lambda file: run_of[file], lambda file: int(file.name[1:] or 0)) is settled
 
 
-def test_the_cube_of_a_file_is_what_its_format_says() -> None:
+def test_the_cube_of_a_file_is_what_its_format_states() -> None:
     """A format without tags: the files of a cube are told by whatever it knows."""
     kept = [Held(f"old{n}", 1000, cube="one") for n in range(40)]
     new = [Held(f"new{n}", 1000) for n in range(3)]
@@ -346,7 +346,7 @@ def test_a_name_in_another_case_is_the_one_column_that_it_may_mean() -> None:
         columns.paths(Clustering(("DAY",), Curve.HILBERT))
 
 
-def test_advice_of_the_format_is_told() -> None:
+def test_advice_of_the_format_is_reported() -> None:
     columns = ClusterColumns((Column(("a",)), Column(("b",))), (Column(("b",)),), (), "set this and that")
     with pytest.raises(UsageError, match=r"cluster by a: it has no statistics, .*; set this and that; b would work"):
         columns.paths(Clustering(("a",), Curve.Z))

@@ -71,13 +71,13 @@ def test_a_wrong_guess_costs_one_file(expected: float, real: int) -> None:
     assert (files[0].bytes > 1000) == (expected < real)
 
 
-def test_fewer_rows_than_told_end_it() -> None:
+def test_fewer_rows_than_reported_end_it() -> None:
     writer = Sized([10])
     files = write_even(writer, chunks(50, 9), rows=100, row_bytes=10, target_bytes=100)
     assert sum(file.rows for file in files) == 50
 
 
-def test_a_probe_says_what_a_row_takes_and_loses_none() -> None:
+def test_a_probe_states_what_a_row_takes_and_loses_none() -> None:
     empty: list[Any] = [pa.table({"id": pa.array([], pa.int64())})]
     row_bytes, again = probed(Sized([3, 5]), iter([*empty, *chunks(10, 4)]))
     assert row_bytes == 4.0

@@ -56,7 +56,7 @@ def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
 
 @pytest.fixture
 def policies(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> list[EffectivePolicy]:
-    """The policy of every table that is cared for from here on."""
+    """The policy of every table that is maintained from here on."""
     found: list[EffectivePolicy] = []
     real = one_operation.carry_out
 
@@ -73,7 +73,7 @@ def partitions(document: dict[str, Any]) -> Sequence[str]:
     return sorted(unit["partition"] for unit in document["plan"]["units"])
 
 
-def test_a_plan_changes_nothing_and_says_how_rows_will_lie(shell: Shell) -> None:
+def test_a_plan_changes_nothing_and_states_how_rows_will_lie(shell: Shell) -> None:
     before = dict(shell.engine.store.files)
     said = shell.call("plan", shell.table, "--zorder", "id, note")
     assert (said.status, said.err) == (0, "")
@@ -135,7 +135,7 @@ class TestSql:
 
     @pytest.mark.extended
     @pytest.mark.slow
-    def test_what_it_does_not_say_is_not_asked_whatever_the_policy_says(
+    def test_what_it_does_not_state_is_not_asked_whatever_the_policy_states(
         self, shell: Shell, policies: list[EffectivePolicy]
     ) -> None:
         said = shell.call("sql", f"OPTIMIZE '{shell.table}'", "--no-check", "--json", policy=True)
@@ -179,7 +179,7 @@ class TestSql:
     ],
 )
 @pytest.mark.parametrize("verb", ["plan", "run"])
-def test_slips_in_options_are_told_before_anything_is_done(
+def test_slips_in_options_are_reported_before_anything_is_done(
     shell: Shell, verb: str, options: list[str], message: str
 ) -> None:
     before = dict(shell.engine.store.files)

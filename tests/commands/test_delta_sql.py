@@ -85,7 +85,9 @@ SLIPS = {
 
 
 @pytest.mark.parametrize("clause", SLIPS)
-def test_a_slip_is_told_with_what_would_work_before_anything_is_written(say: Say, made: HandMade, clause: str) -> None:
+def test_a_slip_is_reported_with_what_would_work_before_anything_is_written(
+    say: Say, made: HandMade, clause: str
+) -> None:
     before = files(made.folder)
     said = say(f'OPTIMIZE "{made.folder}" {clause}')
     assert (said.status, said.out) == (2, "")

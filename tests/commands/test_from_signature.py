@@ -45,5 +45,5 @@ def test_help_offers_only_operations_that_a_run_does(verb: str, capsys: pytest.C
 
 
 @pytest.mark.parametrize("verb", ["sweep", "expire"])
-def test_help_says_that_files_are_only_listed_by_default(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_states_that_files_are_only_listed_by_default(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Only lists them unless --quarantine or --delete is given." in said(capsys, verb, "--help").out

@@ -194,7 +194,7 @@ def test_a_second_signal_ends_it_at_once(clicks: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_a_job_says_how_many_documents_it_has_stored(clicks: Path, tmp_path: Path) -> None:
+def test_a_job_states_how_many_documents_it_has_stored(clicks: Path, tmp_path: Path) -> None:
     shutil.copytree(clicks, tmp_path / "other")
     tables = "".join(f"  - {{name: {name}, table: 'delta:{tmp_path}/{name}'}}\n" for name in ("clicks", "other"))
     (tmp_path / "tables.yaml").write_text(f"version: 1\ntables:\n{tables}")

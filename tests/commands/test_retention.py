@@ -44,7 +44,7 @@ def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     return Shell(tmp_path, capsys)
 
 
-def test_a_sweep_only_tells_unless_told_otherwise(shell: Shell) -> None:
+def test_a_sweep_only_reports_unless_asked_otherwise(shell: Shell) -> None:
     said = shell.call("sweep", shell.table, "--json")
     assert (said.status, said.json["outcome"], said.json["mode"]) == (0, "skipped", "dry-run")
     assert [orphan["path"] for orphan in said.json["orphans"]] == [str(shell.old)]
@@ -176,7 +176,7 @@ class TestJob:
         assert gone == {f"snapshot-{number}" for number in document["expired"]} != set()
 
     @pytest.mark.slow
-    def test_only_tells_on_request(self, shell: Shell) -> None:
+    def test_only_reports_on_request(self, shell: Shell) -> None:
         assert sweep_job(self.arguments(shell, "--dry-run")) == 0
         assert shell.old.exists()
 

@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_every_table_is_told_with_what_covers_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_table_is_reported_with_what_covers_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, "run", "lake.accounts", "--no-check").status == 0
     told = said(capsys, "tables", "--json")
     assert told.status == 0 and told.json == nightkeep.tables().to_json()
@@ -116,7 +116,7 @@ def test_history_keeps_its_thread_when_a_table_is_renamed(folder: Path, capsys: 
 
 
 @pytest.mark.slow
-def test_the_status_of_discovered_tables_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_status_of_discovered_tables_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policy(folder, "version: 1\ndiscover:\n  - {delta: warehouse/delta}\n  - {delta: gone}\n")
     told = {each["name"]: each for each in said(capsys, "status", "--json").json}
     assert told.keys() == {*(f"shop.{name}" for name in DELTA), "discover delta:gone"}
@@ -141,7 +141,9 @@ def test_a_policy_is_validated_with_what_matches_nothing(folder: Path, capsys: p
 
 
 @pytest.mark.parametrize("text", ["version: 2\n", "version: 1\ntables: [", "version: 1\ndefaults: {fulll: 3}\n"])
-def test_faults_of_the_whole_file_are_told_alike(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_faults_of_the_whole_file_are_reported_alike(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "tables.yaml"
     file.write_text(text)
     told = said(capsys, "validate", "--policy", str(file), "--json")

@@ -63,7 +63,7 @@ def test_an_entry_wins_and_a_fault_concerns_its_own_tables(
     assert names(whole(tmp_path, text, "d/a", "d/b")) == (usable, unusable)
 
 
-def test_two_tables_of_one_name_are_told_with_their_places(tmp_path: Path) -> None:
+def test_two_tables_of_one_name_are_reported_with_their_places(tmp_path: Path) -> None:
     delta_table(tmp_path / "e/a")
     loaded = whole(tmp_path, "  - {delta: e}", "d/a")
     with pytest.raises(PolicyError, match=rf"a: expected one table .* delta:{tmp_path}/d/a and delta:{tmp_path}/e/a"):
@@ -128,7 +128,7 @@ def test_only_places_that_may_have_a_name_are_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_night_only_tells_of_a_table_that_nothing_covers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_night_only_reports_a_table_that_nothing_covers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is it opened: here its log is no log."""
     monkeypatch.setattr("nightkeep.groups.session.run_group.beside", lambda engine: engine)
     text = "  - {paimon: gone}\npatterns: [{match: covered, operations: [optimize]}]\n"

@@ -131,7 +131,7 @@ def test_a_folder_without_access_costs_no_other_its_tables(tmp_path: Path, monke
     assert whys(told).count("Permission denied") == 2
 
 
-def test_a_place_with_more_folders_than_the_limit_ends_and_says_so(
+def test_a_place_with_more_folders_than_the_limit_ends_and_reports_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(12):

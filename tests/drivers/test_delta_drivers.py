@@ -241,7 +241,7 @@ def test_samples_are_small_and_without_checksums() -> None:
 # Verbs
 
 
-def test_a_filtered_read_tells_its_files_and_row_ids(delta_spark: DeltaSpark, table: Path) -> None:
+def test_a_filtered_read_reports_its_files_and_row_ids(delta_spark: DeltaSpark, table: Path) -> None:
     writing = Writing(files=4, partition_by=("day",), properties={"delta.enableRowTracking": "true"})
     delta_spark.write(table, Generated(400, ("id", "id % 2 AS day", "'a b' || id % 2 AS place")), writing)
     assert len(delta_spark.files(table)) == 8

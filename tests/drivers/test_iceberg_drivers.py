@@ -410,7 +410,7 @@ def test_a_compaction_keeps_the_lineage_of_rows(iceberg_java: IcebergJava, table
     assert [entry["first_row_id"] for entry in iceberg_java.entries(table)] == [10, 13, 16, 19]
 
 
-def test_what_would_expire_is_told(iceberg_java: IcebergJava, table: Table) -> None:
+def test_what_would_expire_is_reported(iceberg_java: IcebergJava, table: Table) -> None:
     paths = orders(iceberg_java, table)
     iceberg_java.commit_rewrite(table, iceberg_java.begin_rewrite(table, options={"rewrite-all": "true"}))
     # Iceberg deletes a file when the snapshot expires that removed it.

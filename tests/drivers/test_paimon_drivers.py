@@ -67,7 +67,7 @@ def test_a_missing_tool_is_named_with_its_package(monkeypatch: pytest.MonkeyPatc
 # Java's verbs
 
 
-def test_an_upgrade_leaves_files_and_vectors_as_the_format_says(paimon_java: PaimonJava, orders: Path) -> None:
+def test_an_upgrade_leaves_files_and_vectors_as_the_format_states(paimon_java: PaimonJava, orders: Path) -> None:
     paimon_java.write(orders, upserts(*range(500), note="base"))
     paimon_java.compact(orders, Compaction(full=True))
     paimon_java.write(orders, upserts(3, 7, 900, note="new"))
@@ -214,7 +214,7 @@ def test_the_model_orders_rows_by_sequence_field_and_then_by_time() -> None:
         ("untouched", 0, False),
     ],
 )
-def test_a_copied_sample_is_what_the_readme_says(
+def test_a_copied_sample_is_what_the_readme_states(
     name: str, l0_files: int, changed_by_compaction: bool, paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
     table = tmp_path / "shop.db" / name

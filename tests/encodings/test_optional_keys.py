@@ -38,6 +38,6 @@ def test_maps_with_required_keys_stay_maps() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 9, 40])
-def test_damaged_footers_are_told_by_arrow(cut: int) -> None:
+def test_damaged_footers_are_recognised_by_arrow(cut: int) -> None:
     with pytest.raises((pa.ArrowInvalid, OSError)):
         open_parquet(pa.BufferReader(with_optional_keys([])[:-cut]), shows_entries=True)

@@ -126,7 +126,7 @@ def test_engines_go_on_over_what_a_killed_run_left(
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_vectors_that_a_killed_run_left_are_told_by_name(moment: str, tmp_path: Path) -> None:
+def test_vectors_that_a_killed_run_left_are_reported_by_name(moment: str, tmp_path: Path) -> None:
     """Rebuilding vectors writes a file with a name of its own, in a folder that carries the run's token."""
     made = HandMade(tmp_path / "events")
     table = made.folder

@@ -60,7 +60,7 @@ def test_what_fails_before_the_link_leaves_nothing(points: tuple[tuple[int, Poin
 
 
 @pytest.mark.slow
-def test_what_a_killed_upgrade_leaves_is_swept_and_told_once_by_the_next(
+def test_what_a_killed_upgrade_leaves_is_swept_and_reported_once_by_the_next(
     points: tuple[tuple[int, Point], ...], paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
     # The last file of each kind: what came before is left as well.

@@ -176,7 +176,7 @@ class FormatContract:
         assert first.version == snapshot.version
         assert world.contents() == before
 
-    def test_a_plan_says_why_and_names_files_that_exist(self, world: World) -> None:
+    def test_a_plan_states_why_and_names_files_that_exist(self, world: World) -> None:
         units = world.plan().units
         assert all(unit.input_files and unit.input_bytes > 0 and unit.reason for unit in units)
         held = {name.rpartition("/")[2] for name in world.contents()}
@@ -447,13 +447,13 @@ class FormatContract:
         assert isinstance(done, Committed)
         assert found(*world.table.commits.committed(run)) == found(done)
 
-    def test_a_commit_that_says_it_lost_to_itself_is_a_commit(self, world: World) -> None:
+    def test_a_commit_that_reports_that_it_lost_to_itself_is_a_commit(self, world: World) -> None:
         run = a_run()
         done = publish(misinformed(world.table), world.verified(run), run)
         assert isinstance(done, Committed)
         assert found(*world.table.commits.committed(run)) == found(done)
 
-    def test_a_second_loss_is_told_with_the_first(self, world: World) -> None:
+    def test_a_second_loss_is_reported_with_the_first(self, world: World) -> None:
         run = a_run()
         checked = world.verified(run)
         first = world.published(a_run("first"), world.where)

@@ -68,7 +68,7 @@ def test_a_leaf_below_a_null_struct_is_null() -> None:
     assert leaf_values(pa.Table.from_pylist(rows), ("a", "b")).to_pylist() == [1, None, None]
 
 
-def test_a_listing_tells_what_is_missing_or_of_another_size(tmp_path: Path) -> None:
+def test_a_listing_reports_what_is_missing_or_of_another_size(tmp_path: Path) -> None:
     for name in ("a/one", "b/two"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text("four")

@@ -91,7 +91,7 @@ def test_batches_and_slices_do_not_show(case: tuple, cut: int, size: int) -> Non
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
-def test_every_type_tells_its_values_and_null_apart(kind: pa.DataType) -> None:
+def test_every_type_distinguishes_its_values_and_null(kind: pa.DataType) -> None:
     @settings(max_examples=examples(30))
     @given(st.lists(st.one_of(st.none(), TYPES[kind]), min_size=2, max_size=8))
     def check(values: list) -> None:

@@ -50,7 +50,7 @@ def test_a_prefix_of_the_ends_that_others_lack_stays() -> None:
     assert isinstance(digit, Bytes) and digit.bits == 16
 
 
-def test_zeros_of_a_longer_key_are_told_from_padding() -> None:
+def test_zeros_of_a_longer_key_are_distinguished_from_padding() -> None:
     digits = list(digits_of("k", [chunked([b"a", b"a\0"], pa.binary())]))
     assert len(digits) == 2 and isinstance(digits[1][0], Integral)
     assert len(list(digits_of("k", [chunked([b"a", b"ab"], pa.binary())]))) == 1

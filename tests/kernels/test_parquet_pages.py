@@ -160,7 +160,7 @@ def is_sound(*pages: bytes, **told: Any) -> bool:
     return has_sound_pages(data + b"\0 and more", FlatChunk(**(chunk | told)))
 
 
-def test_pages_that_have_what_the_footer_tells_are_sound() -> None:
+def test_pages_that_have_what_the_footer_reports_are_sound() -> None:
     assert is_sound(FIRST, NEXT, LAST)
     assert is_sound(NEXT, LAST, codec="ZSTD")
     assert is_sound(FIRST, *[page(DATA, {1: 10}, bytes(80))] * 2, codec="UNCOMPRESSED") is False

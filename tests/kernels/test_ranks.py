@@ -83,7 +83,7 @@ def test_ranges_are_those_of_counting(column: pa.ChunkedArray, range_ids: int, t
 
 @settings(max_examples=examples(200))
 @given(pairs, st.integers(2, 40))
-def test_an_id_tells_the_range_of_a_row(pair: tuple[pa.ChunkedArray, pa.ChunkedArray], range_ids: int) -> None:
+def test_an_id_shows_the_range_of_a_row(pair: tuple[pa.ChunkedArray, pa.ChunkedArray], range_ids: int) -> None:
     bounds = bounds_of([Sample(pair[0], len(pair[0]))], range_ids)
     ends = [spark_key(value) for value in plain(bounds.values)]
     for column in pair:

@@ -73,7 +73,7 @@ def test_a_row_takes_in_one_column_after_the_other(
         assert hashed(columns) == [tuple(twin(row, kinds, seed) for seed in SEEDS) for row in chosen]
 
 
-def test_sums_tell_rows_that_swapped_values() -> None:
+def test_sums_detect_rows_that_swapped_values() -> None:
     """Of texts alone too, which Polars takes in by additions."""
     texts = [f"text {number}" for number in range(200)]
     for last in (pa.array(texts), pa.array(range(200))):

@@ -76,7 +76,7 @@ def stored(uri: str, name: str) -> Table:
 
 @pytest.mark.slow
 @pytest.mark.extended
-def test_what_the_engines_write_is_what_the_stored_entries_say(
+def test_what_the_engines_write_is_what_the_stored_entries_state(
     metastore: str, paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
     """entries.json has what this makes."""

@@ -46,7 +46,7 @@ def found(folder: Path, entry: str = "{glue: us-east-1}") -> Found:
     return find_tables(policy(folder, f"version: 1\ndiscover: [{entry}]\n").discoveries)
 
 
-def test_tables_of_all_formats_are_found_and_cared_for(client: Any, tmp_path: Path) -> None:
+def test_tables_of_all_formats_are_found_and_maintained(client: Any, tmp_path: Path) -> None:
     delta, paimon = copied(tmp_path)
     for table in (
         glue_table("clicks", f"file:{delta}", DELTA),

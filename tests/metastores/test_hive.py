@@ -96,14 +96,14 @@ def test_tables_of_all_formats_are_found_and_others_are_named(shop: Shop, monkey
     assert [each.location for each in found.tables if each.format == "iceberg"] == ["prod/shop.events"]
 
 
-def test_discovered_tables_are_cared_for(shop: Shop) -> None:
+def test_discovered_tables_are_maintained(shop: Shop) -> None:
     for name in ("lake.clicks", "lake.events"):
         covered = shop.policy("patterns: [{match: 'lake.*', verify: touched}]\n")
         done = care_for(name, shop.folder / "reports", covered)
         assert done.outcome is Outcome.VERIFIED, done.reason
 
 
-def test_a_table_is_cared_for_by_its_name(shop: Shop) -> None:
+def test_a_table_is_maintained_by_its_name(shop: Shop) -> None:
     """Its place is asked for when the run starts, and an entry that names it wins over its discovery."""
     more = f"tables: [{{name: clicks, table: 'delta:{shop.uri}/shop.clicks', check: {{enabled: false}}}}]\n"
     file = shop.policy(more)
@@ -159,7 +159,7 @@ def test_a_night_locates_and_finds_its_tables_once(shop: Shop, monkeypatch: pyte
     assert of_job.effective("lake.events").address.location == f"{shop.uri}/shop.events"
 
 
-def test_names_that_mean_no_table_are_told(shop: Shop) -> None:
+def test_names_that_mean_no_table_are_reported(shop: Shop) -> None:
     with pytest.raises(AddressError, match=r"shop\.gone: expected a table, found none of that name in thrift://"):
         located(Address("delta", f"{shop.uri}/shop.gone", "gone"))
     with pytest.raises(AddressError, match="expected a table of paimon, found one of delta"):
@@ -232,7 +232,7 @@ def test_a_database_that_cannot_be_listed_costs_no_other_its_tables(
     assert any(each.why.endswith("default: cannot be listed: not yours") for each in found.unlistable)
 
 
-def test_a_metastore_with_more_names_than_the_limit_ends_and_says_so(
+def test_a_metastore_with_more_names_than_the_limit_ends_and_reports_it(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as limited:

@@ -58,7 +58,7 @@ def named(
 
 
 @pytest.mark.parametrize(("sample", "operation"), [(CLICKS, Operation.OPTIMIZE), (ORDERS, Operation.UPGRADE)])
-def test_a_table_is_cared_for_by_its_name_where_its_files_are(
+def test_a_table_is_maintained_by_its_name_where_its_files_are(
     named: Named, tmp_path: Path, sample: str, operation: Operation
 ) -> None:
     kind, name = sample.split("/")[0], sample.split("/")[-1]

@@ -6,7 +6,7 @@ from nightkeep.model.run_names import COMMIT_USER, RETRY_HORIZON_MS, commit_user
 RUN = Run("nightly", "0" * 16, "a1", 10 * RETRY_HORIZON_MS)
 
 
-def test_a_stem_tells_run_unit_and_attempt() -> None:
+def test_a_stem_shows_run_unit_and_attempt() -> None:
     key = UnitKey("day=1")
     assert file_stem(RUN, key) == f"nk-{'0' * 16}-{unit_token(key)}-a1"
     assert file_stem(RUN, None) == f"nk-{'0' * 16}-table-a1"

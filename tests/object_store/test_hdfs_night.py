@@ -122,7 +122,7 @@ def lake(
 @pytest.mark.parametrize(
     ("table", "operation"), [("shop.orders", "upgrade"), ("lake.clicks", "optimize"), ("ice.events", "optimize")]
 )
-def test_a_discovered_table_is_cared_for_and_checked(lake: Lake, table: str, operation: str) -> None:
+def test_a_discovered_table_is_maintained_and_checked(lake: Lake, table: str, operation: str) -> None:
     found = lake.told[table, operation]
     assert (found.outcome, found.reason) == (Outcome.VERIFIED, None)
     assert found.expectations.status is CheckStatus.PASSED, found.expectations

@@ -122,7 +122,7 @@ def test_a_version_that_is_replaced_before_the_gate_is_a_conflict(
     assert not table.files_of("ours")
 
 
-def test_a_version_that_is_replaced_while_a_commit_is_on_its_way_is_told(faults: S3Faults, table: InBucket) -> None:
+def test_a_version_that_is_replaced_while_a_commit_is_on_its_way_is_reported(faults: S3Faults, table: InBucket) -> None:
     base, found = table.latest(), []
     with faults.paused(request=table.put(base + 1)) as commit:
         ours = threading.Thread(target=lambda: found.append(table.care("ours")))

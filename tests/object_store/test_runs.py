@@ -102,7 +102,7 @@ def run_night(policy: Path) -> subprocess.CompletedProcess[str]:
         ("ice3", "persist-deletes"),
     ],
 )
-def test_a_table_in_a_bucket_is_cared_for_and_checked(night: Night, table: str, operation: str) -> None:
+def test_a_table_in_a_bucket_is_maintained_and_checked(night: Night, table: str, operation: str) -> None:
     found = night.documents[table, operation]
     assert (found["outcome"], found["reason"]) == ("verified", None)
     assert found["expectations"]["status"] == "passed", found["expectations"]

@@ -228,7 +228,7 @@ def commands(table: InStore, *arguments: str) -> subprocess.CompletedProcess[str
     )
 
 
-def test_the_command_sweeps_a_bucket_and_tells_whole_uris(s3_bucket: Bucket, tmp_path: Path) -> None:
+def test_the_command_sweeps_a_bucket_and_reports_whole_uris(s3_bucket: Bucket, tmp_path: Path) -> None:
     table = delta(s3_bucket, golden="partition_paths")
     planted = table.plant(*LEFT["delta"])
     reports = str(tmp_path / "reports")
@@ -243,7 +243,7 @@ def test_the_command_sweeps_a_bucket_and_tells_whole_uris(s3_bucket: Bucket, tmp
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("denied", ["GET .*list-type=2", r"GET .*/0+1\.json"])
-def test_the_command_tells_what_the_store_denied(
+def test_the_command_reports_what_the_store_denied(
     denied: str, s3_bucket: Bucket, s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = delta(s3_bucket, golden="partition_paths")

@@ -106,7 +106,7 @@ NOWHERE = "http://127.0.0.1:1"
         ),
     ],
 )
-def test_a_store_that_cannot_be_asked_is_one_sentence_that_says_what_to_set(
+def test_a_store_that_cannot_be_asked_is_one_sentence_that_states_what_to_set(
     environment: dict[str, str],
     location: str,
     kind: type[Exception],
@@ -127,7 +127,7 @@ def test_a_store_that_cannot_be_asked_is_one_sentence_that_says_what_to_set(
     assert str(raised.value) == told
 
 
-def test_a_machine_of_a_cloud_whose_role_gives_nothing_says_what_to_set(
+def test_a_machine_of_a_cloud_whose_role_gives_nothing_states_what_to_set(
     azure_server: AzureServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Azurite stands for the machine's service, which answers something else."""
@@ -145,7 +145,7 @@ def test_a_machine_of_a_cloud_whose_role_gives_nothing_says_what_to_set(
         assert str(raised.value) == f"{location}/: no credentials found; {advice}"
 
 
-def test_azure_says_what_it_denies_and_what_it_has_not(
+def test_azure_states_what_it_denies_and_what_it_has_not(
     azure_server: AzureServer, azure_container: AzureContainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = azure_container.uri.replace(azure_container.name, "no-such-container")
@@ -160,7 +160,7 @@ def test_azure_says_what_it_denies_and_what_it_has_not(
         assert str(raised.value) == f"{azure_container.uri}/t/: access denied (403 AuthorizationFailure); {AZURE}"
 
 
-def test_a_store_that_denies_access_says_what_to_set(s3_bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_denies_access_states_what_to_set(s3_bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
     with pytest.raises(PermissionError) as raised:
         open_storage(f"{s3_bucket.uri}/t")
@@ -203,7 +203,7 @@ def test_an_address_of_another_store_is_refused_by_its_scheme(location: str) -> 
         open_storage(location)
 
 
-def test_hadoop_is_told_of_a_bucket_what_our_own_client_goes_by(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hadoop_gets_of_a_bucket_what_our_own_client_goes_by(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AWS_DEFAULT_REGION", "AWS_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://environment:1")
@@ -266,7 +266,7 @@ HOST = "account.dfs.core.windows.net"
         ({"AZURE_STORAGE_TOKEN": "no setting takes it"}, {}, {}),
     ],
 )
-def test_hadoop_is_told_of_an_account_what_our_own_client_goes_by(
+def test_hadoop_gets_of_an_account_what_our_own_client_goes_by(
     environment: dict[str, str], options: dict[str, str], told: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in os.environ if name.startswith("AZURE_")]:
@@ -277,7 +277,7 @@ def test_hadoop_is_told_of_an_account_what_our_own_client_goes_by(
     assert found == {f"fs.azure.{name}": value for name, value in told.items()}
 
 
-def test_hadoop_is_told_of_google_s_store_what_our_own_client_goes_by(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hadoop_gets_of_google_s_store_what_our_own_client_goes_by(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_BASE_URL", "http://environment:1")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/key.json")
     told = {"fs.gs.storage.root.url": "http://environment:1", "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE"}

@@ -105,12 +105,12 @@ def test_what_is_given_out_is_never_printed(vending: VendingRest) -> None:
     assert held.startswith("session-ticket") and held not in redact(f"a text with {held}") and held not in repr(ours)
 
 
-def test_credentials_that_do_not_say_when_they_end(vending: VendingRest) -> None:
+def test_credentials_that_do_not_state_when_they_end(vending: VendingRest) -> None:
     vending.says_when_they_end, vending.sessions.seconds = False, 600
     assert next(iter(storage().walk("")))
 
 
-def test_a_client_that_the_catalog_does_not_know_is_told_what_to_set(
+def test_a_client_that_the_catalog_does_not_know_learns_what_to_set(
     vending: VendingRest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     variable = f"PYICEBERG_CATALOG__{LAKE.upper()}__CREDENTIAL"

@@ -401,13 +401,13 @@ class TestPages:
         ):
             assert expected in text
 
-    def test_a_drawing_says_its_numbers(self) -> None:
+    def test_a_drawing_states_its_numbers(self) -> None:
         labels = [attrs.get("aria-label") for attrs in Page(run_page(document())).all("svg")]
         assert "Files by size. Before: 1 at 1 KB, 2 at 16 KB. After: 1 at 16 KB." in labels
         assert "Files by level. Before: 2 at L0, 1 at L5. After: 1 at L5." in labels
         assert "Seconds per stage: plan 50 ms, rewrite 2.0 s, check 1.0 s" in labels
 
-    def test_a_published_mismatch_says_how_to_go_back(self) -> None:
+    def test_a_published_mismatch_states_how_to_go_back(self) -> None:
         whole = document("a b", Outcome.MISMATCH)
         checked = replace(whole, expectations=replace(whole.expectations, status=CheckStatus.FAILED))
         text = Page(run_page(checked)).text
@@ -415,17 +415,17 @@ class TestPages:
         assert "nightkeep release 'a b'" in text
         assert "CALL sys.rollback_to('shop.orders', 41)" in text
 
-    def test_several_published_versions_that_failed_are_told_together(self) -> None:
+    def test_several_published_versions_that_failed_are_reported_together(self) -> None:
         checked = replace(clustered(), outcome=Outcome.MISMATCH, expectations=Expectations(CheckStatus.FAILED))
         assert "Versions 43 to 45 are published and failed their check." in Page(run_page(checked)).text
 
-    def test_a_mismatch_caught_after_a_first_commit_says_what_readers_see(self) -> None:
+    def test_a_mismatch_caught_after_a_first_commit_states_what_readers_see(self) -> None:
         text = Page(run_page(document(outcome=Outcome.MISMATCH))).text
         assert "No unit that differs was published." in text
         assert "readers see version 43" in text
         assert "nightkeep release" not in text
 
-    def test_several_commits_are_counted_and_each_is_told(self) -> None:
+    def test_several_commits_are_counted_and_each_is_reported(self) -> None:
         text = Page(run_page(clustered())).text
         assert "Committed versions 43 to 45, in 2 commits" in text
         assert "Commit 43 1 units, on top of 42 Commit 45 1 units, on top of 44" in text
@@ -443,7 +443,7 @@ class TestPages:
             assert row in text
         assert "Files that queries skip" not in Page(run_page(document())).text
 
-    def test_a_caught_mismatch_says_that_nothing_happened(self) -> None:
+    def test_a_caught_mismatch_states_that_nothing_happened(self) -> None:
         caught = replace(document(outcome=Outcome.MISMATCH), committed_version=None, commits=(), go_back=None)
         assert "Nothing was published. Readers still see version 41." in Page(run_page(caught)).text
 
@@ -466,7 +466,7 @@ class TestPages:
             assert column_changes({"skipping": odd, "overlap": odd}) == ()
             assert "skip" not in Page(run_page(replace(BARE, metrics=Metrics(extra={"skipping": odd})))).text
 
-    def test_delete_files_are_told_by_kind_where_there_are_any(self) -> None:
+    def test_delete_files_are_reported_by_kind_where_there_are_any(self) -> None:
         found = {
             "before": {"equality": 1200, "position": 32, "vectors": 0},
             "after": {"equality": 0, "position": 40, "vectors": 0},
@@ -543,10 +543,10 @@ class TestLeftovers:
         [swept(quarantine=None), swept(acted=None), swept(acted={"files": 0, "bytes": 0}), EXPIRED, RESTORED],
         ids=["deleted", "told", "none", "expired", "restored"],
     )
-    def test_what_is_not_away_is_not_to_be_brought_back(self, found: RunDocument) -> None:
+    def test_what_is_not_away_is_not_to_be_restored(self, found: RunDocument) -> None:
         assert "nightkeep restore" not in Page(run_page(found)).text + summary_text([found])
 
-    def test_an_expiry_says_what_went_and_why_the_rest_stays(self) -> None:
+    def test_an_expiry_states_what_went_and_why_the_rest_stays(self) -> None:
         text = Page(run_page(EXPIRED)).text
         for expected in (
             "1 table: 1 verified. 7 files, 700 B, gone.",
@@ -563,7 +563,7 @@ class TestLeftovers:
         assert "What readers see, before and after" in text
         assert "merged verified 9 equal before 9:0000000000000001:0000000000000002 after 9:" in text
 
-    def test_a_restore_says_what_came_back_and_what_is_in_the_way(self) -> None:
+    def test_a_restore_states_what_came_back_and_what_is_in_the_way(self) -> None:
         text = Page(run_page(RESTORED)).text
         for expected in (
             "5 files, 50 B, restored.",
@@ -583,13 +583,13 @@ class TestLeftovers:
         assert line.split() == ["shop.orders", "sweep", "verified", "-", "-", "-", "2.0", "1.0", "3.0"]
 
     @pytest.mark.parametrize("status", CheckStatus)
-    def test_what_nobody_looked_at_is_not_said_to_be_there(self, status: CheckStatus) -> None:
+    def test_what_nobody_looked_at_is_not_reported_as_there(self, status: CheckStatus) -> None:
         text = Page(run_page(replace(swept(), expectations=Expectations(status)))).text
         looked = status in (CheckStatus.PASSED, CheckStatus.FAILED)
         assert ("every file of every retained version was found" in text) is looked
         assert ("Nobody has looked since" in text) is not looked
 
-    def test_a_night_of_both_says_both(self) -> None:
+    def test_a_night_of_both_states_both(self) -> None:
         text = Page(run_page(document(), swept())).text
         assert "shop.orders upgrade verified 14 \u2192 9 3.0 MB \u2192 2.0 MB 9 - - - - 0.1" in text
         assert "shop.orders sweep verified - - - 1,202 4.0 MB - 1,201 -" in text
@@ -651,7 +651,7 @@ def test_the_summary_is_plain_aligned_text() -> None:
     )
 
 
-def test_the_summary_tells_of_commits_and_of_columns() -> None:
+def test_the_summary_reports_commits_and_of_columns() -> None:
     lines = summary_text((clustered(), replace(clustered("quiet"), commits=(), committed_version=None))).splitlines()
     notes = [line for line in lines if line.startswith(("events:", "quiet:"))]
     assert notes == [
@@ -661,7 +661,7 @@ def test_the_summary_tells_of_commits_and_of_columns() -> None:
     ]
 
 
-def test_the_dry_run_tells_the_order_of_rows() -> None:
+def test_the_dry_run_reports_the_order_of_rows() -> None:
     assert plan_text(clustered()).splitlines()[0] == "events: optimize of version 41, hilbert by lat, s.lon, 1 unit"
 
 
@@ -677,7 +677,7 @@ def test_the_dry_run_of_a_table_without_work_is_one_sentence(changes: dict[str, 
     assert plan_text(replace(document(), plan=PlanSection(), **changes)) == f"shop.orders: {text}"
 
 
-def test_the_summary_of_a_delete_says_how_many_rows_it_hid_and_how_to_undo_it() -> None:
+def test_the_summary_of_a_delete_states_how_many_rows_it_hid_and_how_to_undo_it() -> None:
     deleted = replace(document(), operation=Operation.DELETE, go_back="RESTORE TABLE t TO VERSION AS OF 42")
     lines = summary_text((deleted,)).splitlines()
     assert "shop.orders: 3 rows hidden in deletion vectors" in lines

@@ -121,7 +121,7 @@ STATES = {
 }
 
 
-def test_each_table_ends_as_its_outcome_says_at_the_first_try(night: DagRun) -> None:
+def test_each_table_ends_as_its_outcome_states_at_the_first_try(night: DagRun) -> None:
     outcomes = {key: found for (task, key), found in night.tasks.items() if task == "outcome"}
     assert outcomes == {f"t.{name}": (state, 1) for name, state in STATES.items()}
     assert night.state == "failed"
@@ -244,7 +244,7 @@ def week(airflow_database: Path, tmp_path_factory: pytest.TempPathFactory) -> tu
 
 
 @pytest.mark.extended
-def test_a_sweep_ends_for_each_table_as_its_outcome_says(week: tuple[Airflow, DagRun]) -> None:
+def test_a_sweep_ends_for_each_table_as_its_outcome_states(week: tuple[Airflow, DagRun]) -> None:
     _, run = week
     outcomes = {key: found for (task, key), found in run.tasks.items() if task == "swept"}
     nobodys = [key for key in outcomes if isinstance(key, int)]
@@ -292,7 +292,7 @@ def test_on_demand_is_a_dry_run_of_the_table_the_address_names(airflow: Airflow)
 
 
 @pytest.mark.extended
-def test_on_demand_says_what_the_form_says(airflow: Airflow) -> None:
+def test_on_demand_states_what_the_form_states(airflow: Airflow) -> None:
     airflow.script()
     form = {"operation": "optimize", "zorder": "a, s.b", "target_size": "64 MB", "dry_run": False}
     (call,) = on_demand(airflow, table="t.verified", **form).care

@@ -101,7 +101,7 @@ def told(folder: Path) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.extended
-def test_the_next_job_tells_of_the_table_and_does_the_rest(folder: Path) -> None:
+def test_the_next_job_reports_the_table_and_does_the_rest(folder: Path) -> None:
     assert job(folder, "care") == -signal.SIGKILL
     assert told(folder) == [("first", "optimize", "verified")]
     assert (folder / "result.json.hand").read_text() == "deadly"
@@ -126,7 +126,7 @@ def test_of_several_tables_at_work_each_is_named(folder: Path) -> None:
 
 
 @pytest.mark.extended
-def test_what_was_done_before_is_told_as_it_is(folder: Path) -> None:
+def test_what_was_done_before_is_reported_as_it_is(folder: Path) -> None:
     assert job(folder, "care", tables="first") == 0
     assert job(folder, "care", "--died=first", tables="first") == 0
     assert told(folder) == [("first", "optimize", "verified")]
@@ -135,7 +135,7 @@ def test_what_was_done_before_is_told_as_it_is(folder: Path) -> None:
 
 
 @pytest.mark.extended
-def test_a_sweep_tells_of_the_table_and_does_the_rest(folder: Path) -> None:
+def test_a_sweep_reports_the_table_and_does_the_rest(folder: Path) -> None:
     assert job(folder, "sweep") == -signal.SIGKILL
     assert (folder / "result.json.hand").read_text() == "deadly"
     assert job(folder, "sweep", "--died=deadly", tables="deadly,last") == 0

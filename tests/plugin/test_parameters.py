@@ -35,7 +35,7 @@ of_others()
 """
 
 
-def test_what_is_unknown_is_told_with_what_is_known() -> None:
+def test_what_is_unknown_is_reported_with_what_is_known() -> None:
     assert unknown(None, ["table"]) is unknown({}, ()) is unknown({"table": 1}, ["table", "full"]) is None
     assert unknown({"tabel": 1, "full": 1}, ["table", "full"]) == (
         "parameters: expected table, full; found 'tabel'; did you mean table?"
@@ -182,5 +182,5 @@ def test_a_large_body_arrives_whole(server: Server) -> None:
 
 
 @pytest.mark.extended
-def test_a_dag_that_is_not_there_is_airflows_to_tell(server: Server) -> None:
+def test_a_dag_that_is_not_there_is_airflows_to_report(server: Server) -> None:
     assert server.post("nosuch", {"conf": {"tabel": 1}})[0] == 404

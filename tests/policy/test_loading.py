@@ -71,13 +71,13 @@ def test_a_pattern_without_a_glob_concerns_every_table(tmp_path: Path) -> None:
     assert names(loaded) == ([], ["a"])
 
 
-def test_bad_defaults_concern_the_whole_file_and_all_faults_are_told(tmp_path: Path) -> None:
+def test_bad_defaults_concern_the_whole_file_and_all_faults_are_reported(tmp_path: Path) -> None:
     with pytest.raises(PolicyError) as caught:
         policy(tmp_path, "tables: [{name: 3, table: delta:/a}]\ndefaults: {full: 3}\n")
     assert [line.split(": ")[1] for line in str(caught.value).split("\n")] == ["tables[0].name", "defaults.full"]
 
 
-def test_of_two_entries_for_one_table_none_says_what_holds(tmp_path: Path) -> None:
+def test_of_two_entries_for_one_table_none_states_what_holds(tmp_path: Path) -> None:
     team = "tables:\n  - {name: theirs, table: delta:/a}\n  - {name: own, table: delta:/own}\n"
     text = "imports: [teams/*.yaml]\ntables: [{name: a, table: delta:/a}, {name: c, table: delta:/c}]"
     loaded = policy(tmp_path, text, team=team)

@@ -82,7 +82,7 @@ def test_layers_replace_each_other_as_a_whole() -> None:
         ("none.json", ": expected a suite of Great Expectations in JSON, found [Errno 2]"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(expectations: str, fault: str) -> None:
+def test_what_is_wrong_is_reported_with_its_line(expectations: str, fault: str) -> None:
     with pytest.raises(PolicyError) as refused:
         load("/etc/tables.yaml", text=policy(expectations))
     assert str(refused.value).startswith("/etc/tables.yaml:5: tables[0].expectations")

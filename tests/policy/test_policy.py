@@ -474,7 +474,7 @@ class TestAddresses:
         ("a: \x01", ": expected YAML, found "),
     ],
 )
-def test_refusals_say_file_line_key_expected_and_found(text: str, message: str) -> None:
+def test_refusals_state_file_line_key_expected_and_found(text: str, message: str) -> None:
     found = refusal(text)
     assert found.startswith("/etc/care/tables.yaml:")
     assert message in found
@@ -561,7 +561,7 @@ class TestDurations:
 
 
 class TestSweep:
-    def test_nothing_is_moved_unless_the_policy_says_so(self) -> None:
+    def test_nothing_is_moved_unless_the_policy_sets_it(self) -> None:
         settings = policy("").effective("paimon:/a").settings
         assert (settings.sweep.mode, settings.expire.enabled) == ("dry-run", False)
 
@@ -576,7 +576,7 @@ class TestSweep:
         assert (settings.sweep.mode, settings.sweep.older_than) == ("quarantine", 72 * HOUR)
         assert (settings.expire.enabled, settings.expire.retain_last) == (True, None)
 
-    def test_a_delta_table_keeps_files_for_a_week_whatever_the_layer_that_says_less(self) -> None:
+    def test_a_delta_table_keeps_files_for_a_week_whatever_the_layer_that_states_less(self) -> None:
         text = "defaults: {verify: full}\npatterns:\n- match: 'l*'\n  sweep:\n    older_than: 3d\n"
         assert policy(text).effective("paimon:/lake").settings.sweep.older_than == 72 * HOUR
         message = r"/etc/care/tables.yaml:6: sweep.older_than: expected at least 7d for delta:/lake, .* found 3d"
@@ -592,12 +592,12 @@ class TestSweep:
             "iceberg": DAY_MS,
         }
 
-    def test_the_delta_table_may_say_more_than_a_pattern_for_all(self) -> None:
+    def test_the_delta_table_may_state_more_than_a_pattern_for_all(self) -> None:
         text = "defaults: {sweep: {older_than: 3d}}\npatterns: [{match: 'lake*', sweep: {older_than: 7d}}]\n"
         loaded = policy(text + "tables: [{name: lake.a, table: 'delta:/x'}, {name: b, table: 'paimon:/y'}]")
         assert [loaded.effective(name).settings.sweep.older_than for name in ("lake.a", "b")] == [168 * HOUR, 72 * HOUR]
 
-    def test_explain_says_durations_and_counts_as_they_are_written(self) -> None:
+    def test_explain_states_durations_and_counts_as_they_are_written(self) -> None:
         text = "defaults:\n  sweep: {older_than: 36h}\n  expire: {older_than: 90m, retain_last: 1024}"
         lines = [" ".join(line.split()) for line in explain_text(policy(text).effective("paimon:/x")).splitlines()]
         assert "sweep.older_than 36h /etc/care/tables.yaml:3 defaults" in lines
@@ -662,10 +662,10 @@ def test_a_higher_layer_replaces_clustering_as_a_whole() -> None:
 class TestOverrides:
     SETTINGS = Settings(where="day = 1", full=True, clustering=Clustering(("a",), Curve.HILBERT, 64, noise=True))
 
-    def test_what_is_not_said_stays(self) -> None:
+    def test_what_is_not_stated_stays(self) -> None:
         assert Overrides().over(self.SETTINGS) == self.SETTINGS
 
-    def test_what_is_said_wins(self) -> None:
+    def test_what_is_stated_wins(self) -> None:
         said = Overrides(
             where="day = 2",
             zorder="b, s.leaf",
@@ -752,7 +752,7 @@ class TestGroups:
         assert groups(policy(text), 4) == [("d1", "d2", "d3"), ("p1", "p2")]
         assert groups(policy(text), 5) == [("d1", "d2", "d3", "p1", "p2")]
 
-    def test_the_file_says_how_many_share_a_session(self) -> None:
+    def test_the_file_states_how_many_share_a_session(self) -> None:
         assert [len(group) for group in groups(self.of(6))] == [3, 3]
 
 
@@ -800,7 +800,7 @@ def test_explain_prints_every_value_with_its_origin() -> None:
     )
 
 
-def test_explain_says_columns_curve_and_options() -> None:
+def test_explain_states_columns_curve_and_options() -> None:
     text = "defaults: {clustering: {zorder: [a, s.b], noise: true}}"
     line = next(line for line in explain_text(policy(text).effective("delta:/x")).splitlines() if "clustering" in line)
     assert " ".join(line.split()) == (
@@ -808,7 +808,7 @@ def test_explain_says_columns_curve_and_options() -> None:
     )
 
 
-def test_the_nightly_policy_says_where_the_samples_are() -> None:
+def test_the_nightly_policy_states_where_the_samples_are() -> None:
     loaded = load(ROOT / "dags/tables.yaml", environ={})
     warehouse = f"{ROOT}/.work/warehouse"
     assert [(place.kind, place.location) for place in loaded.discoveries] == [

@@ -38,7 +38,7 @@ def test_every_setting_is_there_with_where_it_may_stand() -> None:
     assert {key.partition(".")[0] for key in section("The file")} == set(Document.model_fields)
 
 
-def test_rows_have_what_the_model_says() -> None:
+def test_rows_have_what_the_model_states() -> None:
     rows = section("Settings of tables")
     assert rows["verify"][:3] == ("one of", "`full`, `touched`", "`full`")
     assert rows["task_memory"][:3] == ("size", "such as `512MB`", "`2GB`")

@@ -29,7 +29,7 @@ def test_an_operation_has_its_own() -> None:
     assert windows({"optimize": NIGHT, "sweep": DAY}) == {"optimize": NIGHT, "sweep": DAY}
 
 
-def test_a_mapping_is_told_as_it_is_written() -> None:
+def test_a_mapping_is_reported_as_it_is_written() -> None:
     text = f"version: 1\ndefaults: {{window: {{optimize: '{NIGHT}', sweep: '{DAY}'}}}}"
     assert str(load("t.yaml", text=text).effective("delta:/t").settings.window) == f"optimize: {NIGHT}; sweep: {DAY}"
 

@@ -56,7 +56,7 @@ def test_it_holds(text: object) -> None:
         ("equality_deletes < 9", "expected equality_deletes < 9, found equality_deletes has no value"),
     ],
 )
-def test_it_says_what_was_found(text: object, found: str) -> None:
+def test_it_states_what_was_found(text: object, found: str) -> None:
     assert why(text) == found
 
 

@@ -14,7 +14,7 @@ JOBS = Path(__file__).parents[2] / "jobs" / "nightkeep"
 
 
 @pytest.mark.parametrize("verb", ["plan", "run", "sweep", "expire"])
-def test_a_delta_table_called_paimons_is_told_by_its_own_address(
+def test_a_delta_table_called_paimons_is_recognised_by_its_own_address(
     tmp_path: Path, verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lake = Lake(tmp_path / "lake", pa.schema([("id", pa.int64())]))

@@ -105,7 +105,7 @@ def test_a_time_of_ours_stands_unless_it_is_ahead_of_the_stores(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("times", "told"), [((5, 3), 5), ((11, 3), 3), ((11, 12), 10), ((10,), 10), ((), 10), ((11, 12, 1), 1)]
 )
-def test_the_first_time_that_is_not_ahead_tells(times: tuple[int, ...], told: int) -> None:
+def test_the_first_time_that_is_not_ahead_reports(times: tuple[int, ...], told: int) -> None:
     assert happened_ms(10, iter(times)) == told
 
 
@@ -242,7 +242,7 @@ def test_files_of_delta_go_by_the_files_of_the_commits_that_removed_them(log: Lo
 
 
 @pytest.mark.parametrize(("days", "lost"), [(10, {"a"}), (1, set()), (-10, set())])
-def test_what_only_a_checkpoint_tells_of_goes_by_its_file(log: Log, days: float, lost: set[str]) -> None:
+def test_what_only_a_checkpoint_reports_goes_by_its_file(log: Log, days: float, lost: set[str]) -> None:
     log.single(1, [*log.head, added("b"), added("c"), gone("a")])
     touched(log.log / f"{1:020d}.checkpoint.parquet", int(now_ms() - days * DAY_MS))
     for version in range(2):
@@ -302,7 +302,7 @@ def half_an_hour_ahead() -> int:
     return now_ms() + HOUR_MS // 2
 
 
-def test_a_tombstone_is_as_old_as_the_store_tells(log: Log) -> None:
+def test_a_tombstone_is_as_old_as_the_store_reports(log: Log) -> None:
     """Within the table's own week still, by the store's clock, and past it by ours."""
     touched(log.log / f"{1:020d}.json", now_ms() - 7 * DAY_MS + HOUR_MS // 4)
     touched(log.folder / data("a"), now_ms() - 30 * DAY_MS)
@@ -318,7 +318,7 @@ def test_a_tombstone_is_as_old_as_the_store_tells(log: Log) -> None:
     assert expired(log, clock=half_an_hour_ahead)[1] == set()
 
 
-def test_what_a_history_tells_of_removals_is_of_the_stores_time(tmp_path: Path) -> None:
+def test_what_a_history_reports_removals_is_of_the_stores_time(tmp_path: Path) -> None:
     made = HandMade(tmp_path / "made", row_ids=True)
     made.append(DAYS[0], range(10))
     orphan = made.folder / f"day={DAYS[0]}/part-00000-0123abcd-0000-4000-8000-00000000beef.c000.snappy.parquet"

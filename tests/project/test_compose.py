@@ -168,7 +168,7 @@ def test_drivers_and_workers_reach_buckets_by_variables_that_we_read() -> None:
     assert passed[0] <= {name for names in _VARIABLES.values() for name in names}
 
 
-def test_the_connector_that_the_file_tells_of_is_that_of_sparks_hadoop() -> None:
+def test_the_connector_that_the_file_reports_is_that_of_sparks_hadoop() -> None:
     text = (ROOT / "docker-compose.yml").read_text()
     (hadoop,) = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")
     assert set(re.findall(r"org\.apache\.hadoop:hadoop-aws:([0-9.]+)", text)) == {hadoop.stem.rpartition("-")[2]}
@@ -178,7 +178,7 @@ def test_the_connector_that_the_file_tells_of_is_that_of_sparks_hadoop() -> None
     assert f"spark.jars.ivy       {home}/" in text
 
 
-def test_catalogs_are_told_where_the_tables_are() -> None:
+def test_catalogs_are_reported_where_the_tables_are() -> None:
     """pyiceberg looks there for .pyiceberg.yaml; only drivers ask catalogs, and they run in the scheduler."""
     environment = SERVICES["scheduler"]["environment"]
     assert environment["PYICEBERG_HOME"] == environment["NIGHTKEEP_WAREHOUSE"]
@@ -340,7 +340,7 @@ with TestClient(create_app(apps="core")) as client:
     assert said == [201, 401, 401]
 
 
-def test_the_header_says_how_the_paused_dags_are_switched_on() -> None:
+def test_the_header_states_how_the_paused_dags_are_switched_on() -> None:
     header = (ROOT / "docker-compose.yml").read_text().partition("\nname:")[0]
     for dag in ("nightly", "orphan_sweep"):
         assert f"docker compose exec scheduler airflow dags unpause {dag}" in header

@@ -71,7 +71,7 @@ def test_commands_of_a_page_run_in_order(name: str, clone: Path, environ: Mappin
 
 
 @each_page
-def test_a_program_says_how_it_is_run(name: str) -> None:
+def test_a_program_states_how_it_is_run(name: str) -> None:
     found = blocks(TEXTS[name])
     assert not [block for block in found if block.is_program and not block.is_marked]
     commands = re.compile(r"^(\$ )?(nightkeep|make|airflow|docker|spark-submit|pip|python\S*) ", re.MULTILINE)

@@ -214,7 +214,7 @@ def test_no_command_quotes_it_in_what_it_prints_or_stores(
         ([1, 2], "a list of 2 entries"),
     ],
 )
-def test_what_is_found_is_told_by_its_kind_and_size(value: object, told: str) -> None:
+def test_what_is_found_is_recognised_by_its_kind_and_size(value: object, told: str) -> None:
     assert kind_of(value) == told
 
 
@@ -229,7 +229,7 @@ def _failure(work: Callable[[], object]) -> BaseException:
 @pytest.mark.parametrize(
     "text", [SECRET, f"it's {SECRET}", f"'{SECRET}'", f"\"{SECRET}' ]", f"{SECRET}\n'{SECRET}", f"]{SECRET}'[{SECRET}"]
 )
-def test_the_reason_of_a_parser_is_told_without_what_it_quotes(text: str) -> None:
+def test_the_reason_of_a_parser_is_reported_without_what_it_quotes(text: str) -> None:
     parsers: tuple[Callable[[], object], ...] = (
         lambda: int(text),
         lambda: float(text),

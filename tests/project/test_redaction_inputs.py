@@ -43,7 +43,7 @@ POLICIES: Mapping[str, tuple[str, Mapping[str, str]]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", some_extended(POLICIES, keep=5))
-def test_no_secret_of_a_policy_is_told(
+def test_no_secret_of_a_policy_is_reported(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text, environ = POLICIES[kind]
@@ -67,7 +67,7 @@ def test_no_secret_of_a_policy_is_told(
     assert told.strip() and S not in told and "AKIA" not in told
 
 
-def test_no_secret_of_a_page_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_secret_of_a_page_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A page of what was refused, which names the table and says why."""
     policy, reports = tmp_path / "tables.yaml", tmp_path / "reports"
     pause = f"see https://u:{S}@wiki/?token={S} and password={S}"
@@ -127,7 +127,7 @@ def submitted(airflow: Airflow, connection: Mapping[str, object], **more: object
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", some_extended(CONNECTIONS, keep=1))
-def test_no_secret_of_a_connection_is_told(kind: str, airflow: Airflow) -> None:
+def test_no_secret_of_a_connection_is_reported(kind: str, airflow: Airflow) -> None:
     connection, refused = CONNECTIONS[kind]
     ended, told = submitted(airflow, connection)
     assert S not in told
@@ -140,7 +140,7 @@ def test_no_secret_of_a_connection_is_told(kind: str, airflow: Airflow) -> None:
 
 @pytest.mark.extended
 @pytest.mark.slow
-def test_no_secret_of_a_setting_of_spark_is_told(airflow: Airflow) -> None:
+def test_no_secret_of_a_setting_of_spark_is_reported(airflow: Airflow) -> None:
     conf = {"spark.hadoop.fs.s3a.secret.key": S, "spark.authenticate.secret": S, "spark.ssl.keyPassword": S}
     ended, told = submitted(airflow, {"host": "local[1]"}, conf=conf)
     assert ended[0] == "returned" and S not in told

@@ -78,7 +78,7 @@ def test_a_table_that_is_dropped_and_created_again_is_another_one(made: HandMade
 
 
 @pytest.mark.parametrize("commits", [0, 1])
-def test_a_cut_in_the_moment_of_the_link_is_told_and_holds_the_table(made: HandMade, commits: int) -> None:
+def test_a_cut_in_the_moment_of_the_link_is_reported_and_holds_the_table(made: HandMade, commits: int) -> None:
     """No store makes a new name conditional on another file: what cannot be prevented is noticed."""
     with waiting(made.folder, before="link") as ours:
         _cut(made, commits)

@@ -30,7 +30,7 @@ def shown(engine: PaimonJava, table: Path) -> dict[tuple[Any, ...], Change]:
 
 
 @pytest.mark.parametrize("before", ["publish", "link"])
-def test_an_append_meanwhile_is_told_by_the_next_run(paimon_java: PaimonJava, orders: Path, before: str) -> None:
+def test_an_append_meanwhile_is_reported_by_the_next_run(paimon_java: PaimonJava, orders: Path, before: str) -> None:
     held = shown(paimon_java, orders)
     with waiting(orders, before=before) as ours:
         late = ["+U", "2026-11-02", 10_001, "C-00001", "late", "1.00", None, "2026-11-04T00:00:00.000000"]
@@ -46,7 +46,9 @@ def test_an_append_meanwhile_is_told_by_the_next_run(paimon_java: PaimonJava, or
     assert applied(held, second.rows, KEYS) == shown(paimon_java, orders)
 
 
-def test_a_bucket_that_was_compacted_meanwhile_is_told_by_the_other_only(paimon_java: PaimonJava, orders: Path) -> None:
+def test_a_bucket_that_was_compacted_meanwhile_is_reported_by_the_other_only(
+    paimon_java: PaimonJava, orders: Path
+) -> None:
     held, before = shown(paimon_java, orders), files(orders)
     with waiting(orders) as ours:
         paimon_java.compact(orders, Compaction(partition=["2026-11-02"], buckets=[1], user="compactor"))
@@ -57,7 +59,7 @@ def test_a_bucket_that_was_compacted_meanwhile_is_told_by_the_other_only(paimon_
     assert applied(held, told, KEYS) == shown(paimon_java, orders)
 
 
-def test_of_two_of_us_one_tells(paimon_java: PaimonJava, orders: Path) -> None:
+def test_of_two_of_us_one_reports(paimon_java: PaimonJava, orders: Path) -> None:
     held, at_start = shown(paimon_java, orders), files(orders)
     with waiting(orders) as first, waiting(orders, run_id="another run") as second:
         first.release()

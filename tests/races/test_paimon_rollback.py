@@ -86,7 +86,7 @@ def test_a_table_that_is_dropped_and_created_again_is_another_one(
 
 
 @pytest.mark.parametrize("commits", [0, 1])
-def test_a_rollback_in_the_moment_of_the_link_is_told_and_holds_the_table(
+def test_a_rollback_in_the_moment_of_the_link_is_reported_and_holds_the_table(
     paimon_java: PaimonJava, table: Path, commits: int
 ) -> None:
     """No file system makes a link conditional on another file: what cannot be prevented is noticed."""
@@ -163,7 +163,7 @@ def test_a_newest_snapshot_that_expires_while_it_is_read_is_followed_by_another(
     assert (document.outcome, document.base_version) == (Outcome.VERIFIED, PLANNED + 1), document.reason
 
 
-def test_identities_are_told_and_are_those_of_what_is_there(paimon_java: PaimonJava, table: Path) -> None:
+def test_identities_are_reported_and_are_those_of_what_is_there(paimon_java: PaimonJava, table: Path) -> None:
     base = opened(table).snapshot().identity
     document = upgrade(table)
     (commit,) = document.commits

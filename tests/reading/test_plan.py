@@ -11,7 +11,7 @@ SHOP = Path(__file__).parents[2] / "samples" / "paimon" / "shop.db"
 ORDERS = f"paimon:{SHOP}/orders"
 
 
-def test_a_plan_says_what_is_left_out_and_why() -> None:
+def test_a_plan_states_what_is_left_out_and_why() -> None:
     plan = nightkeep.read_plan(ORDERS, where="dt = '2026-11-02' AND order_id = 5000")
     assert str(plan).replace(str(SHOP), "") == (
         "paimon:/orders: raw read of version 7, 7 columns, where dt = '2026-11-02' AND order_id = 5000\n"
@@ -26,7 +26,7 @@ def test_a_plan_says_what_is_left_out_and_why() -> None:
     assert (told["version"], told["view"], told["splits"]) == (7, "raw", 0)
 
 
-def test_a_plan_of_a_merge_says_why_values_leave_out_nothing() -> None:
+def test_a_plan_of_a_merge_states_why_values_leave_out_nothing() -> None:
     text = str(nightkeep.read_plan(ORDERS, view="merge-on-read", where="amount < 0", columns="amount"))
     assert "files to merge by key: values of other columns leave out none of them" in text
     assert "left out by statistics of files" not in text

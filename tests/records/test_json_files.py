@@ -115,7 +115,7 @@ each_damage = pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: dama
 
 
 @each_damage
-def test_a_damaged_document_is_one_line_and_the_rest_is_told(
+def test_a_damaged_document_is_one_line_and_the_rest_is_reported(
     tmp_path: Path, damage: Damage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good = store(replace(document("a"), started_at=NIGHT), tmp_path)
@@ -134,7 +134,7 @@ def test_a_damaged_document_is_one_line_and_the_rest_is_told(
 
 
 @each_damage
-def test_a_damaged_hold_holds_until_it_is_lifted(
+def test_a_damaged_hold_holds_until_it_is_released(
     tmp_path: Path, damage: Damage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "tables.yaml").write_text(
@@ -162,7 +162,7 @@ def test_a_hold_that_is_a_folder_with_something_in_it_is_left_to_people(tmp_path
         release(tmp_path, "t")
 
 
-def test_a_lifted_hold_that_nobody_can_read_says_so(tmp_path: Path) -> None:
+def test_a_released_hold_that_nobody_can_read_reports_it(tmp_path: Path) -> None:
     hold(tmp_path, "t", document("t"))
     (tmp_path / "holds" / "t.json").write_text("{")
     assert isinstance(release(tmp_path, "t"), Unreadable)

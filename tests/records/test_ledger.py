@@ -63,7 +63,7 @@ def of_table(reports: Path) -> tuple[Measured, ...]:
     return measured_of_table(reports, "Shop.orders", Operation.OPTIMIZE)
 
 
-def test_a_document_says_what_was_expected_and_measured() -> None:
+def test_a_document_states_what_was_expected_and_measured() -> None:
     assert measured(DONE) == FOUND
     waits = replace(DONE, expectations=Expectations())
     assert measured(waits) == replace(FOUND, seconds=None)
@@ -82,7 +82,7 @@ def test_a_document_says_what_was_expected_and_measured() -> None:
         {"commits": ()},
     ],
 )
-def test_a_document_that_measured_nothing_of_its_own_says_nothing(changed: dict[str, object]) -> None:
+def test_a_document_that_measured_nothing_of_its_own_states_nothing(changed: dict[str, object]) -> None:
     assert measured(replace(DONE, **changed)) is None  # type: ignore[arg-type]
 
 

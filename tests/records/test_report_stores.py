@@ -151,7 +151,7 @@ def test_of_two_that_write_at_once_none_is_lost(place: str) -> None:
     assert str(Release("t", stands)) == f"t: holds of runs {', '.join(stands.runs)} released"
 
 
-def test_a_hold_that_comes_while_another_is_lifted_stands(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hold_that_comes_while_another_is_released_stands(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     hold(place, "t", document("t"))
 
     came = list[bool]()
@@ -172,7 +172,7 @@ def test_a_hold_that_comes_while_another_is_lifted_stands(place: str, monkeypatc
 class TestFaults:
     """Requests that fail, answers that are lost, and stores that do not know conditions."""
 
-    def test_where_a_bucket_does_not_say_whether_a_table_is_held_nothing_is_done(
+    def test_where_a_bucket_does_not_state_whether_a_table_is_held_nothing_is_done(
         self, faults: S3Faults, bucket_place: str, tmp_path: Path
     ) -> None:
         (tmp_path / "tables.yaml").write_text("version: 1\ntables: [{name: t, table: 'delta:/t'}]\n")
@@ -191,7 +191,7 @@ class TestFaults:
                 act("s3://nowhere/reports", "t")
 
     @pytest.mark.parametrize("times", [1, 2])
-    def test_a_hold_that_cannot_be_written_is_tried_in_another_way_and_told(
+    def test_a_hold_that_cannot_be_written_is_tried_in_another_way_and_reported(
         self, faults: S3Faults, bucket_place: str, times: int
     ) -> None:
         store(document("t"), bucket_place)
@@ -222,7 +222,7 @@ class TestFaults:
         assert isinstance(release(bucket_place, "t"), Hold) and held(bucket_place, "t") is None
         assert all(len(fault.seen) == 1 for fault in met)
 
-    def test_what_is_denied_is_told_before_the_work_and_after_it(self, faults: S3Faults, bucket_place: str) -> None:
+    def test_what_is_denied_is_reported_before_the_work_and_after_it(self, faults: S3Faults, bucket_place: str) -> None:
         secure(DONE, bucket_place)
         faults.fail(403, request="PUT .*hop.orders/", times=2)
         with pytest.raises(EvidenceError, match=r"document can be written, found .*access denied.*nothing was done"):

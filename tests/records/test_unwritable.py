@@ -129,7 +129,7 @@ def test_nothing_is_published_before_a_document_could_be_written(
 
 @pytest.mark.parametrize("first", [2, 3])
 @pytest.mark.parametrize("status", [CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.ERRORED])
-def test_what_was_published_is_checked_and_told_whatever_fails_afterwards(
+def test_what_was_published_is_checked_and_reported_whatever_fails_afterwards(
     tmp_path: Path, engines: dict[str, MemoryEngine], full: Full, first: int, status: CheckStatus
 ) -> None:
     """Every write after the first fails, then every write after the second: the hold's too."""
@@ -167,7 +167,7 @@ def test_a_table_is_held_although_its_hold_cannot_be_written(
 
 
 @pytest.mark.parametrize("first", [1, 2, 3])
-def test_a_command_ends_as_its_outcome_says(
+def test_a_command_ends_as_its_outcome_states(
     tmp_path: Path, engines: dict[str, MemoryEngine], full: Full, first: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     full.fails(first, 99)
@@ -194,7 +194,7 @@ def test_a_run_that_ends_half_way_has_left_a_document(
     assert {each.document.outcome for each in night(tmp_path, Judging(tmp_path))} == {Outcome.VERIFIED}
 
 
-def test_a_job_says_before_any_work_that_it_cannot_tell(tmp_path: Path, engines: dict[str, MemoryEngine]) -> None:
+def test_a_job_states_before_any_work_that_it_cannot_report(tmp_path: Path, engines: dict[str, MemoryEngine]) -> None:
     arguments = ["--policy", f"{tmp_path}/tables.yaml", "--tables", "one", "--run-id-prefix", "n", "--reports"]
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="--result: expected a file that can be written"):
@@ -222,7 +222,7 @@ class TestUpkeep:
             assert (found.outcome, place.data) == (Outcome.FAILED, before)
             assert "nothing was done" in str(found.reason)
 
-    def test_tells_what_it_removed_whatever_fails_afterwards(self, place: Place, full: Full) -> None:
+    def test_reports_what_it_removed_whatever_fails_afterwards(self, place: Place, full: Full) -> None:
         full.fails(2, 99)
         found = place.checked(SweepMode.DELETE)
         assert (found.outcome, found.expectations.status) == (Outcome.VERIFIED, CheckStatus.PASSED)

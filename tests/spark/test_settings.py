@@ -48,7 +48,7 @@ def test_executors_of_several_cores_have_as_much_for_each() -> None:
 
 @pytest.mark.parametrize("submitted", [True, False])
 @pytest.mark.parametrize("master", ["local[2]", CLUSTER])
-def test_what_the_deployment_says_stands(master: str, submitted: bool) -> None:
+def test_what_the_deployment_states_stands(master: str, submitted: bool) -> None:
     ours = defaults(master, 2 * GIB, {}, submitted=submitted)
     for name in ours:
         assert name not in defaults(master, 2 * GIB, {name: "1"}, submitted=submitted)

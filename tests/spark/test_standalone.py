@@ -36,7 +36,7 @@ def test_units_run_on_both_workers_and_the_driver_opens_metadata_only(cluster: S
 
 
 @pytest.mark.extended
-def test_sizes_reach_executors_and_what_the_deployment_says_stands(cluster: Standalone, tmp_path: Path) -> None:
+def test_sizes_reach_executors_and_what_the_deployment_states_stands(cluster: Standalone, tmp_path: Path) -> None:
     said = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(tmp_path), "spark.cores.max": "1"}
     named = {"spark.app.name": "the name it was given", "spark.log.level": "INFO"}
 
@@ -59,7 +59,7 @@ def test_sizes_reach_executors_and_what_the_deployment_says_stands(cluster: Stan
 
 
 @pytest.mark.extended
-def test_a_session_that_gets_no_executor_says_so_and_ends(cluster: Standalone) -> None:
+def test_a_session_that_gets_no_executor_reports_it_and_ends(cluster: Standalone) -> None:
     # Each worker has 1 GiB.
     printed = submit(cluster, ROOT / "tests/support/standalone_session.py", str(3 << 30))
 

@@ -39,7 +39,7 @@ def test_another_version_under_its_number_is_named(digest: str, shown: str) -> N
     )
 
 
-def test_content_tells_versions_of_one_commit_apart() -> None:
+def test_content_distinguishes_versions_of_one_commit() -> None:
     assert another(PLANNED, replace(PLANNED)) is None
     assert str(another(PLANNED, replace(PLANNED, content="b" * 64))).endswith(f"its number now, {'b' * 12}")
     assert str(another(PLANNED, replace(PLANNED, commit="d" * 64))).endswith(f"its number now, {'d' * 12}")

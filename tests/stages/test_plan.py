@@ -53,7 +53,7 @@ def planned(found: MemorySnapshot = LAYOUT, **asked: object) -> Plan:
     return plan(TABLE, found, replace(Request(Operation.OPTIMIZE, NOW_MS), **asked))
 
 
-def test_the_dry_run_says_what_why_and_what_for() -> None:
+def test_the_dry_run_states_what_why_and_what_for() -> None:
     assert str(planned()) == dedent(
         """\
         shop.visits: optimize of version 7, 2 units

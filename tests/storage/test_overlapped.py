@@ -44,7 +44,7 @@ def test_files_end_aside_and_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [[], ["after"], ["after", "last"]])
-def test_a_file_that_cannot_be_ended_is_told(tmp_path: Path, more: list[str]) -> None:
+def test_a_file_that_cannot_be_ended_is_reported(tmp_path: Path, more: list[str]) -> None:
     with pytest.raises(OSError, match="broken: no space"), overlapped(Slow(str(tmp_path))) as files:
         for name in ["before", "broken", *more]:
             with files.create(name) as sink:

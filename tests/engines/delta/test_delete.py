@@ -309,7 +309,7 @@ def test_the_command_deletes_by_keys_proves_and_checks(
     assert document["reason"] == "the condition selects no row"
 
 
-def test_what_does_not_tell_the_rows_is_a_matter_of_usage(
+def test_what_does_not_report_the_rows_is_a_matter_of_usage(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "keys.csv"

@@ -81,7 +81,7 @@ def test_an_append_that_delta_spark_began_before_our_commit_is_kept(delta_spark:
 
 
 @pytest.mark.extended
-def test_rows_that_a_stale_optimize_of_delta_rs_doubles_are_told_by_the_check(
+def test_rows_that_a_stale_optimize_of_delta_rs_doubles_are_reported_by_the_check(
     spark: SparkSession, lakes: Lakes, made: HandMade
 ) -> None:
     """delta-rs PR #3982: it looks past removes that change no data, so our commit cannot stop one that is running."""
@@ -134,7 +134,7 @@ def told(snapshot: DeltaSnapshot) -> list[tuple[Any, ...]]:
 @pytest.mark.in_turn("row_ids")
 @pytest.mark.parametrize("row_ids", [True, False], ids=["row ids", "no row ids"])
 @pytest.mark.parametrize("writer", ["delta-spark", "delta-rs"])
-def test_a_checkpoint_keeps_what_we_said_of_files(
+def test_a_checkpoint_keeps_what_we_stated_of_files(
     writer: str, row_ids: bool, delta_spark: DeltaSpark, lakes: Lakes, tmp_path: Path
 ) -> None:
     """Trino #31252 dropped the files of vectors; commits before the checkpoint are gone here, as after a clean-up."""

@@ -43,7 +43,7 @@ def planned(table: Table, operation: Operation, **settings: object) -> RunDocume
     return run_operation(policy, order, mapper=lambda: inline)
 
 
-def test_a_plan_says_what_a_run_would_do_after_the_upgrade(table: Table, iceberg_java: IcebergJava) -> None:
+def test_a_plan_states_what_a_run_would_do_after_the_upgrade(table: Table, iceberg_java: IcebergJava) -> None:
     before = contents(table)
     found = planned(table, Operation.OPTIMIZE)
     assert (found.outcome, contents(table)) == (Outcome.SKIPPED, before)
@@ -57,7 +57,7 @@ def test_a_plan_says_what_a_run_would_do_after_the_upgrade(table: Table, iceberg
     assert not any("would be refused" in note for note in after.plan.notes)
 
 
-def test_a_table_without_work_says_that_it_would_be_refused(table: Table) -> None:
+def test_a_table_without_work_states_that_it_would_be_refused(table: Table) -> None:
     found = planned(table, Operation.PERSIST_DELETES)
     assert found.outcome is Outcome.UNCHANGED
     assert f"a run would be refused: {NAMED}" in str(found.reason)

@@ -1,5 +1,5 @@
 """Partitions by values of type fixed, which Iceberg's Java writes otherwise than Avro: read in either way, swept and
-expired, and left out of runs by name, while other partitions of the table are cared for."""
+expired, and left out of runs by name, while other partitions of the table are maintained."""
 
 import io
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ def manifest(table: Table) -> tuple[bytes, dict[str, Any], Names]:
 
 
 @pytest.mark.extended
-def test_partitions_of_other_specs_are_cared_for(table: Table, iceberg_java: IcebergJava, spark: SparkSession) -> None:
+def test_partitions_of_other_specs_are_maintained(table: Table, iceberg_java: IcebergJava, spark: SparkSession) -> None:
     before = iceberg_java.read(table)
     done = care_for(table, operation=Operation.OPTIMIZE)
     assert (done.outcome, [unit.partition for unit in done.units]) == (Outcome.VERIFIED, [f"day={day}" for day in DAYS])

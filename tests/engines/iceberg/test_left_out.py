@@ -1,4 +1,4 @@
-"""Tables with a partition that we do not read: it stays as it is, is named, and the others are cared for."""
+"""Tables with a partition that we do not read: it stays as it is, is named, and the others are maintained."""
 
 from collections.abc import Iterator
 
@@ -42,7 +42,7 @@ def old_files(table: Table) -> list[object]:
 @pytest.mark.in_turn("operation")
 @pytest.mark.parametrize(("version", "kind"), [(2, "orc"), (3, "avro")])
 @pytest.mark.parametrize("operation", [Operation.PERSIST_DELETES, Operation.OPTIMIZE])
-def test_other_partitions_are_cared_for(
+def test_other_partitions_are_maintained(
     iceberg_java: IcebergJava, spark: SparkSession, table: Table, version: int, kind: str, operation: Operation
 ) -> None:
     made(iceberg_java, table, version, kind)

@@ -404,7 +404,7 @@ SPELLED = {
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", some_extended(PLACES, keep=3))
-def test_files_are_found_and_put_where_the_table_says(lake: Nights, name: str) -> None:
+def test_files_are_found_and_put_where_the_table_states(lake: Nights, name: str) -> None:
     """Java and ours by turns; each spells locations as the table does, and finds what the other wrote."""
     root = lake.table.warehouse.folder / "root"
     how, names = PLACES[name](root), ("a b/0", "50%25", "\u00e4:=")

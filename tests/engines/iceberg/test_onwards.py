@@ -270,7 +270,7 @@ def test_compaction_by_default_counts_deletes_once_they_are_persisted(version: i
     next_night(readers)
 
 
-def test_streams_go_on_past_us_when_told_to_skip_deletes(readers: Readers, tmp_path: Path) -> None:
+def test_streams_go_on_past_us_when_asked_to_skip_deletes(readers: Readers, tmp_path: Path) -> None:
     readers.java.create(readers.table, COLUMNS)
     begun = Written(readers.java, lambda: readers.spark, readers.table, Random(1), undated=0)
     begun.append(range(30))

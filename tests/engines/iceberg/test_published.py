@@ -189,7 +189,7 @@ BROKEN: Mapping[Act, str] = {
 
 
 @pytest.mark.parametrize("act", BROKEN, ids=lambda act: act.__name__)
-def test_a_table_that_no_reader_reads_is_said_to_be_broken(act: Act, table: Table, spark: SparkSession) -> None:
+def test_a_table_that_no_reader_reads_is_reported_as_broken(act: Act, table: Table, spark: SparkSession) -> None:
     if act is sabotage.add_a_second_vector and version_of(table) == 2:
         pytest.skip("there are no vectors")
     published(table, converted(opened(table)), act)

@@ -38,7 +38,7 @@ def table(kind: str, iceberg_java: IcebergJava, iceberg: Warehouse) -> Iterator[
 
 
 @pytest.mark.few(1)
-def test_a_plan_says_what_a_run_would_do(table: Table, kind: str) -> None:
+def test_a_plan_states_what_a_run_would_do(table: Table, kind: str) -> None:
     before = contents(table)
     for operation, units in ((Operation.OPTIMIZE, 2), (Operation.PERSIST_DELETES, 1)):
         found = planned(table, operation)

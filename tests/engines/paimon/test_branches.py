@@ -67,7 +67,7 @@ class Branched:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kind", range(len(KINDS)))
-def test_a_branch_is_cared_for_by_its_name(
+def test_a_branch_is_maintained_by_its_name(
     paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path, kind: int
 ) -> None:
     made = Branched(paimon_java, tmp_path / "table", kind)

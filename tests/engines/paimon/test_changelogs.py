@@ -30,7 +30,7 @@ def test_a_reader_that_follows_sees_the_same_as_from_java(name: str, paimon_java
     assert_told_as_by_java(paimon_java, tmp_path, OPTIONS, name, maintain=upgrade, full=rounds)
 
 
-def test_each_commit_of_a_run_tells_its_own_buckets(paimon_java: PaimonJava, tmp_path: Path) -> None:
+def test_each_commit_of_a_run_reports_its_own_buckets(paimon_java: PaimonJava, tmp_path: Path) -> None:
     table = created(paimon_java, tmp_path / "t", OPTIONS)
     assert upgrade(table, commit_size="1B").outcome is Outcome.VERIFIED
     held = read(paimon_java, table)
@@ -74,7 +74,7 @@ def test_rows_that_are_older_than_what_they_meet(batches: int, paimon_java: Paim
         assert read(paimon_java, ours) == read(paimon_java, java) == held
 
 
-def test_a_lifted_row_is_told_as_readers_see_it(paimon_java: PaimonJava, tmp_path: Path) -> None:
+def test_an_upgraded_row_is_reported_as_readers_see_it(paimon_java: PaimonJava, tmp_path: Path) -> None:
     """Java tells what a merge makes of the row alone, which drops the values of a group without a sequence. Its readers
     see them, and its next changelog takes back a row that it never told."""
     group = {"merge-engine": "partial-update", "fields.n.sequence-group": "note", "bucket": "1"}

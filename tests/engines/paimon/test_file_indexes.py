@@ -32,7 +32,7 @@ NOTE = "new files carry no file index"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of table, and how it is cared for."""
+    """A kind of table, and how it is maintained."""
 
     options: Mapping[str, str]
     care: Callable[..., RunDocument]

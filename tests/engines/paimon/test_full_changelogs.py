@@ -72,7 +72,7 @@ def test_a_reader_that_follows_sees_the_same_as_from_java(name: str, paimon_java
     assert_told_as_by_java(paimon_java, tmp_path, OPTIONS, name, maintain=optimize, full=(True,) * 4)
 
 
-def test_rows_below_the_top_level_wait_to_be_told(paimon_java: PaimonJava, tmp_path: Path) -> None:
+def test_rows_below_the_top_level_wait_to_be_reported(paimon_java: PaimonJava, tmp_path: Path) -> None:
     """Merged with each other only, then in full: each of their changes is told once, from the row of the top level."""
     table, ample = tmp_path / "t", {"compaction.max-size-amplification-percent": "100000", "bucket": "1"}
     paimon_java.create(table, Layout(COLUMNS, ["k"], options={**OPTIONS, "num-levels": "5", **ample}))
@@ -119,7 +119,7 @@ def test_spark_counts_every_wrong_change(table: Path, spark: SparkSession, paimo
     assert untold_in_spark(table, minor, spark)() == 0
 
 
-def test_an_append_meanwhile_is_told_by_the_next_run(table: Path, paimon_java: PaimonJava) -> None:
+def test_an_append_meanwhile_is_reported_by_the_next_run(table: Path, paimon_java: PaimonJava) -> None:
     held = applied({}, paimon_java.changes(table, since=2).rows, [0])
     since = paimon_java.snapshots(table)[-1]["id"] + 1
     with waiting(table, operation=Operation.OPTIMIZE, full=True) as ours:
@@ -133,7 +133,7 @@ def test_an_append_meanwhile_is_told_by_the_next_run(table: Path, paimon_java: P
     assert applied(held, paimon_java.changes(table, since=first.next or 0).rows, [0]) == read(paimon_java, table)
 
 
-def test_a_bucket_that_java_compacts_meanwhile_is_told_by_java_only(table: Path, paimon_java: PaimonJava) -> None:
+def test_a_bucket_that_java_compacts_meanwhile_is_reported_by_java_only(table: Path, paimon_java: PaimonJava) -> None:
     held, before = applied({}, paimon_java.changes(table, since=2).rows, [0]), files(table)
     since = paimon_java.snapshots(table)[-1]["id"] + 1
     with waiting(table, operation=Operation.OPTIMIZE, full=True) as ours:

@@ -100,13 +100,15 @@ def test_a_compaction_without_vectors_reads_and_writes_files_of_other_formats(
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seed", some_extended(FEWER, keep=2))
-def test_an_upgrade_tells_streaming_readers_what_java_tells(seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
+def test_an_upgrade_reports_to_streaming_readers_what_java_reports(
+    seed: int, paimon_java: PaimonJava, tmp_path: Path
+) -> None:
     check_history(paimon_java, seed, tmp_path, changelog_history, told_seam)
 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("seed", some_extended(FEWER, keep=1))
-def test_full_compactions_tell_streaming_readers_what_java_tells(
+def test_full_compactions_report_to_streaming_readers_what_java_reports(
     seed: int, paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
     check_history(paimon_java, seed, tmp_path, full_changelog_history, told_by_full_seam)

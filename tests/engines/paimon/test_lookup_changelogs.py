@@ -67,7 +67,7 @@ def test_a_reader_that_follows_sees_the_same_as_from_java(name: str, paimon_java
     assert_told_as_by_java(paimon_java, tmp_path, OPTIONS, name, maintain=optimize, full=rounds)
 
 
-def test_what_is_replaced_below_is_told_and_stays(table: Path, paimon_java: PaimonJava) -> None:
+def test_what_is_replaced_below_is_reported_and_stays(table: Path, paimon_java: PaimonJava) -> None:
     """A file that is lifted as it is keeps its deletes: they hide the rows below until a compaction meets both."""
     held, shown = applied({}, paimon_java.changes(table, since=2).rows, [0]), read(paimon_java, table)
     (top,) = {file.level for file in paimon_java.files(table) if file.level > 0}
@@ -132,7 +132,7 @@ def test_spark_counts_every_wrong_change(table: Path, spark: SparkSession) -> No
     assert {INSERT, BEFORE, AFTER, GONE} == {*rows.column(KIND).to_pylist()}
 
 
-def test_an_append_meanwhile_is_told_by_the_next_run(table: Path, paimon_java: PaimonJava) -> None:
+def test_an_append_meanwhile_is_reported_by_the_next_run(table: Path, paimon_java: PaimonJava) -> None:
     held = applied({}, paimon_java.changes(table, since=2).rows, [0])
     since = paimon_java.snapshots(table)[-1]["id"] + 1
     with waiting(table, operation=Operation.OPTIMIZE) as ours:
@@ -146,7 +146,7 @@ def test_an_append_meanwhile_is_told_by_the_next_run(table: Path, paimon_java: P
     assert applied(held, paimon_java.changes(table, since=first.next or 0).rows, [0]) == read(paimon_java, table)
 
 
-def test_a_bucket_that_java_compacts_meanwhile_is_told_by_java_only(table: Path, paimon_java: PaimonJava) -> None:
+def test_a_bucket_that_java_compacts_meanwhile_is_reported_by_java_only(table: Path, paimon_java: PaimonJava) -> None:
     held, before = applied({}, paimon_java.changes(table, since=2).rows, [0]), files(table)
     since = paimon_java.snapshots(table)[-1]["id"] + 1
     with waiting(table, operation=Operation.OPTIMIZE) as ours:
@@ -201,7 +201,7 @@ def test_deletes_of_merged_rows_take_all_runs(paimon_java: PaimonJava, tmp_path:
 @pytest.mark.extended
 @pytest.mark.parametrize("options", [{"file.format": "orc"}, {"file.format": "avro"}, {"data-file.thin-mode": "true"}])
 @pytest.mark.in_turn("options")
-def test_changes_are_told_in_files_of_the_table(
+def test_changes_are_reported_in_files_of_the_table(
     options: dict[str, str], paimon_java: PaimonJava, tmp_path: Path, spark: SparkSession
 ) -> None:
     table = created(paimon_java, tmp_path / "t", {**OPTIONS, **options})

@@ -189,7 +189,7 @@ CHANGES: Mapping[str, tuple[Maintain, Mapping[str, str]]] = {
 
 @pytest.mark.extended
 @pytest.mark.parametrize("name", some_extended(CHANGES, keep=2))
-def test_streaming_readers_are_told_nested_values(
+def test_streaming_readers_receive_nested_values(
     name: str, paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path
 ) -> None:
     maintain, options = CHANGES[name]
@@ -223,7 +223,7 @@ def another_element(rows: pa.Table) -> pa.Table:
     return rows.set_column(rows.column_names.index("numbers"), field, pa.array(values, field.type))
 
 
-def test_the_gate_catches_a_nested_value_that_is_told_wrongly(paimon_java: PaimonJava, tmp_path: Path) -> None:
+def test_the_gate_catches_a_nested_value_that_is_reported_wrongly(paimon_java: PaimonJava, tmp_path: Path) -> None:
     table = made(paimon_java, tmp_path / "t", {"changelog-producer": "lookup"}, rows=60)
     with before_the_gate(table, changed(another_element)):
         document = upgrade(table)
@@ -235,7 +235,7 @@ HELD = [("k", "INT NOT NULL"), ("a", COLUMNS[1][1]), ("m", RATIOS), ("r", json.d
 NAN = ["b", "NaN"]
 
 
-def test_java_tells_rows_again_that_hold_nulls(paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path) -> None:
+def test_java_reports_rows_again_that_hold_nulls(paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path) -> None:
     """With row-deduplicate, rows that are replaced by equal ones are silent. Where arrays or maps hold nulls, Java does
     not take them for equal, unless it holds them alike."""
     entries, reordered, place = [["a", 1.5], NAN], [NAN, ["a", 1.5]], [7, None, None, [2.5]]

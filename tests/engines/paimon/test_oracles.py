@@ -126,7 +126,7 @@ def test_readers_by_the_time_of_files_see_rows_that_we_moved(
 
 @pytest.mark.few(2)
 @every_table
-def test_a_snapshot_says_what_java_would_have_said(table: Path, paimon_java: PaimonJava) -> None:
+def test_a_snapshot_states_what_java_would_have_stated(table: Path, paimon_java: PaimonJava) -> None:
     java = table.with_name("java")
     shutil.copytree(table, java)
     full = _is_gentle(paimon_java, table)

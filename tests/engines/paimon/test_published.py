@@ -94,7 +94,7 @@ def test_a_manifest_that_every_reader_of_ours_misses_is_found(orders: Path, spar
         assert "table" in _failed(second_opinion(orders, spark))
 
 
-def test_another_base_than_the_one_that_was_lifted_differs(orders: Path, spark: SparkSession) -> None:
+def test_another_base_than_the_one_that_was_upgraded_differs(orders: Path, spark: SparkSession) -> None:
     """Version 6 lacks the last level-0 files of version 7."""
     assert upgrade(orders).outcome is Outcome.VERIFIED
     assert second_opinion(orders, spark, base=6).status is CheckStatus.FAILED

@@ -258,7 +258,7 @@ def test_a_retry_of_a_run_keeps_the_clock_of_its_commit(paimon_java: PaimonJava,
     assert expiry_clock(opened(made.table).snapshot().raw) == clock
 
 
-def test_a_plan_says_the_clock(paimon_java: PaimonJava, tmp_path: Path) -> None:
+def test_a_plan_states_the_clock(paimon_java: PaimonJava, tmp_path: Path) -> None:
     made = _with_old_rows(paimon_java, tmp_path, "false")
     document = made.care(full=True, dry_run=True)
     assert document.plan.clock_ms is not None

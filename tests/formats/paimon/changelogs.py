@@ -102,7 +102,7 @@ def _contradicts(theirs: Sequence[Change] | None, ours: Sequence[Change] | None,
     """Whether Java tells another row than its readers see, and we that one.
 
     Of a file that it lifts as it is, Java tells what a merge makes of each row alone. That is another row where a
-    sequence group has no sequence. See test_a_lifted_row_is_told_as_readers_see_it.
+    sequence group has no sequence. See test_an_upgraded_row_is_reported_as_readers_see_it.
     """
     if not theirs or not ours:
         return False
@@ -112,7 +112,7 @@ def _contradicts(theirs: Sequence[Change] | None, ours: Sequence[Change] | None,
 def _repeats(theirs: Sequence[Change] | None, ours: Sequence[Change] | None) -> bool:
     """Whether Java tells a row again, and we are silent, because an array or map within it holds a null.
 
-    See test_java_tells_rows_again_that_hold_nulls.
+    See test_java_reports_rows_again_that_hold_nulls.
     """
     if not theirs or ours or [kind for kind, *_ in theirs] != ["-U", "+U"]:
         return False

@@ -40,7 +40,7 @@ SCHEMA = pa.schema([(name, kind) for name, (kind, _) in VALUES.items()])
 
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_rows_that_equal_a_key_are_told_from_the_others(tmp_path: Path, data: st.DataObject) -> None:
+def test_rows_that_equal_a_key_are_distinguished_from_the_others(tmp_path: Path, data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=3, unique=True))
     every = list(itertools.product(*(VALUES[name][1] for name in names)))
     chosen = data.draw(st.lists(st.sampled_from(every), min_size=1, max_size=5))

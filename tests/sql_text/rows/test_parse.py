@@ -119,7 +119,7 @@ CONDITIONS = (
 UNKNOWN_TO_US = ("r >= 'NaN'", "r <=> DOUBLE('NaN')")
 
 
-def test_both_evaluations_say_what_spark_says(spark: SparkSession) -> None:
+def test_both_evaluations_state_what_spark_states(spark: SparkSession) -> None:
     asked = [condition for condition in CONDITIONS if condition not in UNKNOWN_TO_US]
     truths = [F.coalesce(F.expr(each), F.lit(False)).alias(f"c{i}") for i, each in enumerate(asked)]
     judged = spark.createDataFrame(ROWS).coalesce(1).select("id", *truths).orderBy("id").toArrow()

@@ -40,7 +40,7 @@ def sign_in(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setenv(name, value)
 
 
-def test_a_table_is_cared_for_by_who_has_a_keytab(
+def test_a_table_is_maintained_by_who_has_a_keytab(
     store: HdfsStorage, cluster: HdfsCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sign_in({**cluster.signed_in(), "HADOOP_USER_NAME": "stranger"}, monkeypatch)
@@ -62,7 +62,7 @@ def test_a_delegation_token_is_as_good(
     assert (store.read("f"), owner(store, "f")) == (b"1", "keeper")
 
 
-def test_who_did_not_sign_in_is_told_how(
+def test_who_did_not_sign_in_learns_how(
     store: HdfsStorage, cluster: HdfsCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(OSError, match=r"ended the connection .*; if it asks for Kerberos, set HADOOP_CONF_DIR to"):

@@ -42,7 +42,7 @@ def names(store: HdfsStorage, folder: str = "") -> list[str]:
     return sorted(stored.name for batch in store.walk(folder) for stored in batch)
 
 
-def test_one_of_a_hundred_creates_a_name_and_all_others_are_told(hdfs_folder: str) -> None:
+def test_one_of_a_hundred_creates_a_name_and_all_others_are_reported(hdfs_folder: str) -> None:
     with ExitStack() as stack:
         racers = [stack.enter_context(child(_race, hdfs_folder, number)) for number in range(PROCESSES)]
         assert [racer.hear() for racer in racers] == ["ready"] * PROCESSES

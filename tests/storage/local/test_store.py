@@ -25,7 +25,7 @@ def store(tmp_path: Path) -> LocalStorage:
 
 
 @pytest.mark.slow
-def test_one_of_fifty_processes_creates_a_name_and_all_others_are_told(tmp_path: Path) -> None:
+def test_one_of_fifty_processes_creates_a_name_and_all_others_are_reported(tmp_path: Path) -> None:
     with ExitStack() as stack:
         racers = [stack.enter_context(child(_race, str(tmp_path), number)) for number in range(PROCESSES)]
         assert [racer.hear() for racer in racers] == ["ready"] * PROCESSES
@@ -129,7 +129,7 @@ def test_an_address_must_be_a_local_folder(tmp_path: Path) -> None:
             open_storage(location)
 
 
-def test_a_walk_tells_every_file_in_batches_and_follows_no_link(
+def test_a_walk_reports_every_file_in_batches_and_follows_no_link(
     store: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local, "_BATCH", 100)

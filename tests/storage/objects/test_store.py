@@ -147,7 +147,7 @@ def test_a_copy_that_is_none_costs_no_file(store: ObjectStorage, faults: S3Fault
     assert store.read("from") == b"whole"
 
 
-def test_no_permission_is_said_at_once_and_is_not_absence(
+def test_no_permission_is_stated_at_once_and_is_not_absence(
     store: ObjectStorage, faults: S3Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.put("f", b"1")
@@ -219,7 +219,7 @@ def test_a_file_that_shrank_under_its_reader_has_no_bytes_left(store: ObjectStor
             source.read_at(300_000, 500)
 
 
-def test_times_are_whole_seconds_whichever_answer_tells_them(store: ObjectStorage) -> None:
+def test_times_are_whole_seconds_whichever_answer_reports_them(store: ObjectStorage) -> None:
     told: dict[str, Any] = {
         "path": "t/f",
         "last_modified": datetime(2026, 1, 1, 0, 0, 1, 999_000, tzinfo=UTC),

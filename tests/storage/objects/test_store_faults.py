@@ -94,7 +94,7 @@ def names(store: ObjectStorage, folder: str = "") -> list[str]:
     return sorted(stored.name for batch in store.walk(folder) for stored in batch)
 
 
-def test_one_of_a_hundred_creates_a_name_and_all_others_are_told(place: Place) -> None:
+def test_one_of_a_hundred_creates_a_name_and_all_others_are_reported(place: Place) -> None:
     with ExitStack() as stack:
         racers = [
             stack.enter_context(child(_race, place.uri, place.server.environment(), number))
@@ -152,7 +152,7 @@ def test_a_write_whose_answer_is_lost_is_done_once(store: ObjectStorage, faults:
 
 
 @pytest.mark.parametrize(("way", "status"), LOST)
-def test_a_conditional_write_never_says_that_it_won_another_s_name(
+def test_a_conditional_write_never_states_that_it_won_another_s_name(
     store: ObjectStorage, faults: Faults, way: Way, status: int
 ) -> None:
     once(faults, "PUT .*/free", way, status)

@@ -85,7 +85,7 @@ def of_kind(found: Lines, kind: str) -> list[dict[str, Any]]:
 # What it says
 
 
-def test_the_history_tells_what_an_engine_would(made: HandMade) -> None:
+def test_the_history_reports_what_an_engine_would(made: HandMade) -> None:
     run = a_run()
     _, candidate = staged(opened(made), run)
     (info,) = of_kind(lines(made, candidate.metadata), "commitInfo")

@@ -132,7 +132,7 @@ def test_statistics_that_are_no_object_may_be_anything(text: str) -> None:
     assert (found.nulls.to_pylist(), found.rows.to_pylist()) == ([None, 0], [None, 3])
 
 
-def test_a_column_that_is_not_there_is_told() -> None:
+def test_a_column_that_is_not_there_is_reported() -> None:
     with pytest.raises(CorruptMetadata, match=r"a leaf column named y\.z, found columns x"):
         bounds(schema(x=pa.int32()), [], ("y", "z"))
 

@@ -419,7 +419,7 @@ def test_row_ids_are_those_kept_or_counted_from_the_base(tmp_path: Path) -> None
     assert piece.to_pydict() == {ROW_ID: [103]}
 
 
-def test_row_ids_that_are_nowhere_are_told(tmp_path: Path) -> None:
+def test_row_ids_that_are_nowhere_are_reported(tmp_path: Path) -> None:
     written = tracked(Written(tmp_path, pa.table({"n": [1]}), field("n", pa.int64())))
 
     with pytest.raises(CorruptMetadata, match="a base row id"):
@@ -454,7 +454,7 @@ def test_survivors_believe_the_footer(tmp_path: Path) -> None:
         survivors(written.storage, written.unit)
 
 
-def test_what_is_no_file_of_ours_is_told(tmp_path: Path) -> None:
+def test_what_is_no_file_of_ours_is_reported(tmp_path: Path) -> None:
     written = Written(
         tmp_path, pa.table({"n": range(100), "t": ["x" * 9] * 100}), field("n", pa.int64()), field("t", pa.string())
     )

@@ -140,7 +140,7 @@ def twin(name: str, values: list[Any]) -> tuple[Any, Any]:
 
 
 @given(ROWS, st.integers(1, 3))
-def test_the_slow_twin_says_the_same_however_rows_are_split(rows: list[dict[str, Any]], size: int) -> None:
+def test_the_slow_twin_states_the_same_however_rows_are_split(rows: list[dict[str, Any]], size: int) -> None:
     whole = pa.Table.from_pylist(rows, schema=ARROW)
     pieces = [whole.slice(at, size) for at in range(0, len(rows), size)]
 
@@ -182,7 +182,7 @@ def test_a_struct_that_is_null_makes_its_leaves_null() -> None:
     assert found["nullCount"] == {"s": {"a": 2, "b": {"c": 3}}}
 
 
-def test_names_are_the_physical_ones_and_tightness_is_told() -> None:
+def test_names_are_the_physical_ones_and_tightness_is_reported() -> None:
     logical, stored = pa.struct([("x", pa.int32())]), pa.struct([("col-2", pa.int32())])
     field = DeltaField("place", "col-1", 1, logical, stored, True)
     table = DeltaSchema((field,), (), ColumnMapping.NAME, MappingProxyType({}), has_vectors=True)
@@ -227,7 +227,7 @@ def test_which_columns_have_statistics(settings: Mapping[str, str], expected: st
     assert found == expected.split()
 
 
-def test_settings_that_are_no_settings_are_told() -> None:
+def test_settings_that_are_no_settings_are_reported() -> None:
     with pytest.raises(CorruptMetadata, match=r"delta.dataSkippingNumIndexedCols: expected a whole number, found many"):
         indexed_leaves(schema(LEAVES, dataSkippingNumIndexedCols="many"))
     for broken in ("", "a,", "a..b", "`a", "a b`"):

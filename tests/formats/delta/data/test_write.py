@@ -184,7 +184,7 @@ def test_a_codec_of_others_is_refused(tmp_path: Path) -> None:
         Writing(tmp_path, schema(field("n", pa.int64())), codec="lzo")
 
 
-def test_the_add_action_says_what_the_file_is(tmp_path: Path) -> None:
+def test_the_add_action_states_what_the_file_is(tmp_path: Path) -> None:
     table = schema(field("day", pa.date32()), field("p", pa.string()), field("n", pa.int64()), partitions=("day", "p"))
     partition = {"day": "2026-11-01", "p": "a b/0"}
     writing = Writing(tmp_path, table, partition=partition, tags={"t": "x"})
@@ -234,7 +234,7 @@ def test_row_ids_are_kept_in_the_columns_that_the_table_names(tmp_path: Path) ->
     assert "_row" not in str(file.add["stats"]) and "baseRowId" not in file.add
 
 
-def test_a_null_where_none_may_be_is_told(tmp_path: Path) -> None:
+def test_a_null_where_none_may_be_is_reported(tmp_path: Path) -> None:
     writing = Writing(tmp_path, schema(field("n", pa.int64(), nullable=False)))
     with pytest.raises(RefusedRows, match="column n: expected no nulls, found 1 of 2"):
         writing.write(pa.table({"n": [1, None]}))

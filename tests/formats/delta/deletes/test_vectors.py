@@ -116,7 +116,7 @@ def test_any_bytes_decode_or_are_refused(data: bytes) -> None:
 
 
 @given(st.data())
-def test_no_flipped_bit_of_a_payload_harms_more_than_it_says(data: st.DataObject) -> None:
+def test_no_flipped_bit_of_a_payload_harms_more_than_it_states(data: st.DataObject) -> None:
     payload = bytearray(encode(BitMap64([*range(0, 9_000, 2), *range(70_000, 80_000), 2**33])))
     bit = data.draw(st.integers(0, len(payload) * 8 - 1))
     payload[bit // 8] ^= 1 << bit % 8
@@ -250,7 +250,7 @@ def test_no_flipped_bit_gives_another_vector(stored: tuple[LocalStorage, Path, V
 
 
 @pytest.mark.parametrize("change", [{"offset": 0}, {"offset": 2}, {"bytes": 1}, {"rows": 20}, {"bytes": 10**9}])
-def test_no_descriptor_that_says_otherwise_gives_a_vector(
+def test_no_descriptor_that_states_otherwise_gives_a_vector(
     stored: tuple[LocalStorage, Path, Vector, BitMap64], change: dict[str, int]
 ) -> None:
     storage, _, vector, _ = stored

@@ -37,7 +37,7 @@ def snapshot_of(folder: Path) -> DeltaSnapshot | None:
 
 
 @pytest.mark.parametrize("rows", [3, 1 << 16])
-def test_files_of_delta_spark_are_what_their_statistics_say(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_delta_spark_are_what_their_statistics_state(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     in_batches(monkeypatch, DeltaFileReader, rows)
     judged, types = 0, set[pa.DataType]()
     for folder in GOLDEN:

@@ -411,7 +411,7 @@ FULL = add("full%20path", None, tags={"nightkeep.clustering": "{}"}, deletionVec
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_checkpoint_says_what_its_commits_said(log: HandLog, kind: str) -> None:
+def test_a_checkpoint_states_what_its_commits_stated(log: HandLog, kind: str) -> None:
     domain = {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}}
     said = [FULL, add("y", "b", stats=None), {"txn": {"appId": "a", "version": 5}}, domain]
     log.commit(1, *said)
@@ -503,7 +503,7 @@ def test_statistics_in_columns_are_those_that_the_commits_had() -> None:
         assert {k: v for k, v in found.items() if k != "tightBounds"} == expected
 
 
-def test_a_checkpoint_of_delta_rs_says_what_its_commits_said(tmp_path: Path, lakes: Lakes) -> None:
+def test_a_checkpoint_of_delta_rs_states_what_its_commits_stated(tmp_path: Path, lakes: Lakes) -> None:
     """Another writer's columns, without those that it has no use for."""
     table = tmp_path / "table"
     moment = datetime(2026, 11, 1, 6, 7, 8, 9, tzinfo=UTC)

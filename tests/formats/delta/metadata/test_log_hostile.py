@@ -107,7 +107,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("stats", UNKNOWN.values(), ids=UNKNOWN)
-def test_statistics_are_optional_and_those_of_no_sense_say_nothing(log: HandLog, stats: str) -> None:
+def test_statistics_are_optional_and_those_of_no_sense_state_nothing(log: HandLog, stats: str) -> None:
     log.lines(1, line(stats=stats), json.dumps(add("y", stats='{"numRecords":4}')))
     files = log.load().units[0].files
     assert sorted((file.path, file.rows) for file in files) == [("x", None), ("y", 4)]
@@ -269,7 +269,7 @@ def test_a_data_file_is_no_checkpoint(log: HandLog) -> None:
         log.load()
 
 
-def test_a_checkpoint_says_each_thing_once(log: HandLog) -> None:
+def test_a_checkpoint_states_each_thing_once(log: HandLog) -> None:
     for twice in (add("x"), log.protocol, log.metadata, {"txn": {"appId": "a", "version": 1}}):
         log.single(0, [*log.head, add("x"), {"txn": {"appId": "a", "version": 1}}, twice])
         with pytest.raises(CorruptMetadata, match="expected once, found twice"):

@@ -122,7 +122,7 @@ def test_values_of_other_columns_are_corrupt_and_missing_ones_null() -> None:
         stored(schema(ColumnMapping.NAME, a=pa.string()), {"a": "x"}, subject="x")
 
 
-def test_a_units_name_tells_columns_and_values() -> None:
+def test_a_units_name_shows_columns_and_values() -> None:
     values = schema(day=pa.date32(), region=pa.string(), at=pa.timestamp("us", "UTC"), raw=pa.binary(), n=pa.int64())
     texts = {"day": "2026-11-01", "region": "eu", "at": "2026-11-01 01:00:00+01:00", "raw": "a", "n": None}
     name = "day=2026-11-01/region=eu/at=2026-11-01 00:00:00Z/raw=61/n=null"

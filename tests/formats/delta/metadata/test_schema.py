@@ -145,7 +145,7 @@ def test_a_mapped_column_without_id_is_corrupt(number: Any) -> None:
         parse(column("c", number=1), features=("columnMapping",), columnMapping_mode="alias")
 
 
-def test_columns_are_told_apart() -> None:
+def test_columns_are_distinguished() -> None:
     with pytest.raises(CorruptMetadata, match="x twice"):
         parse(column("x"), column("x"))
     same = {"delta.columnMapping.physicalName": "col-1"}

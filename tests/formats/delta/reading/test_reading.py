@@ -61,7 +61,7 @@ def test_partition_columns_alone_can_be_read() -> None:
     assert set(map(str, one.column("day").to_pylist())) == {"2026-11-02"}
 
 
-def test_a_plan_says_what_statistics_leave_out() -> None:
+def test_a_plan_states_what_statistics_leave_out() -> None:
     plan = nightkeep.read_plan(f"delta:{SAMPLES / 'readings'}", where="ts < TIMESTAMP '2000-01-01 00:00:00'")
     assert "32 of 32 files left out by statistics of files" in str(plan)
     days = nightkeep.read_plan(f"delta:{SAMPLES / 'clicks'}", where="day = DATE '2026-11-02'")
@@ -77,7 +77,7 @@ def test_bounds_of_floats_leave_out_nothing() -> None:
     assert partition_spans(unit, floats) == {}
 
 
-def test_a_file_with_other_rows_than_the_log_says_is_named(tmp_path: Path) -> None:
+def test_a_file_with_other_rows_than_the_log_states_is_named(tmp_path: Path) -> None:
     table = tmp_path / "accounts"
     shutil.copytree(SAMPLES / "accounts", table)
     log = max((table / "_delta_log").glob("*.json"))

@@ -166,7 +166,7 @@ def test_a_remove_of_a_file_that_is_gone_is_no_evidence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("checksums", [False, True])
-def test_commits_that_tell_no_metrics_need_a_checksum(checksums: bool, tmp_path: Path) -> None:
+def test_commits_that_report_no_metrics_need_a_checksum(checksums: bool, tmp_path: Path) -> None:
     """As those of Trino."""
     table = golden_copy("optimize", tmp_path)
     left = leave(table)

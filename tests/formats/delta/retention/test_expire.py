@@ -133,7 +133,7 @@ def test_a_vector_file_that_a_retained_version_needs_stays(log: Log) -> None:
     assert {DATA["a"], VECTORS} & expired(log, retain_last=2)[1] == {DATA["a"]}
 
 
-def test_what_only_a_checkpoint_still_tells_goes_too(log: Log) -> None:
+def test_what_only_a_checkpoint_still_reports_goes_too(log: Log) -> None:
     log.single(2, [*log.head, added("d"), added("e"), gone("a", 20), gone("c", 10)])
     for version in range(3):
         (log.log / f"{version:020d}.json").unlink()

@@ -73,7 +73,7 @@ def test_files_of_the_newest_version_are_needed_and_late_tombstones_protected(lo
 
 
 @pytest.mark.parametrize("says", ["its action", "its commit", "its file"])
-def test_a_tombstone_is_as_late_as_whatever_tells_the_latest_time(log: HandLog, says: str) -> None:
+def test_a_tombstone_is_as_late_as_whatever_reports_the_latest_time(log: HandLog, says: str) -> None:
     made(log, 0, *log.head, add("a"), add("b"))
     late = NOW - DAY_MS
     path = log.commit(
@@ -200,7 +200,7 @@ def test_files_of_a_table_whose_writers_must_know_more_are_listed_only(log: Hand
         refuse_changes(table.table_files())
 
 
-def test_a_damaged_or_broken_log_tells_nothing(log: HandLog) -> None:
+def test_a_damaged_or_broken_log_shows_nothing(log: HandLog) -> None:
     made(log, 0, *log.head, add("a"))
     made(log, 2, add("b"))
     with pytest.raises(MissingFile, match=r"00000000000000000001\.json"):
@@ -214,7 +214,7 @@ def test_a_damaged_or_broken_log_tells_nothing(log: HandLog) -> None:
         told(table, table.roots(WEEK))
 
 
-def test_versions_that_can_be_read_are_told(tmp_path: Path) -> None:
+def test_versions_that_can_be_read_are_reported(tmp_path: Path) -> None:
     made_table = two_days(tmp_path / "events")
     table = opened(made_table.folder).retention
     roots = table.roots(Retention(NOW, 7 * DAY_MS))

@@ -70,7 +70,7 @@ def test_every_file_of_a_real_table_has_a_kind_and_none_of_its_log_has(name: str
         (f"a/b/deletion_vector_{UUID}.bin", None),
     ],
 )
-def test_a_name_tells_whose_a_file_is(name: str, found: str | None, table: Path) -> None:
+def test_a_name_shows_whose_a_file_is(name: str, found: str | None, table: Path) -> None:
     assert kind(table, name) == found
 
 

@@ -39,7 +39,7 @@ def info(table: Path, version: int) -> dict[str, Any]:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("kind", some_extended(PROPERTIES, keep=1))
-def test_history_tells_of_removals_as_delta_spark_does(kind: str, delta_spark: DeltaSpark, tmp_path: Path) -> None:
+def test_history_reports_removals_as_delta_spark_does(kind: str, delta_spark: DeltaSpark, tmp_path: Path) -> None:
     table = tmp_path / "table"
     create(delta_spark, table, "id BIGINT", properties=PROPERTIES[kind])
     insert(delta_spark, table, "(1)", "(2)")
@@ -70,14 +70,14 @@ def test_history_tells_of_removals_as_delta_spark_does(kind: str, delta_spark: D
     assert delta_spark.read(table).rows == ((2,), (3,))
 
 
-def test_a_failure_is_told_as_delta_spark_tells_one(tmp_path: Path) -> None:
+def test_a_failure_is_reported_as_delta_spark_reports_one(tmp_path: Path) -> None:
     made = two_days(tmp_path / "events")
     opened(made.folder).retention.removals.conclude(Removal(2, 10, 0, failed=1), run_of())
     told = info(made.folder, made.version)
     assert (told["operationParameters"], told["operationMetrics"]) == ({"status": "FAILED"}, {})
 
 
-def test_nothing_is_told_where_delta_spark_could_overwrite_it(tmp_path: Path) -> None:
+def test_nothing_is_reported_where_delta_spark_could_overwrite_it(tmp_path: Path) -> None:
     made = two_days(tmp_path / "events")
 
     before = files(made.folder)
@@ -87,7 +87,7 @@ def test_nothing_is_told_where_delta_spark_could_overwrite_it(tmp_path: Path) ->
     assert files(made.folder) == before
 
 
-def test_a_table_that_may_not_be_swept_is_told_nothing(tmp_path: Path) -> None:
+def test_a_table_that_may_not_be_swept_gets_no_record(tmp_path: Path) -> None:
     log = HandLog(tmp_path / "table", features=("deletionVectors", "catalogManaged"))
     log.commit(0, *log.head)
     before = files(log.folder)

@@ -117,7 +117,7 @@ def test_a_row_that_is_hidden_already_is_not_counted(made: HandMade) -> None:
     assert hidden(made, "id < 5")[0] == {0, 1, 2, 4}
 
 
-def test_the_add_says_that_bounds_are_wide_and_keeps_the_rest(made: HandMade) -> None:
+def test_the_add_states_that_bounds_are_wide_and_keeps_the_rest(made: HandMade) -> None:
     table = opened(made.folder)
     snapshot = table.snapshot()
     (unit,) = (unit for unit in snapshot.units if len(unit.files) == 1)

@@ -52,7 +52,7 @@ def skipping(found: Lake) -> list[float]:
     return [skipped_share(each, queries_of(each)) for each in bounds.values()]
 
 
-def test_the_plan_says_which_path_and_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_plan_states_which_path_and_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wide_task, "SOURCE_BYTES", 1)
     found = lake(tmp_path, 1_000)
     live = 1_000 - 56

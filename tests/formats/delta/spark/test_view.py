@@ -230,7 +230,7 @@ def test_a_column_may_be_called_as_sparks_own(spark: SparkSession, lakes: Lakes,
     assert spark_rows(spark, table) == lakes.delta_rs_read(table)
 
 
-def test_a_version_says_who_made_it_and_what_it_touched(
+def test_a_version_states_who_made_it_and_what_it_touched(
     spark: SparkSession, delta_spark: DeltaSpark, table: Path
 ) -> None:
     for _ in range(2):

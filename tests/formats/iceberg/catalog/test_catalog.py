@@ -74,7 +74,7 @@ def test_a_name_with_dots_is_in_backquotes(text: str, identifier: tuple[str, ...
     assert parse_location(f"lake/{str(handle).removeprefix('lake.')}", MACHINE) == handle
 
 
-def test_tables_with_dots_in_their_names_are_cared_for(iceberg_java: IcebergJava, lake: Warehouse) -> None:
+def test_tables_with_dots_in_their_names_are_maintained(iceberg_java: IcebergJava, lake: Warehouse) -> None:
     table = made(iceberg_java, lake.table("db.events"))
     dotted, version = "orders.v2", table.document()["current-snapshot-id"]
     with closing(sqlite3.connect(lake.database)) as connection, connection:
@@ -219,7 +219,9 @@ def test_java_reads_and_goes_on_after_our_commit(iceberg_java: IcebergJava, lake
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_metadata_says_beyond_the_commit_is_kept(iceberg_java: IcebergJava, lake: Warehouse, version: int) -> None:
+def test_what_metadata_states_beyond_the_commit_is_kept(
+    iceberg_java: IcebergJava, lake: Warehouse, version: int
+) -> None:
     table = made(iceberg_java, lake.table(), version)
     iceberg_java.statistics(table)
     iceberg_java.refs(table, {"change": "create_tag", "name": "v1", "snapshot": loaded(table).version})
@@ -257,7 +259,7 @@ def test_compressed_metadata_stays_compressed(iceberg_java: IcebergJava, lake: W
     assert iceberg_java.describe(table)["snapshot"] == 7
 
 
-def test_versions_are_numbered_on_and_lie_where_the_table_says(
+def test_versions_are_numbered_on_and_lie_where_the_table_states(
     iceberg_java: IcebergJava, lake: Warehouse, tmp_path: Path
 ) -> None:
     table = made(iceberg_java, lake.table(), **{"write.metadata.path": f"file://{tmp_path}/elsewhere/"})
@@ -418,7 +420,7 @@ def test_a_server_takes_our_commit(
     assert loaded(table).version == 7
 
 
-def test_a_server_is_told_how_long_snapshots_of_main_are_kept(
+def test_a_server_gets_how_long_snapshots_of_main_are_kept(
     iceberg_java: IcebergJava, server: tuple[RestFaults, Warehouse]
 ) -> None:
     _, warehouse = server
@@ -447,7 +449,7 @@ def test_a_lost_answer_leaves_the_outcome_open(
     assert handle.visible(7) == (way is Way.AFTER)
 
 
-def test_a_server_that_says_nothing_is_not_waited_for(
+def test_a_server_that_states_nothing_is_not_waited_for(
     iceberg_java: IcebergJava, server: tuple[RestFaults, Warehouse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rest_catalog, "COMMIT_SECONDS", 0.5)

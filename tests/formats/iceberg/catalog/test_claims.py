@@ -65,7 +65,7 @@ def pretending(liar: Table, victim: Table) -> None:
 
 @pytest.mark.parametrize("outside", [False, True])
 @pytest.mark.parametrize("mode", SweepMode)
-def test_a_table_that_says_it_is_another_sweeps_nothing_of_it(
+def test_a_table_that_claims_to_be_another_sweeps_nothing_of_it(
     mode: SweepMode, outside: bool, warehouse: Warehouse
 ) -> None:
     liar, victim = made(warehouse, "a"), made(warehouse, "b")
@@ -93,7 +93,7 @@ def test_what_no_table_of_the_catalog_claims_is_vouched_for_or_left_alone(
     assert swept(liar, outside=True).orphans
 
 
-def test_a_table_that_says_it_is_another_lets_none_of_its_files_expire(warehouse: Warehouse) -> None:
+def test_a_table_that_claims_to_be_another_lets_none_of_its_files_expire(warehouse: Warehouse) -> None:
     liar, victim = made(warehouse, "a"), made(warehouse, "b")
     pretending(liar, victim)
     theirs = victim.document()

@@ -75,7 +75,7 @@ def failure_of(kind: type[Exception]) -> str:
         ("sqlite:////nowhere/at/all.db", "OperationalError: unable to open database file"),
     ],
 )
-def test_a_catalog_that_is_down_is_told_once_per_table(uri: str, found: str, shut: Callable[[str], None]) -> None:
+def test_a_catalog_that_is_down_is_reported_once_per_table(uri: str, found: str, shut: Callable[[str], None]) -> None:
     shut(uri)
     said = f"expected an answer of {uri}, found {found}; start it, or set {URI}"
     assert failure_of(Unreachable).partition(": ")[2] == said
@@ -98,7 +98,7 @@ def test_a_catalog_that_is_down_is_told_once_per_table(uri: str, found: str, shu
         ("delta:s3://bucket/t", "no credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where"),
     ],
 )
-def test_each_command_says_it_once(
+def test_each_command_states_it_once(
     command: Callable[..., object],
     table: str,
     told: str,
@@ -130,7 +130,7 @@ def test_a_catalog_that_is_silent_is_waited_for_no_longer_than_the_limit(
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_catalog_that_denies_access_says_what_to_set(status: int, shut: Callable[[str], None]) -> None:
+def test_a_catalog_that_denies_access_states_what_to_set(status: int, shut: Callable[[str], None]) -> None:
     with answering(status) as uri:
         shut(uri)
         said = failure_of(AddressError)

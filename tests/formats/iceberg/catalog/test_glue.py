@@ -41,7 +41,7 @@ def lake(glue: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_table_is_cared_for(lake: str, tmp_path: Path, version: int) -> None:
+def test_a_table_is_maintained(lake: str, tmp_path: Path, version: int) -> None:
     theirs = made(lake, files=4)
     if version == 3:
         upgrade(lake)
@@ -79,7 +79,7 @@ def test_what_is_not_there_and_what_is_something_else_is_named(lake: str) -> Non
     pointers.catalog.glue.delete_table(DatabaseName="db", Name="events")
 
 
-def test_what_to_set_is_told(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_to_set_is_reported(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as now:
         now.setenv(f"{SETTINGS}GLUE__ENDPOINT", "http://127.0.0.1:1")
         now.setenv(f"{SETTINGS}GLUE__MAX_RETRIES", "1")

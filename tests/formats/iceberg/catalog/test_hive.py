@@ -75,7 +75,7 @@ def lock_of_another() -> Iterator[None]:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_table_is_cared_for(lake: str, tmp_path: Path, version: int) -> None:
+def test_a_table_is_maintained(lake: str, tmp_path: Path, version: int) -> None:
     theirs = made(lake, files=4)
     if version == 3:
         upgrade(lake)

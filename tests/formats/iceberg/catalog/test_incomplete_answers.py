@@ -87,7 +87,7 @@ def by_rest(table: Table, uri: str, monkeypatch: pytest.MonkeyPatch, **settings:
 
 
 @pytest.mark.parametrize("told_by", ["us", "the server"])
-def test_all_snapshots_are_asked_for_whatever_settings_say(
+def test_all_snapshots_are_asked_for_whatever_settings_state(
     told_by: str, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     aged(folder(table))
@@ -101,7 +101,7 @@ def test_all_snapshots_are_asked_for_whatever_settings_say(
 
 
 @pytest.mark.parametrize("shown", [pointed_to, with_a_tag, of_another])
-def test_an_answer_that_is_not_what_the_file_says_stops_sweep_and_expiry(
+def test_an_answer_that_is_not_what_the_file_states_stops_sweep_and_expiry(
     shown: Callable[[dict[str, Any]], object], table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     aged(folder(table))

@@ -36,7 +36,7 @@ def lake(postgres: PostgresServer, database: str, tmp_path: Path, monkeypatch: p
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_table_is_cared_for(lake: str, tmp_path: Path, version: int) -> None:
+def test_a_table_is_maintained(lake: str, tmp_path: Path, version: int) -> None:
     theirs = made(lake, files=4)
     if version == 3:
         upgrade(lake)
@@ -65,7 +65,7 @@ def test_a_connection_that_the_server_has_ended_is_replaced(postgres: PostgresSe
     assert ours.load()[0]["current-snapshot-id"]
 
 
-def test_what_to_set_is_told_in_one_sentence(
+def test_what_to_set_is_reported_in_one_sentence(
     postgres: PostgresServer, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failure(uri: str, kind: type[Exception]) -> str:

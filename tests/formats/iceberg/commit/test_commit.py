@@ -46,7 +46,7 @@ def lake(kept: Kept, iceberg_java: IcebergJava) -> Lake:
 # What it says
 
 
-def test_a_conversion_keeps_every_data_manifest_and_tells_of_its_deletes(lake: Lake) -> None:
+def test_a_conversion_keeps_every_data_manifest_and_reports_its_deletes(lake: Lake) -> None:
     before, shown = lake.ours.snapshot(), lake.shown()
     assert care_for(lake.table).outcome is Outcome.VERIFIED
     after = lake.ours.snapshot()
@@ -71,7 +71,7 @@ def _deletes(snapshot: IcebergSnapshot) -> set[tuple[str, int | None]]:
     return {each.identity for unit in snapshot.units for each in (*unit.equality, *unit.positional)}
 
 
-def test_a_conversion_says_so_in_its_summary(lake: Lake) -> None:
+def test_a_conversion_reports_it_in_its_summary(lake: Lake) -> None:
     before = lake.ours.snapshot()
     document = care_for(lake.table, run_id="tonight")
     after = lake.ours.snapshot()
@@ -198,7 +198,7 @@ def merging(lake: Lake, **properties: str) -> IcebergSnapshot:
     return lake.ours.snapshot()
 
 
-def test_small_manifests_become_few_and_tell_the_same(lake: Lake) -> None:
+def test_small_manifests_become_few_and_report_the_same(lake: Lake) -> None:
     before, shown = merging(lake, min_count_to_merge="2"), lake.shown()
     reason = worth_merging(before)
     assert reason is not None and reason.startswith(f"{len(before.manifests)} small manifests, ")

@@ -186,7 +186,7 @@ def test_rows_written_before_an_upgrade_are_not_committed_after_it(lake: Lake) -
 # Java's commits after ours
 
 
-def test_a_compaction_begun_before_a_conversion_is_rejected_after_it(lake: Lake) -> None:
+def test_a_compaction_started_before_a_conversion_is_rejected_after_it(lake: Lake) -> None:
     """As a `replace`, the conversion would let it pass, and deleted rows came back."""
     shown = lake.java.read(lake.table)
     begun = lake.java.begin_rewrite(lake.table, options={"rewrite-all": "true"})
@@ -196,7 +196,7 @@ def test_a_compaction_begun_before_a_conversion_is_rejected_after_it(lake: Lake)
     assert lake.java.read(lake.table) == shown
 
 
-def test_a_compaction_begun_before_deletes_by_keys_and_a_conversion_is_rejected(lake: Lake) -> None:
+def test_a_compaction_started_before_deletes_by_keys_and_a_conversion_is_rejected(lake: Lake) -> None:
     begun = lake.java.begin_rewrite(lake.table, options={"rewrite-all": "true"})
     lake.java.cdc(lake.table, [("-D", row(DAYS[0], 1)), ("-D", row(DAYS[2], 2))], keys=["id", "day"])
     shown = lake.java.read(lake.table)
@@ -206,7 +206,7 @@ def test_a_compaction_begun_before_deletes_by_keys_and_a_conversion_is_rejected(
     assert lake.java.read(lake.table) == shown
 
 
-def test_an_upsert_begun_before_a_conversion_commits_after_it(lake: Lake) -> None:
+def test_an_upsert_started_before_a_conversion_commits_after_it(lake: Lake) -> None:
     """Flink's checkpoints take no notice of ours, and need not."""
     upsert = lake.java.checkpoint(
         lake.table, [("+U", row(DAYS[0], 1, "late")), ("-D", row(DAYS[1], 2))], keys=["id", "day"]

@@ -490,7 +490,7 @@ def test_an_equality_delete_file_holds_its_own_keys(tmp_path: Path) -> None:
         (pa.array([10**15 + 1], pa.timestamp("ns")), TimestampType(), "lose data"),
     ],
 )
-def test_what_cannot_be_read_is_told_by_file_and_column(
+def test_what_cannot_be_read_is_reported_by_file_and_column(
     tmp_path: Path, held: Any, kind: IcebergType, found: str
 ) -> None:
     table = pa.table([held], schema=pa.schema([with_id("then", held.type, 1)]))
@@ -528,7 +528,7 @@ def test_a_file_without_ids_needs_a_mapping(tmp_path: Path) -> None:
         _ = written.reader
 
 
-def test_damage_is_told(tmp_path: Path) -> None:
+def test_damage_is_reported(tmp_path: Path) -> None:
     written = Written(tmp_path, numbered(1000), *NUMBERS, write_page_checksum=True, compression="none")
     path = tmp_path / "f.parquet"
     data = bytearray(path.read_bytes())

@@ -285,7 +285,7 @@ def test_ids_of_rows_are_carried_on(tmp_path: Path) -> None:
     assert IcebergFileReader(STORAGE, schema, told).read([ROW_ID]).to_pydict() == {ROW_ID: [100, 101]}
 
 
-def test_files_say_what_schema_they_have(tmp_path: Path) -> None:
+def test_files_state_what_schema_they_have(tmp_path: Path) -> None:
     inner = StructType(NestedField(5, "u", UUIDType(), required=True))
     fields = (
         NestedField(1, "n", LongType(), required=True),
@@ -362,7 +362,7 @@ def test_row_groups_have_no_bounds_of_what_may_be_nan(tmp_path: Path) -> None:
         ("write.parquet.page-size-bytes", "1 MB", RefusedTable, "'1 MB', which is not a whole number"),
     ],
 )
-def test_properties_that_we_cannot_follow_are_told(
+def test_properties_that_we_cannot_follow_are_reported(
     tmp_path: Path, key: str, text: str, error: type[Exception], found: str
 ) -> None:
     with pytest.raises(error, match=found):

@@ -230,7 +230,7 @@ def test_no_flipped_bit_gives_another_vector(stored: tuple[Path, ContentFile, Bi
         {"content": FileContent.DATA},
     ],
 )
-def test_no_entry_that_says_otherwise_gives_a_vector(
+def test_no_entry_that_states_otherwise_gives_a_vector(
     stored: tuple[Path, ContentFile, BitMap64], change: dict[str, Any]
 ) -> None:
     _, file, _ = stored
@@ -257,7 +257,7 @@ def test_a_vector_without_a_puffin_wrapper_is_read_by_its_place_and_checksum(
     assert read_vector(STORAGE, file, 100) == held
 
 
-def test_no_vector_without_a_wrapper_is_another_than_its_entry_says(bare: tuple[Path, ContentFile, BitMap64]) -> None:
+def test_no_vector_without_a_wrapper_is_another_than_its_entry_states(bare: tuple[Path, ContentFile, BitMap64]) -> None:
     path, file, _ = bare
     data, start = path.read_bytes(), file.content_offset or 0
     changes: list[dict[str, Any]] = [
@@ -332,7 +332,7 @@ FOOTER_LIES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("lie", FOOTER_LIES)
-def test_no_footer_that_says_otherwise_gives_a_vector(
+def test_no_footer_that_states_otherwise_gives_a_vector(
     stored: tuple[Path, ContentFile, BitMap64], lie: dict[str, Any]
 ) -> None:
     path, file, held = stored

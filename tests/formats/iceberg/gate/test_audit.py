@@ -78,7 +78,7 @@ def rewritten(lake: Lake) -> Staged:
 
 
 @pytest.mark.parametrize("rows", [7, 1 << 16])
-def test_data_files_of_java_are_what_their_manifests_say(
+def test_data_files_of_java_are_what_their_manifests_state(
     lake: Lake, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But for row ids, which files of new rows inherit."""
@@ -255,7 +255,7 @@ LINES: dict[str, tuple[Mapping[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_what_the_list_says_of_a_new_manifest(converted: Staged, name: str) -> None:
+def test_what_the_list_states_of_a_new_manifest(converted: Staged, name: str) -> None:
     change, fault = LINES[name]
     own = [each for each in converted.snapshot.manifests if each.snapshot_id == converted.snapshot.version]
     assert len(own) > 1
@@ -280,7 +280,7 @@ ENTRIES: dict[str, tuple[Callable[[Entry], Entry], str]] = {
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_what_new_manifests_say_of_files_that_were_there(
+def test_what_new_manifests_state_of_files_that_were_there(
     converted: Staged, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change, fault = ENTRIES[name]
@@ -327,7 +327,7 @@ FILES: dict[str, tuple[Callable[[ContentFile], ContentFile], str]] = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_what_a_manifest_says_of_a_new_data_file(rewritten: Staged, name: str) -> None:
+def test_what_a_manifest_states_of_a_new_data_file(rewritten: Staged, name: str) -> None:
     change, fault = FILES[name]
     assert fault in faults_of_unit(rewritten, of_first(change))
 

@@ -164,7 +164,7 @@ def test_any_uuids_are_within_the_bounds_that_we_write(
     assert bound_faults(tmp_path_factory.getbasetemp(), UUIDS, values) == ""
 
 
-def test_nan_and_the_two_zeros_are_told_as_java_orders_them(tmp_path: Path) -> None:
+def test_nan_and_the_two_zeros_are_reported_as_java_orders_them(tmp_path: Path) -> None:
     values, zero = [a_nan(), -0.0, 1.0], struct.pack("<d", 0.0)
     assert bound_faults(tmp_path, REALS, values) == ""
     assert "holds NaN, its summary states none" in bound_faults(tmp_path, REALS, values, contains_nan=False)
@@ -187,7 +187,7 @@ def lake(iceberg_java: IcebergJava, iceberg: Warehouse) -> OptimizedLake:
         ("uuid", ["01234567-677c-4bbd-a479-3f349cb785e7", "f79c3e09-677c-4bbd-a479-3f349cb785e7"]),
     ],
 )
-def test_odd_partitions_of_java_are_cared_for(
+def test_odd_partitions_of_java_are_maintained(
     lake: OptimizedLake, iceberg: Warehouse, kind: str, values: list[Any]
 ) -> None:
     """First files that stay, with positions beside them; then new ones."""

@@ -53,7 +53,9 @@ def faults(footer: pq.FileMetaData, **raw: Any) -> str:
 
 
 @given(rows=st.integers(1, 40), group_rows=st.integers(1, 40), dictionaries=st.booleans())
-def test_what_the_footer_says_is_no_fault_and_anything_else_is(rows: int, group_rows: int, dictionaries: bool) -> None:
+def test_what_the_footer_states_is_no_fault_and_anything_else_is(
+    rows: int, group_rows: int, dictionaries: bool
+) -> None:
     footer = footer_of(rows, group_rows, dictionaries=dictionaries)
     right = told(footer)
     starts, sizes = right["split_offsets"], right["column_sizes"]

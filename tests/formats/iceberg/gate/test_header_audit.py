@@ -86,7 +86,7 @@ def test_what_we_write_is_no_fault(candidate: IcebergSnapshot) -> None:
 
 
 @pytest.mark.parametrize("name", OF_MANIFESTS)
-def test_a_manifest_that_says_something_else(candidate: IcebergSnapshot, name: str) -> None:
+def test_a_manifest_that_states_something_else(candidate: IcebergSnapshot, name: str) -> None:
     manifest, data = written(candidate)
     for value, found in ((None, "nothing"), ("", "nothing"), ("7", "7"), ("{", "{")):
         other = headed(data, candidate, **{name.replace("-", "_"): value})
@@ -104,7 +104,7 @@ def test_a_manifest_whose_fields_have_other_names(candidate: IcebergSnapshot) ->
 
 
 @pytest.mark.parametrize("name", [*OF_LISTS, "first-row-id"])
-def test_a_list_that_says_something_else(candidate: IcebergSnapshot, name: str) -> None:
+def test_a_list_that_states_something_else(candidate: IcebergSnapshot, name: str) -> None:
     path = Path(str(candidate.raw["manifest-list"]))
     if name == "first-row-id" and not candidate.schema.has_row_lineage:
         pytest.skip("there are no row ids")

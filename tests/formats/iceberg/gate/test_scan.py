@@ -332,7 +332,7 @@ def test_rows_are_the_surviving_ones_with_their_lineage(tmp_path: Path) -> None:
     assert set(found.column("_last_updated_sequence_number").to_pylist()) == {1}
 
 
-def test_counts_that_disagree_are_told(tmp_path: Path) -> None:
+def test_counts_that_disagree_are_reported(tmp_path: Path) -> None:
     world = World(str(tmp_path))
     world.add(numbers(1, 5))
     world.delete(Deletes(2, (1,), ((2, None, None),), extra=False))
@@ -346,7 +346,7 @@ def test_counts_that_disagree_are_told(tmp_path: Path) -> None:
         world.shown()
 
 
-def test_deletes_of_rows_that_there_are_not_are_told(tmp_path: Path) -> None:
+def test_deletes_of_rows_that_there_are_not_are_reported(tmp_path: Path) -> None:
     world = World(str(tmp_path))
     world.add(numbers(1, 5))
     (file,) = world.files

@@ -121,7 +121,7 @@ def test_the_operation_is_that_of_what_changed(rewritten: Sides, converted: Side
     assert "operation delete with new files of data" in faults(rewritten, operation="delete", summary=lying)
 
 
-def test_time_and_schema_are_told(rewritten: Sides) -> None:
+def test_time_and_schema_are_reported(rewritten: Sides) -> None:
     assert "no timestamp-ms" in faults(rewritten, raw=told(rewritten, **{"timestamp-ms": None}))
     assert "schema-id None, expected 0" in faults(rewritten, raw=told(rewritten, **{"schema-id": None}))
     written_ms = int(Path(str(rewritten[1].raw["manifest-list"])).stat().st_mtime * 1000)

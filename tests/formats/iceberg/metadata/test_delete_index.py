@@ -80,7 +80,7 @@ def entries(files: Sequence[ContentFile]) -> list[Entry]:
 
 
 @given(tables())
-def test_a_delete_holds_where_the_specification_says(live: list[ContentFile]) -> None:
+def test_a_delete_holds_where_the_specification_states(live: list[ContentFile]) -> None:
     gathered = gather(SCHEMA, entries(live), snapshot_id=1)
     data = {file.path for file in live if file.content is FileContent.DATA}
     assert {file.path for place in gathered.places for file in place.files} == data

@@ -89,7 +89,7 @@ def test_every_feature_is_proven() -> None:
         assert f"def {test.partition('[')[0]}(" in (ROOT / file).read_text()
 
 
-def test_the_page_is_what_the_code_says() -> None:
+def test_the_page_is_what_the_code_states() -> None:
     assert (ROOT / "docs" / "iceberg-features.md").read_text() == document()
 
 
@@ -159,7 +159,7 @@ def test_a_refused_feature_is_named(feature: str) -> None:
     assert refusal.value.advice == FEATURES[feature].refused
 
 
-def test_what_is_encrypted_is_refused_wherever_it_says_so() -> None:
+def test_what_is_encrypted_is_refused_wherever_it_is_named() -> None:
     found: list[Callable[[], object]] = [
         lambda: refuse(properties={"encryption.key-id": "k"}),
         lambda: manifest_list_of("db.t", {"snapshot-id": 5, "key-id": "k", "manifest-list": "m"}),
@@ -197,7 +197,7 @@ def test_a_feature_of_an_earlier_schema_is_no_hindrance() -> None:
         {"format-version": "2"},
     ],
 )
-def test_metadata_that_does_not_tell_is_corrupt(damage: Mapping[str, Any]) -> None:
+def test_metadata_that_lacks_it_is_corrupt(damage: Mapping[str, Any]) -> None:
     with pytest.raises(CorruptMetadata):
         refuse_features("db.t", {**metadata_of([("a", "int")]), **damage})
 

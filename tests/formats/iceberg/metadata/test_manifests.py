@@ -165,7 +165,7 @@ def test_java_reads_what_we_write_with_every_field_that_was_carried_over(
 def test_entries_whose_writer_did_not_keep_when_they_were_added(
     iceberg: Warehouse, iceberg_java: IcebergJava, version: int
 ) -> None:
-    """As older versions of Java. It reads and writes null for them, and so do we; their table is cared for."""
+    """As older versions of Java. It reads and writes null for them, and so do we; their table is maintained."""
     table = iceberg.table()
     iceberg_java.create(table, (("id", "long"), ("p", "string")), Layout((("p", "identity"),), version))
     for number in range(3):
@@ -339,7 +339,7 @@ def test_an_unknown_codec_is_asked_for_by_name() -> None:
         assert avro.codec_of({"write.avro.compression-codec": ignored}) is avro_codecs.CODECS["deflate"]
 
 
-def test_equality_ids_are_ints_and_the_header_says_what_java_asks_for(make: Callable[[str], Table]) -> None:
+def test_equality_ids_are_ints_and_the_header_states_what_java_asks_for(make: Callable[[str], Table]) -> None:
     after = NextSnapshot.of(make("upserts_v2"))
     manifests = {m.content: m for m in after.manifests(after.live())}
     with open(f"/{manifests[ManifestContent.DELETES].name}", "rb") as source:

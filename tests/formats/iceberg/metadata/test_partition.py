@@ -128,7 +128,7 @@ def test_a_unit_is_named_by_its_spec_and_fields() -> None:
     assert typed(schema_of(columns, [("id", "void")]), 0, (None,)) == {}
 
 
-def test_values_of_a_column_that_is_gone_still_tell_partitions_apart() -> None:
+def test_values_of_a_column_that_is_gone_still_distinguish_partitions() -> None:
     metadata = metadata_of([("c", "string")], [("c", "identity")])
     metadata["partition-specs"][0]["fields"][0]["source-id"] = 9
     gone = parse(metadata, table="t")
@@ -160,7 +160,7 @@ def test_units_are_named_alike_only_if_they_are_one_partition(
     assert all(name.isprintable() for name in names)
 
 
-def test_partitions_are_told_apart_as_java_does() -> None:
+def test_partitions_are_distinguished_as_java_does() -> None:
     assert identity(0, (nan,)) == identity(0, (float("nan"),)) == identity(0, (-nan,))
     assert identity(0, (0.0,)) != identity(0, (-0.0,))
     assert identity(0, ("x",)) != identity(1, ("x",))

@@ -68,7 +68,7 @@ def test_deletes_hold_for_the_files_that_java_applies_them_to(made: Made, iceber
 
 @pytest.mark.few(15)
 @pytest.mark.parametrize("name", READ)
-def test_a_snapshot_says_what_the_table_says(made: Made, iceberg_java: IcebergJava, name: str) -> None:
+def test_a_snapshot_states_what_the_table_states(made: Made, iceberg_java: IcebergJava, name: str) -> None:
     table = made(name)
     snapshot, told = snapshot_of(table), iceberg_java.metadata(table)
     assert snapshot.version == (told.get("current-snapshot-id") or NO_SNAPSHOT)

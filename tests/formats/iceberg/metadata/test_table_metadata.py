@@ -97,7 +97,7 @@ def test_metadata_that_contradicts_itself_is_corrupt(name: str, value: Any) -> N
 
 
 @pytest.mark.parametrize("told", [{"current-snapshot-id": -1}, {"current-snapshot-id": None}, {}])
-def test_no_snapshot_is_said_in_three_ways(told: Mapping[str, Any]) -> None:
+def test_no_snapshot_is_stated_in_three_ways(told: Mapping[str, Any]) -> None:
     assert head({**metadata_of(COLUMNS), **told}, subject="db.t").current is None
 
 
@@ -194,7 +194,7 @@ def test_time_does_not_run_backwards_and_clocks_may_differ() -> None:
     ("told", "kept"),
     [({}, 100), ({"write.metadata.previous-versions-max": "3"}, 3), ({"write.metadata.previous-versions-max": "0"}, 1)],
 )
-def test_past_versions_are_named_as_many_as_the_table_says(told: Mapping[str, str], kept: int) -> None:
+def test_past_versions_are_named_as_many_as_the_table_states(told: Mapping[str, str], kept: int) -> None:
     log = [{"timestamp-ms": number, "metadata-file": f"{number}"} for number in range(150)]
     raw = history(properties=dict(told), **{"metadata-log": log})
     after = added(raw, next_snapshot(raw))["metadata-log"]

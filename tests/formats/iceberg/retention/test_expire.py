@@ -135,7 +135,7 @@ def tables(draw: st.DrawFn) -> Any:
         retain_last=st.none() | st.integers(1, 4),
     ),
 )
-def test_what_stays_is_what_the_rules_say(found: Any, request: ExpireRequest) -> None:
+def test_what_stays_is_what_the_rules_state(found: Any, request: ExpireRequest) -> None:
     expiry = planned(found, request)
     stays, refs = by_the_rules(found, request)
     assert {int(number) for number, _ in expiry.kept} == stays

@@ -155,7 +155,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(TEXTS, VALUES, max_size=6), st.data())
-def test_the_beginning_of_a_file_tells_the_table_or_nothing(content: dict[str, Any], data: st.DataObject) -> None:
+def test_the_beginning_of_a_file_reports_the_table_or_nothing(content: dict[str, Any], data: st.DataObject) -> None:
     """Against a reader of the whole, which knows what is nested."""
     content.pop("table-uuid", None)
     names = data.draw(st.permutations([*content, "table-uuid"]))

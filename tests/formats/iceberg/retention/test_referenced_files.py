@@ -193,7 +193,7 @@ def test_unreadable_metadata_stops_the_sweep(table: Table) -> None:
 @pytest.mark.parametrize(
     "broken", [{"manifest-list": "ftp://host/lake/x.avro"}, {"key-id": "k"}, {"manifest-list": None, "manifests": []}]
 )
-def test_snapshots_that_cannot_be_told_are_refused(broken: dict[str, object], table: Table) -> None:
+def test_snapshots_that_cannot_be_reported_are_refused(broken: dict[str, object], table: Table) -> None:
     document = table.document()
     *others, last = document["snapshots"]
     last = {key: value for key, value in {**last, **broken}.items() if value is not None}

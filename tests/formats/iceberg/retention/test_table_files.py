@@ -150,7 +150,7 @@ def test_folders_of_hidden_partition_fields_are_the_tables() -> None:
     assert kinds(found, *names) == ["data", "data", None, None, "data"]
 
 
-def test_folders_that_properties_name_are_the_tables_if_they_say_so() -> None:
+def test_folders_that_properties_name_are_the_tables_if_they_name_them() -> None:
     file = f"00000-5-{UUID}-00001.parquet"
     found = of({"write.data.path": "file:/fast/db/t/files", "write.metadata.path": "file:/fast/shared"})
     names = [f"fast/db/t/files/x=1/{file}", f"fast/shared/snap-1-1-{UUID}.avro", f"lake/db/t/data/{file}"]
@@ -186,7 +186,7 @@ def test_what_is_outside_of_the_table_may_be_shared() -> None:
     }
 
 
-def test_folders_of_other_tables_are_told_by_their_metadata() -> None:
+def test_folders_of_other_tables_are_recognised_by_their_metadata() -> None:
     signs = {
         "data/u/metadata/00000-1.metadata.json": "data/u",
         "u/v/metadata/v3.metadata.json": "u/v",
@@ -239,7 +239,7 @@ def test_a_table_whose_files_nobody_may_delete_is_refused(table: Table) -> None:
         opened(table).retention.table_files()
 
 
-def test_a_catalog_that_does_not_tell_the_metadata_file_is_refused(table: Table) -> None:
+def test_a_catalog_that_does_not_report_the_metadata_file_is_refused(table: Table) -> None:
     with pytest.raises(RefusedTable, match="current one"):
         find_table_files(address_of(table), LocalStorage("/"), (table.document(), ""))
 

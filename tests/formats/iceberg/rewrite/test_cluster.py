@@ -109,7 +109,7 @@ def test_what_is_clustered_stays_until_enough_has_come(lake: OptimizedLake) -> N
     assert lake.plan(clustering=by("small", "item"), target_bytes=target).units
 
 
-def test_what_spark_says_of_the_snapshot_may_be_gone(lake: OptimizedLake) -> None:
+def test_what_spark_states_of_the_snapshot_may_be_gone(lake: OptimizedLake) -> None:
     """Names tell what was clustered: snapshots with their summaries expire, manifests are written anew."""
     target, clustering = filled(lake, properties={"history.expire.min-snapshots-to-keep": "1"}), by("day")
     lake.night(clustering=clustering, target_size=target)

@@ -117,7 +117,7 @@ def test_worn_files_are_purged_and_empty_ones_removed(lake: OptimizedLake, versi
     assert lake.night(**settings).outcome is Outcome.UNCHANGED
 
 
-def test_positions_that_are_told_twice_do_not_empty_a_file(lake: OptimizedLake) -> None:
+def test_positions_that_are_reported_twice_do_not_empty_a_file(lake: OptimizedLake) -> None:
     lake.create()
     lake.append(grid(0, 10))
     (path,) = (each["file_path"] for each in lake.live())

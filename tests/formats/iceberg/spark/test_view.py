@@ -280,7 +280,7 @@ def test_nested_values_are_text_that_loses_nothing(
     }
 
 
-def test_a_version_says_who_made_it_and_what_it_touched(
+def test_a_version_states_who_made_it_and_what_it_touched(
     spark: SparkSession, iceberg_java: IcebergJava, table: Table
 ) -> None:
     iceberg_java.create(table, [("id", "long"), ("day", "string")], Layout((("day", "identity"),)))

@@ -120,7 +120,7 @@ def test_a_fraction_of_a_second_before_1970_is_not_written(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("legacy", [True, False])
-def test_bounds_of_times_that_readers_shift_are_not_told(tmp_path: Path, *, legacy: bool) -> None:
+def test_bounds_of_times_that_readers_shift_are_not_reported(tmp_path: Path, *, legacy: bool) -> None:
     made = bucket({"id": "INT NOT NULL", "zoned": ZONED}, **{"orc.timestamp-ltz.legacy.type": str(legacy).lower()})
     stats = new_file(tmp_path, made, {"id": [1], "zoned": [datetime(2026, 1, 1)]}).record["_VALUE_STATS"]
 

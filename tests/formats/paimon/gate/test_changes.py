@@ -219,14 +219,14 @@ STOPPED: dict[str, tuple[Callable[[Staged], None], str]] = {
 
 
 @pytest.mark.parametrize("name", STOPPED)
-def test_the_gate_catches_what_metadata_says_of_changes(name: str, orders: Path) -> None:
+def test_the_gate_catches_what_metadata_states_of_changes(name: str, orders: Path) -> None:
     act, reason = STOPPED[name]
     with before_the_gate(orders, act):
         document = upgrade(orders, **ONE_DAY)
     assert_stopped(orders, document, reason)
 
 
-def test_equal_rows_are_told_only_where_the_table_asks_for_it(orders: Path) -> None:
+def test_equal_rows_are_reported_only_where_the_table_asks_for_it(orders: Path) -> None:
     """What the rewrite leaves out the gate does not miss, and the other way round."""
     with_options(orders, {"changelog-producer.row-deduplicate": "true"})
 

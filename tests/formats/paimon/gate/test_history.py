@@ -122,7 +122,7 @@ def test_what_was_released_is_not_held_again(paimon_java: PaimonJava, table: Pat
     assert again.base_version == latest(paimon_java, table) - 1
 
 
-def test_a_dry_run_tells_and_writes_nothing(paimon_java: PaimonJava, table: Path) -> None:
+def test_a_dry_run_reports_and_writes_nothing(paimon_java: PaimonJava, table: Path) -> None:
     undo_our_deletes(paimon_java, table)
     shutil.rmtree(reports(table))
     document = upgrade(table, dry_run=True)
@@ -195,7 +195,7 @@ def test_an_accepted_compaction_that_hurts_nothing_is_left_alone(paimon_java: Pa
     assert upgrade(table).outcome is Outcome.UNCHANGED
 
 
-def test_what_expired_cannot_be_told(paimon_java: PaimonJava, table: Path) -> None:
+def test_what_expired_cannot_be_reported(paimon_java: PaimonJava, table: Path) -> None:
     undo_our_deletes(paimon_java, table)
     assert paimon_java.expire(table, retain_max=1) > 0
     assert found(table) == ()

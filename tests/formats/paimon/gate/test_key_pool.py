@@ -71,7 +71,7 @@ def test_contested_are_rows_of_keys_with_several_and_retracts(made: MadeBucket, 
         assert [row for found in contested_rows(made.storage, side, order) for row in found.to_dicts()] == wanted
 
 
-def test_the_only_row_of_a_key_in_a_run_that_does_not_ascend_is_still_told_from_others() -> None:
+def test_the_only_row_of_a_key_in_a_run_that_does_not_ascend_is_still_distinguished_from_others() -> None:
     made = MadeBucket()
     made.add(5, [Row(3), Row(1), Row(2), Row(2)])
     made.add(0, [Row(1)])
@@ -169,7 +169,7 @@ def test_what_the_gate_loses_at_a_border_is_no_proof(level: VerifyLevel, monkeyp
         assert not proof(made, made.bucket(), after(task, done), level).proven
 
 
-def test_changes_of_no_lifted_file_are_none() -> None:
+def test_changes_of_no_upgraded_file_are_none() -> None:
     made = MadeBucket(dict(KINDS["changelog"]))
     made.add(5, [Row(1)])
     assert list(changes.expected(made.storage, made.bucket(), made.bucket())) == []

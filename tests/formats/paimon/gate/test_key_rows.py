@@ -20,7 +20,7 @@ def framed(rows: list[tuple[int, str, int]]) -> pl.DataFrame:
 
 @settings(max_examples=examples(100))
 @given(ROWS)
-def test_rows_of_a_key_are_told_by_their_neighbours(rows: list[tuple[int, str, int]]) -> None:
+def test_rows_of_a_key_are_recognised_by_their_neighbours(rows: list[tuple[int, str, int]]) -> None:
     ordered = sorted(rows, key=lambda row: row[:2])
     counts, keys = Counter(row[:2] for row in ordered), sorted({row[:2] for row in ordered})
     found = framed(ordered).select(

@@ -89,7 +89,7 @@ def test_damaged_rows_decode_or_raise_value_error(
         ("00000001" + "00" * 8 + "ff00000000000081", "can't decode byte"),
     ],
 )
-def test_messages_say_expected_and_found(data: str, message: str) -> None:
+def test_messages_state_expected_and_found(data: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         decode_row(bytes.fromhex(data), [parse_type("STRING")])
 

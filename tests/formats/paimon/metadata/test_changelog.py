@@ -55,7 +55,7 @@ def test_which_rows_readers_know() -> None:
             refuse_schema("shop.orders", MadeBucket({**full, **options}).schema)
 
 
-def test_what_a_compaction_tells() -> None:
+def test_what_a_compaction_reports() -> None:
     schema = MadeBucket(LOOKUP).schema
     rules = changelog_rules(schema)
     assert rules is not None and not rules.silent_if_equal

@@ -62,5 +62,5 @@ def test_a_table_without_any_of_it_is_handled() -> None:
         assert refusal(Example(options)) is None
 
 
-def test_the_page_is_what_the_code_says() -> None:
+def test_the_page_is_what_the_code_states() -> None:
     assert (ROOT / "docs/paimon-features.md").read_text() == document()

@@ -36,7 +36,7 @@ def schema(options: Mapping[str, str]) -> PaimonSchema:
     return PaimonSchema(0, fields, (), ("k",), options)
 
 
-def test_a_table_keeps_whole_rows_unless_it_says_otherwise() -> None:
+def test_a_table_keeps_whole_rows_by_default() -> None:
     engines: list[dict[str, str]] = [{}, {"merge-engine": "deduplicate"}, {"merge-engine": "first-row"}]
     assert [merge_rules(schema(options)) for options in engines] == [None] * 3
 

@@ -100,7 +100,7 @@ def test_a_schema_that_is_gone_is_named() -> None:
         file_spans(replace(bucket, schemas=Schemas(bucket.schemas.current, {})), {("k",)})
 
 
-def test_hostile_counts_say_nothing() -> None:
+def test_hostile_counts_state_nothing() -> None:
     stats = {**ENDS, "_MAX_VALUES": ENDS["_MIN_VALUES"], "_NULL_COUNTS": [-1, True]}
     found = shown(bucket_of(_VALUE_STATS=stats), "k", "v")
     assert (found["k"][2], found["v"][2]) == (None, None)

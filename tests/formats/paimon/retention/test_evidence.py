@@ -85,7 +85,7 @@ def test_a_table_that_adds_up_is_swept_for_good(sample: str, old: bool, tmp_path
     assert not left & names(table)
 
 
-def test_an_empty_list_that_nobody_tells_the_size_of_is_no_evidence(tmp_path: Path) -> None:
+def test_an_empty_list_that_nobody_reports_the_size_of_is_no_evidence(tmp_path: Path) -> None:
     """A commit that changed nothing has such a list, and so has one whose list was cut."""
     table = table_of(tmp_path, "orders", old=True)
     path, raw = told(table)
@@ -156,7 +156,7 @@ def test_a_delta_list_in_the_place_of_a_changelog_s_ends_the_sweep(tmp_path: Pat
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["sizes told", "older release"])
-def test_a_changelog_that_is_told_of_and_not_named_ends_the_sweep(old: bool, tmp_path: Path) -> None:
+def test_a_changelog_that_is_reported_and_not_named_ends_the_sweep(old: bool, tmp_path: Path) -> None:
     table = table_of(tmp_path, "events_input", old=old)
     for path in sorted((table / "snapshot").glob("snapshot-*")):
         snapshot = json.loads(path.read_text())

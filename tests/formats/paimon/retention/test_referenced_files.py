@@ -243,7 +243,7 @@ DOUBTS: dict[str, tuple[Callable[[Path], None], type[EvidenceError], str]] = {
 
 
 @pytest.mark.parametrize("doubt", DOUBTS)
-def test_in_doubt_nothing_is_told(doubt: str, tmp_path: Path) -> None:
+def test_in_doubt_nothing_is_reported(doubt: str, tmp_path: Path) -> None:
     break_it, error, said = DOUBTS[doubt]
     table = _copy(tmp_path)
     break_it(table)

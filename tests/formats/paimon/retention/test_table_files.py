@@ -153,7 +153,7 @@ def test_samples_have_files_of_known_kinds_and_metadata(sample: str) -> None:
         ("branch/branch-dev/snapshot/inner/schema/schema-0", "branch/branch-dev/snapshot/inner/"),
     ],
 )
-def test_a_table_inside_of_the_table_is_told(table: Path, sign: str, folder: str | None) -> None:
+def test_a_table_inside_of_the_table_is_reported(table: Path, sign: str, folder: str | None) -> None:
     found = classify(pl.DataFrame({"name": [sign]}), opened(table).retention.table_files())
     assert found["nested"].to_list() == [folder]
 
@@ -167,7 +167,7 @@ def test_data_in_a_folder_of_its_own(table: Path) -> None:
     assert _kinds(table, [inside, outside, other]) == {inside: "data", outside: None, other: None}
 
 
-def test_a_branch_without_schema_tells_nothing(table: Path) -> None:
+def test_a_branch_without_schema_shows_nothing(table: Path) -> None:
     (table / "branch/branch-dev").mkdir(parents=True)
     with pytest.raises(BeingCreated, match=r"branch-dev/schema.*its creation has not ended"):
         opened(table).retention.table_files()

@@ -88,7 +88,7 @@ def require_told(made: MadeBucket, task: UpgradeTask) -> Rewrite[Any]:
 
 @settings(max_examples=examples(40))
 @given(st.sampled_from([LOOKUP, SILENT, BY_VALUE]).flatmap(lambda options: buckets(options=options)))
-def test_a_full_compaction_tells_what_it_changes(made: MadeBucket) -> None:
+def test_a_full_compaction_reports_what_it_changes(made: MadeBucket) -> None:
     task = full_task(made)
     assert task is not None
     require_told(made, task)
@@ -99,14 +99,14 @@ def test_a_full_compaction_tells_what_it_changes(made: MadeBucket) -> None:
     st.sampled_from([LOOKUP, SILENT, BY_VALUE]).flatmap(lambda options: buckets(options=options)),
     st.sampled_from([1, 3, 1 << 18]),
 )
-def test_a_lift_tells_what_it_changes(made: MadeBucket, chunk_rows: int) -> None:
+def test_an_upgrade_reports_what_it_changes(made: MadeBucket, chunk_rows: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(file_output, "ROW_GROUP_ROWS", chunk_rows)
         patch.setattr(columns, "BATCH_ROWS", 2)
         require_told(made, lifting(made, 3))
 
 
-def test_a_file_that_only_changes_its_level_tells_too() -> None:
+def test_a_file_that_only_changes_its_level_reports_too() -> None:
     made = MadeBucket(dict(LOOKUP))
     made.add(5, [Row(1, "old", 1), Row(2, "old", 2), Row(4, "old", 3)], hidden=[2])
     made.add(0, [Row(2, "new", 9), Row(3, "new", 10), Row(4, "new", 11)])
@@ -122,7 +122,7 @@ def test_a_file_that_only_changes_its_level_tells_too() -> None:
     assert done.rows_written == 0
 
 
-def test_a_table_without_that_producer_tells_nothing() -> None:
+def test_a_table_without_that_producer_shows_nothing() -> None:
     made = MadeBucket()
     made.add(5, [Row(1, "old", 1)])
     made.add(0, [Row(1, "new", 2)])
@@ -142,7 +142,7 @@ def test_a_row_above_level_0_that_deletes_its_key_is_no_row_before() -> None:
     assert written(made, task, done) == [(INSERT, 1, "back", 9), (BEFORE, 3, "there", 3), (AFTER, 3, "new", 11)]
 
 
-def test_an_older_row_that_wins_is_told_as_an_update_to_itself() -> None:
+def test_an_older_row_that_wins_is_reported_as_an_update_to_itself() -> None:
     made = MadeBucket(dict(BY_VALUE))
     made.add(5, [Row(1, "z", 1)])
     made.add(0, [Row(1, "a", 9)])
@@ -151,7 +151,7 @@ def test_an_older_row_that_wins_is_told_as_an_update_to_itself() -> None:
     assert written(made, task, done) == [(BEFORE, 1, "z", 1), (AFTER, 1, "z", 1)]
 
 
-def test_a_comparison_of_no_column_tells_no_update() -> None:
+def test_a_comparison_of_no_column_reports_no_update() -> None:
     made = MadeBucket({**SILENT, "changelog-producer.row-deduplicate-ignore-fields": "k,v"})
     made.add(5, [Row(1, "old", 1)])
     made.add(0, [Row(1, "new", 2), Row(2, "new", 3)])

@@ -33,7 +33,7 @@ def test_older_texts_come_before_what_a_group_has() -> None:
     assert fold.values(KEY).to_pylist() == ["b,a,c,a"]
 
 
-def test_distinct_parts_are_told_apart_from_what_comes_before_them() -> None:
+def test_distinct_parts_are_distinguished_from_what_comes_before_them() -> None:
     fold = fold_of(Function.LISTAGG, distinct=True)
     fold.add(KEY, row("a"))
     fold.add(KEY, row("b,a"))

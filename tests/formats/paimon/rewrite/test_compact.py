@@ -118,7 +118,7 @@ def test_a_merge_that_needs_the_rows_below_takes_them_along(
         assert found[1:] == (5, True) and why in found[0]
 
 
-def test_what_it_is_said_to_cost(ledger: PaimonSnapshot) -> None:
+def test_what_it_is_stated_to_cost(ledger: PaimonSnapshot) -> None:
     (bucket,) = ledger.units
     work = compact_levels(ledger, bucket, replace(OPTIMIZE, full=True))
     assert work is not None

@@ -151,7 +151,7 @@ def test_the_gate_makes_the_same_elements_by_other_means(keys: Keys, told: Merge
 
 
 @pytest.mark.parametrize("back", [[2.5, 0.0, 2.5], [2.5], [-0.0], []])
-def test_what_is_collected_is_taken_back_as_often_as_it_is_said(back: list[float]) -> None:
+def test_what_is_collected_is_taken_back_as_often_as_it_is_stated(back: list[float]) -> None:
     values: dict[str, Any] = {**dict.fromkeys(TYPES), "k": 7, "c": [0.0, 2.5, None, 2.5, 2.5]}
     told = FieldRule(Function.COLLECT, elements=ElementRule())
     rules = MergeRules(MergeEngine.AGGREGATION, _last_values(c=told), False, False)

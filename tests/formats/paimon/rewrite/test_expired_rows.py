@@ -94,7 +94,7 @@ def test_positions_are_of_old_rows_that_no_vector_hides() -> None:
     assert not expired_positions(made.storage, made.bucket(), made.bucket().files, made.vectors(), clock_ms=9_000)
 
 
-def test_a_commit_says_its_clock() -> None:
+def test_a_commit_states_its_clock() -> None:
     raw = {"commitKind": "COMPACT", "properties": {EXPIRY_CLOCK: "1700000000000"}}
     assert expiry_clock(raw) == 1_700_000_000_000
     assert expiry_clock(raw | {"commitKind": "APPEND"}) is None

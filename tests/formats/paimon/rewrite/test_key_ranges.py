@@ -130,7 +130,7 @@ def test_without_vectors_as_well(made: MadeBucket, rows: int, drops: int) -> Non
 
 @settings(max_examples=examples(15))
 @given(buckets(options=TELLS), st.integers(1, 3))
-def test_a_lifted_file_marks_and_tells_the_same(made: MadeBucket, rows: int) -> None:
+def test_an_upgraded_file_marks_and_reports_the_same(made: MadeBucket, rows: int) -> None:
     bucket = made.bucket()
     lifted = next(file for file in bucket.files if file.level == 0)
     task = UpgradeTask(bucket, (Step(StepKind.UPGRADE, (lifted,)),), 3, 1 << 20, values_needed=False)

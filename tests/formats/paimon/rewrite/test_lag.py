@@ -27,7 +27,7 @@ def test_the_lag_is_that_of_level0_since_its_oldest_file() -> None:
     assert lag(stock.units, 0, shift_ms=0)["level0_age_ms"] == 0
 
 
-def test_a_plan_has_the_lag_of_each_bucket_and_says_that_of_the_table() -> None:
+def test_a_plan_has_the_lag_of_each_bucket_and_states_that_of_the_table() -> None:
     storage = open_storage(str(SAMPLES / "stock"))
     stock = opened(SAMPLES / "stock").snapshot()
     bucket = next(bucket for bucket in stock.units if any(file.level == 0 for file in bucket.files))

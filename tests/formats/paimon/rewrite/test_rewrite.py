@@ -92,7 +92,7 @@ def test_a_full_compaction_shows_what_a_merge_did(made: MadeBucket) -> None:
 
 @settings(max_examples=examples(25))
 @given(buckets())
-def test_lifted_rows_hide_what_they_replace(made: MadeBucket) -> None:
+def test_upgraded_rows_hide_what_they_replace(made: MadeBucket) -> None:
     done = require_same(made, lifting(made, 3))
     fresh = {row.key for file in made.files if file.level == 0 for row in made.rows[file.name]}
     upper = [made.live(file.name) for file in made.files if file.level > 0]
@@ -118,7 +118,7 @@ def test_a_file_without_retracts_changes_its_level_only() -> None:
     assert read_vectors(made.storage, after(task, done)) == {lower: BitMap64([1])}
 
 
-def test_a_file_whose_writer_told_of_no_retracts_is_rewritten_for_them() -> None:
+def test_a_file_whose_writer_reported_no_retracts_is_rewritten_for_them() -> None:
     made = MadeBucket()
     made.add(5, [Row(1, "old")])
     made.add(0, [Row(1, None, 5, kind=3), Row(2, "new", 6)])
@@ -173,7 +173,7 @@ def test_nothing_to_mark_writes_no_vector_file() -> None:
     assert all(name.startswith("bucket-0/data-") for name in done.outputs)
 
 
-def test_expired_rows_go_from_files_that_stay_and_from_those_that_are_lifted_or_merged() -> None:
+def test_expired_rows_go_from_files_that_stay_and_from_those_that_are_upgraded_or_merged() -> None:
     """The key is the time as well: what is below 5 has expired. A vector hides row 3 already."""
     made = MadeBucket({"record-level.expire-time": "10 s", "record-level.time-field": "k"})
     low = made.add(5, [Row(1), Row(7)])

@@ -15,7 +15,7 @@ from nightkeep.formats.paimon.rewrite.tasks import columns, matching_rows, rewri
 from nightkeep.model import Operation, Request
 
 
-def test_a_task_of_a_table_with_keys_is_lifted() -> None:
+def test_a_task_of_a_table_with_keys_is_upgraded() -> None:
     made = MadeBucket()
     made.add(0, [Row(1), Row(2)])
     task = lifting(made, 5)

@@ -83,7 +83,7 @@ def test_a_sequence_field_asks_for_values(stock: PaimonSnapshot) -> None:
     assert work.tasks[0].values_needed  # type: ignore[attr-defined]
 
 
-def test_a_changelog_asks_for_values_and_lifts_files_in_place_all_the_same(stock: PaimonSnapshot) -> None:
+def test_a_changelog_asks_for_values_and_upgrades_files_in_place_all_the_same(stock: PaimonSnapshot) -> None:
     telling = with_options(stock, changelog_producer="lookup")
     for bucket in (bucket for bucket in stock.units if any(file.level == 0 for file in bucket.files)):
         plain, work = upgrade_level0(stock, bucket, UPGRADE), upgrade_level0(telling, bucket, UPGRADE)
@@ -95,7 +95,7 @@ def test_a_changelog_asks_for_values_and_lifts_files_in_place_all_the_same(stock
         assert work.estimate.written_bytes == plain.estimate.written_bytes + 2 * level0
 
 
-def test_file_indexes_that_go_are_told_of(stock: PaimonSnapshot) -> None:
+def test_file_indexes_that_go_are_reported(stock: PaimonSnapshot) -> None:
     assert file_indexes_go(stock) is None
     indexed = with_options(stock, file_index__bloom_filter__columns="sku")
     assert file_indexes_go(indexed) is not None

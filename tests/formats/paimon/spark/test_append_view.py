@@ -56,7 +56,7 @@ def test_a_published_version_passes_its_check(spark: SparkSession, paimon_java: 
     assert "nanoseconds of v21, and times of it before 1970, are not compared" in report.coverage
 
 
-def test_a_version_tells_its_rows_and_what_it_touched(spark: SparkSession, table: Appended) -> None:
+def test_a_version_reports_its_rows_and_what_it_touched(spark: SparkSession, table: Appended) -> None:
     view = open_view(Address("paimon", str(table.folder), "t"), spark)
     assert isinstance(view, AppendView) and view.compares_with_parent and not view.keys
     before = view.version(view.latest())

@@ -85,7 +85,7 @@ def test_every_wrong_change_is_counted(spark: SparkSession, tmp_path: Path) -> N
 
 
 @pytest.mark.extended
-def test_the_check_names_the_bucket_whose_readers_are_told_wrongly(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_check_names_the_bucket_whose_readers_are_reported_wrongly(spark: SparkSession, tmp_path: Path) -> None:
     table = upgraded(tmp_path, LOOKUP)
     address = Address("paimon", str(table), "t")
     assert check(CheckRequest(address, 8), spark=spark).status is CheckStatus.PASSED
@@ -106,7 +106,7 @@ def _tells_what_it_shows(seed: int) -> bool:
 
 
 @pytest.mark.parametrize("seed", some_extended(filter(_tells_what_it_shows, range(12)), keep=1))
-def test_what_java_tells_is_sound(seed: int, spark: SparkSession, paimon_java: PaimonJava, tmp_path: Path) -> None:
+def test_what_java_reports_is_sound(seed: int, spark: SparkSession, paimon_java: PaimonJava, tmp_path: Path) -> None:
     history = changelog_history(seed)
     table = tmp_path / "t"
     paimon_java.create(table, history.layout)

@@ -149,7 +149,7 @@ def texts(rows: Any) -> Any:
     return [tuple(row) for row in rows.select("key", *(column(i) for i in range(len(TYPES)))).orderBy("key").collect()]
 
 
-def test_a_text_tells_values_apart(spark: SparkSession) -> None:
+def test_a_text_distinguishes_values(spark: SparkSession) -> None:
     ordered = FieldRule(Function.COLLECT, elements=ElementRule())
     held = [[1.5, None], [None, 1.5], [1.5], [], None, [0.0], [-0.0]]
     rows = [{"key": n, "place": 0, "kind": 0, **dict.fromkeys(TYPES), "c": each} for n, each in enumerate(held)]

@@ -149,7 +149,7 @@ def test_the_gate_catches_a_row_too_many_or_too_few(table: Appended, act: Act, l
     assert table.rows() == before
 
 
-def test_of_two_commits_the_check_tells_one_that_deletes_other_rows(table: Appended, spark: SparkSession) -> None:
+def test_of_two_commits_the_check_reports_one_that_deletes_other_rows(table: Appended, spark: SparkSession) -> None:
     """A delete that hides a row too many, published without the gate."""
     with asleep(table.folder, hide_one_row_more):
         document = table.delete_where("id > 35")

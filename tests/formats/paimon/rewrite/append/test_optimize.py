@@ -42,7 +42,7 @@ def test_small_files_become_one_and_lose_their_vectors(paimon_java: PaimonJava, 
     assert table.optimize().outcome is Outcome.UNCHANGED
 
 
-def test_new_files_say_what_those_of_java_say(paimon_java: PaimonJava, tmp_path: Path) -> None:
+def test_new_files_state_what_those_of_java_state(paimon_java: PaimonJava, tmp_path: Path) -> None:
     ours = Appended.create(paimon_java, tmp_path / "ours", VECTORS, partitioned=False)
     for _ in range(6):
         ours.append(40)

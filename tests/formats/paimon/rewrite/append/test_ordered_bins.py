@@ -64,7 +64,7 @@ def _files(starts: Sequence[int]) -> list[AppendFile]:
     return [AppendFile(replace(file, min_sequence=start, bytes=size), None) for file, start in pairs]
 
 
-def test_new_files_say_what_those_of_java_say(paimon_java: PaimonJava, tmp_path: Path) -> None:
+def test_new_files_state_what_those_of_java_state(paimon_java: PaimonJava, tmp_path: Path) -> None:
     ours = created(paimon_java, tmp_path / "ours", {**FIXED, **VECTORS, "compaction.min.file-num": "4"}, [30] * 4)
     ours.delete(0.3, files=0.7)
     java = replace(ours, folder=Path(shutil.copytree(ours.folder, tmp_path / "java")))
