@@ -31,7 +31,7 @@ class KnownParameters:
         if dag_id is None:
             await self._app(scope, receive, send)
             return
-        read = await _begun(receive)
+        read = await _body_messages(receive)
         conf = _conf(b"".join(message.get("body", b"") for message in read))
         why = None
         if conf:
@@ -50,7 +50,7 @@ def _triggered(scope: Scope) -> str | None:
     return match and match[1]
 
 
-async def _begun(receive: Receive) -> list[Message]:
+async def _body_messages(receive: Receive) -> list[Message]:
     """The request's body, or as much of it as is examined."""
     read: list[Message] = []
     size, more = 0, True

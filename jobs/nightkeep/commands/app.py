@@ -38,7 +38,7 @@ app = typer.Typer(
 
 
 _Debug = Annotated[
-    bool, typer.Option("--debug", metavar="", help="Show the traceback of a surprise (also NIGHTKEEP_DEBUG=1)")
+    bool, typer.Option("--debug", metavar="", help="Show the traceback of an unexpected error (also NIGHTKEEP_DEBUG=1)")
 ]
 
 

@@ -41,7 +41,9 @@ def one_line(work: Callable[[], int | None], *, program: str | None = None) -> i
 
 def parsed(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
     """A script's arguments, with the option `--debug` of the command. Raises SystemExit as argparse does."""
-    parser.add_argument("--debug", action="store_true", help=f"show the traceback of a surprise (also {DEBUG}=1)")
+    parser.add_argument(
+        "--debug", action="store_true", help=f"show the traceback of an unexpected error (also {DEBUG}=1)"
+    )
     arguments = parser.parse_args(argv)
     if arguments.debug:
         os.environ[DEBUG] = "1"
@@ -54,7 +56,7 @@ def _planned_for(work: Callable[[], int | None]) -> int | None:
     except NightkeepError:
         raise
     except Exception as failure:
-        raise Surprise("ended by a surprise", failure) from failure
+        raise Surprise("ended by an unexpected error", failure) from failure
 
 
 def _status(failure: NightkeepError) -> int:
