@@ -19,7 +19,7 @@ import nightkeep
 from nightkeep.api.results import Pages, Release, RunHistory, Runs
 from nightkeep.errors import UsageError
 from nightkeep.model import UnitKey
-from nightkeep.records import CheckStatus, Unreadable, hold_or_say
+from nightkeep.records import CheckStatus, Unreadable, hold_or_note
 from nightkeep.records.check_report import CheckReport, Difference, DiffReport, ExpectationResult, UnitDiff
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline, inline_exchange
@@ -213,7 +213,7 @@ def test_advice_and_the_policy_in_force(door: Door) -> None:
 
 def test_a_hold_is_released_once(door: Door) -> None:
     for table, reports in ((door.table, door.reports), (door.other, door.theirs / "reports")):
-        hold_or_say(str(reports), nightkeep.plan(table, reports=reports)[0])
+        hold_or_note(str(reports), nightkeep.plan(table, reports=reports)[0])
     lifted, again = (nightkeep.release(door.table, reports=door.reports) for _ in range(2))
     assert (str(lifted), str(again)) == (f"{door.table}: hold of run plan released", f"{door.table}: no hold")
     assert (lifted.to_json()["lifted"], again.to_json()["lifted"]) == (True, False)

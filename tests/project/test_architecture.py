@@ -138,7 +138,7 @@ SHARED_WITH_THE_CHECK = {
     "encodings.*": "Bytes of metadata are decoded by one code, and files that Spark cannot read as they are.",
     "formats.*.deletes.vectors": "Spark has no decoder of deletion vectors; it anti-joins what ours decodes.",
     "formats.*.deletes.z85": "The text of Delta's vector descriptors.",
-    "formats.iceberg.catalog.*": "Where a table's metadata is, its catalog says.",
+    "formats.iceberg.catalog.*": "Where a table's metadata is, its catalog states.",
 }
 """What the check after publishing imports of formats beyond their metadata, each with the reason. No kernel is."""
 
@@ -496,7 +496,7 @@ def test_a_module_and_its_functions_stay_small() -> None:
         assert not [f.name for f in functions if (f.end_lineno or 0) - f.lineno >= 60], path
 
 
-def test_names_say_what_a_thing_is() -> None:
+def test_names_state_what_a_thing_is() -> None:
     for path in CODE:
         assert not re.fullmatch(r"_?(utils?|common|helpers?|base|misc|core|managers?|handlers?)", path.stem), path
         silent = r"(Manager|Handler|Helper|Utils?|Impl|Base)$"
@@ -550,7 +550,7 @@ def test_what_is_written_is_ascii_and_names_no_machine() -> None:
 
 
 @pytest.mark.parametrize(("heading", "edges"), TABLES.items())
-def test_the_page_says_who_may_import_whom(heading: str, edges: Mapping[str, str]) -> None:
+def test_the_page_states_who_may_import_whom(heading: str, edges: Mapping[str, str]) -> None:
     """`python -m tests.support.rooms_page` writes the tables; what is in a new room is said by hand."""
     rows = room_rows(PAGE.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0])
     assert {room: allowed for room, (_, allowed) in rows.items()} == {r: set(e.split()) for r, e in edges.items()}

@@ -22,7 +22,7 @@ from nightkeep.records import (
     measured_of_format,
     measured_of_table,
     read_history,
-    store_or_say,
+    store_or_note,
 )
 from nightkeep.records.ledger import LEDGER, measured
 
@@ -87,10 +87,10 @@ def test_a_document_that_measured_nothing_of_its_own_states_nothing(changed: dic
 
 
 def test_what_is_stored_is_read_for_the_table_and_for_the_format(tmp_path: Path) -> None:
-    store_or_say(replace(DONE, expectations=Expectations()), tmp_path)
-    store_or_say(DONE, tmp_path)
-    store_or_say(replace(DONE, table="other"), tmp_path)
-    store_or_say(replace(DONE, run_id="failed", outcome=Outcome.FAILED), tmp_path)
+    store_or_note(replace(DONE, expectations=Expectations()), tmp_path)
+    store_or_note(DONE, tmp_path)
+    store_or_note(replace(DONE, table="other"), tmp_path)
+    store_or_note(replace(DONE, run_id="failed", outcome=Outcome.FAILED), tmp_path)
     assert of_table(tmp_path) == (FOUND,)
     found = measured_of_format(tmp_path, "delta", Operation.OPTIMIZE)
     assert [each.table for each in found] == ["Shop.orders", "other"]
@@ -101,7 +101,7 @@ def test_what_is_stored_is_read_for_the_table_and_for_the_format(tmp_path: Path)
 
 
 def test_damaged_lines_are_left_out(tmp_path: Path) -> None:
-    store_or_say(DONE, tmp_path)
+    store_or_note(DONE, tmp_path)
     (path,) = (tmp_path / LEDGER / "tables").iterdir()
     whole = path.read_bytes()
     numbers = [whole.replace(b"300", wrong) for wrong in (b"NaN", b"9" * 30, b"true", b'"300"')]
@@ -112,7 +112,7 @@ def test_damaged_lines_are_left_out(tmp_path: Path) -> None:
 
 def test_a_ledger_stays_small_and_keeps_the_newest(tmp_path: Path) -> None:
     for number in range(600):
-        store_or_say(replace(DONE, run_id=f"run {number}"), tmp_path)
+        store_or_note(replace(DONE, run_id=f"run {number}"), tmp_path)
     (path,) = (tmp_path / LEDGER / "tables").iterdir()
     assert path.stat().st_size <= 64 << 10
     found = of_table(tmp_path)
@@ -121,6 +121,6 @@ def test_a_ledger_stays_small_and_keeps_the_newest(tmp_path: Path) -> None:
 
 def test_a_ledger_that_cannot_be_written_costs_no_run(tmp_path: Path) -> None:
     (tmp_path / LEDGER).write_text("in the way")
-    document, path = store_or_say(DONE, tmp_path)
+    document, path = store_or_note(DONE, tmp_path)
     assert document == DONE and path is not None
     assert of_table(tmp_path) == ()

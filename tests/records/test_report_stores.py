@@ -31,7 +31,7 @@ from nightkeep.records import (
     Hold,
     held,
     hold,
-    hold_or_say,
+    hold_or_note,
     is_kept,
     keep_look,
     last_look,
@@ -48,7 +48,7 @@ from nightkeep.records import (
     require_writable,
     secure,
     store,
-    store_or_say,
+    store_or_note,
     table_documents,
     write_file,
     write_page,
@@ -90,7 +90,7 @@ def everything_kept(place: str) -> tuple[object, ...]:
     told = [replace(DONE, table=name) for name in ("Shop.orders", "pages", "a\udcffb", "x" * 400)]
     for each in told:
         secure(each, place)
-        store_or_say(each, place)
+        store_or_note(each, place)
     hold(place, "holds", document("holds"))
     hold(place, "gone", document("gone"))
     keep_look(place, HistoryMark(table="t", version=3, identity="x"))
@@ -133,7 +133,7 @@ def test_of_two_that_write_at_once_none_is_lost(place: str) -> None:
     def night(machine: int) -> None:
         start.wait()
         for number in range(5):
-            store_or_say(replace(DONE, table=f"t{machine}", run_id=f"{machine}-{number}"), place)
+            store_or_note(replace(DONE, table=f"t{machine}", run_id=f"{machine}-{number}"), place)
         hold(place, "t", replace(document("t", outcome=Outcome.MISMATCH), run_id=f"night {machine}"))
 
     machines = [threading.Thread(target=night, args=(each,)) for each in range(4)]
@@ -196,7 +196,7 @@ class TestFaults:
     ) -> None:
         store(document("t"), bucket_place)
         faults.fail(403, request="PUT .*/holds/t.json", times=times)
-        told = str(hold_or_say(bucket_place, document("t")).reason)
+        told = str(hold_or_note(bucket_place, document("t")).reason)
         assert "the hold cannot be written: " in told
         if times == 2:
             assert "NOTHING HOLDS THE TABLE" in told and held(bucket_place, "t") is None
@@ -212,12 +212,12 @@ class TestFaults:
         folders = ("holds", "~53hop.orders", "~ledger/tables", "~ledger/formats", "_nightkeep")
         met = [faults.drop(request=f"PUT .*/{folder}/", way=way) for folder in folders]
         secure(DONE, bucket_place)
-        stored, address = store_or_say(DONE, bucket_place)
+        stored, address = store_or_note(DONE, bucket_place)
         assert stored == DONE and address is not None and load_document(address) == DONE
         assert len(measured_of_format(bucket_place, DONE.format, DONE.operation)) == 1
         lines = report_store(bucket_place).read("~ledger/formats/delta-optimize.jsonl").data.splitlines()
         assert len(lines) == 1
-        assert hold_or_say(bucket_place, document("t")).reason == document("t").reason
+        assert hold_or_note(bucket_place, document("t")).reason == document("t").reason
         met.append(faults.drop(request="PUT .*/holds/t.json", way=way))
         assert isinstance(release(bucket_place, "t"), Hold) and held(bucket_place, "t") is None
         assert all(len(fault.seen) == 1 for fault in met)
@@ -227,10 +227,10 @@ class TestFaults:
         faults.fail(403, request="PUT .*hop.orders/", times=2)
         with pytest.raises(EvidenceError, match=r"document can be written, found .*access denied.*nothing was done"):
             secure(DONE, bucket_place)
-        told, address = store_or_say(DONE, bucket_place)
+        told, address = store_or_note(DONE, bucket_place)
         assert address is None and "version 5 was published, but its document cannot be written" in str(told.reason)
         faults.fail(403, request="PUT .*/~ledger/tables/")
-        assert store_or_say(DONE, bucket_place)[1] is not None
+        assert store_or_note(DONE, bucket_place)[1] is not None
 
     @pytest.mark.parametrize("forgotten", ["if-none-match", "if-match"])
     def test_a_store_that_ignores_a_condition_is_refused_before_any_work(

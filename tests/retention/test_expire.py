@@ -41,7 +41,7 @@ def expired(
     return run_one(policy, order, engine or Looking()).document
 
 
-def test_what_went_and_what_stayed_is_told(table: Expiring) -> None:
+def test_what_went_and_what_stayed_is_reported(table: Expiring) -> None:
     found = expired(table)
     assert (found.outcome, found.expectations.status) == (Outcome.VERIFIED, CheckStatus.PASSED)
     assert (found.extra["mode"], found.extra["expired"]) == ("delete", [1, 2])
@@ -51,14 +51,14 @@ def test_what_went_and_what_stayed_is_told(table: Expiring) -> None:
     assert table.files().keys() == LEFT
 
 
-def test_a_dry_run_tells_the_same_and_asks_nobody(table: Expiring) -> None:
+def test_a_dry_run_reports_the_same_and_asks_nobody(table: Expiring) -> None:
     before, engine = table.files(), Looking()
     found = expired(table, SweepMode.DRY_RUN, engine=engine)
     assert (found.outcome, found.extra["expired"], found.extra["changed"]) == (Outcome.SKIPPED, [1, 2], False)
     assert (table.files(), engine.asked) == (before, [])
 
 
-def test_a_lost_race_tells_that_nothing_went(table: Expiring) -> None:
+def test_a_lost_race_reports_that_nothing_went(table: Expiring) -> None:
     table.first = [lambda: True] * 3
     found = expired(table)
     assert (found.outcome, found.extra["expired"], found.expectations.status) == (
@@ -74,7 +74,7 @@ def test_other_rows_afterwards_hold_the_table(table: Expiring) -> None:
     assert held(f"{table.folder}-reports", "toy") is not None
 
 
-def test_a_death_after_the_forget_is_told_and_a_retry_goes_on(table: Expiring) -> None:
+def test_a_death_after_the_forget_is_reported_and_a_retry_goes_on(table: Expiring) -> None:
     def dies() -> None:
         raise KeyboardInterrupt
 
@@ -97,7 +97,7 @@ def test_a_death_after_the_forget_is_told_and_a_retry_goes_on(table: Expiring) -
     assert table.files().keys() == LEFT | GONE, "they are for the next sweep"
 
 
-def test_what_is_done_is_told_again(table: Expiring) -> None:
+def test_what_is_done_is_reported_again(table: Expiring) -> None:
     first = expired(table)
     table.commit(4, "data/3.dat")
     assert expired(table) == first

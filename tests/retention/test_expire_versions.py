@@ -94,7 +94,7 @@ def test_what_only_they_reached_goes(table: Expiring) -> None:
     assert table.files().keys() == LEFT
 
 
-def test_a_dry_run_tells_and_changes_nothing(table: Expiring) -> None:
+def test_a_dry_run_reports_and_changes_nothing(table: Expiring) -> None:
     before = table.files()
     found = expired(table, SweepMode.DRY_RUN, before=lambda: pytest.fail("nothing is about to change"))
     assert (found.outcome, found.acted.gone) == (Outcome.SKIPPED, FileTotals())
@@ -183,13 +183,13 @@ def test_clocks_far_apart_let_nothing_go(table: Expiring, hours: float) -> None:
     found = expired(table, clock=lambda: wall_ms() - int(hours * HOUR_MS), before=lambda: pytest.fail("too late"))
     side = "ahead of" if hours > 0 else "behind"
     assert (found.outcome, found.counted, table.files(), table.asked) == (Outcome.REFUSED, None, before, [])
-    assert f"h {side} ours: ages cannot be told" in str(found.reason)
+    assert f"h {side} ours: ages cannot be determined" in str(found.reason)
     dry = expired(table, SweepMode.DRY_RUN, clock=lambda: pytest.fail("a dry run writes nothing"))
     assert dry.outcome is Outcome.SKIPPED
 
 
 @pytest.mark.parametrize(("minutes", "earlier"), [(-30, 30), (0, 0), (30, 0)])
-def test_a_store_whose_clock_is_behind_tells_the_time(table: Expiring, minutes: int, earlier: int) -> None:
+def test_a_store_whose_clock_is_behind_reports_the_time(table: Expiring, minutes: int, earlier: int) -> None:
     """Otherwise versions would go before their time, and the table would be of a time that other writers have not."""
     assert expired(table, clock=lambda: wall_ms() - minutes * 60_000).outcome is Outcome.VERIFIED
     assert [NOW - asked for asked in table.asked] == [pytest.approx(earlier * 60_000, abs=10_000)]
@@ -211,7 +211,7 @@ def test_what_remains_and_cannot_be_read_keeps_every_version(table: Expiring) ->
     assert table.files().keys() == before > LEFT | GONE
 
 
-def test_no_version_goes_where_nothing_tells_that_lists_are_whole(
+def test_no_version_goes_where_nothing_reports_that_lists_are_whole(
     table: Expiring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reach, before = Expiring.reach, table.files().keys()
@@ -239,7 +239,7 @@ def test_a_death_after_the_forget_leaves_what_a_sweep_finds(table: Expiring) -> 
     assert table.files().keys() == LEFT - {"data/young.dat"}
 
 
-def test_files_that_cannot_be_removed_are_told_and_left_for_a_sweep(
+def test_files_that_cannot_be_removed_are_reported_and_left_for_a_sweep(
     table: Expiring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def denied(self: LocalStorage, folder: int, last: str, name: str) -> None:

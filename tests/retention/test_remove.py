@@ -163,7 +163,7 @@ def extra(document: RunDocument, *names: str) -> list[object]:
 
 
 class TestDryRun:
-    def test_tells_every_orphan_and_touches_nothing(self, place: Place) -> None:
+    def test_reports_every_orphan_and_touches_nothing(self, place: Place) -> None:
         before = place.data
         found = place.swept()
         assert (found.outcome, found.expectations.status) == (Outcome.SKIPPED, CheckStatus.NOT_RUN)
@@ -195,7 +195,7 @@ class TestDryRun:
         found = place.swept()
         assert (found.outcome, *extra(found, "orphans_total", "orphans_file")) == (Outcome.UNCHANGED, 0, None)
 
-    def test_of_one_run_tells_only_what_that_left(self, place: Place) -> None:
+    def test_of_one_run_reports_only_what_that_left(self, place: Place) -> None:
         assert place.swept(of_run="night:table").outcome is Outcome.UNCHANGED
 
     def test_of_a_broken_table_fails(self, place: Place) -> None:
@@ -207,7 +207,7 @@ class TestDryRun:
 
 
 class TestSweep:
-    def test_deletes_what_it_told_and_nothing_else(self, place: Place) -> None:
+    def test_deletes_what_it_reported_and_nothing_else(self, place: Place) -> None:
         before = place.data
         found = place.checked(SweepMode.DELETE)
         assert (found.outcome, found.expectations.status) == (Outcome.VERIFIED, CheckStatus.PASSED)
@@ -249,7 +249,7 @@ class TestSweep:
         found = place.swept(SweepMode.DELETE, older_than_ms=DAY * 1000, below_floor=True)
         assert found.extra["acted"] == {"files": 2, "bytes": found.extra["orphans_bytes"]}
 
-    def test_the_policy_decides_where_nobody_says(self, place: Place) -> None:
+    def test_the_policy_decides_where_nobody_states(self, place: Place) -> None:
         assert place.swept(None).extra["mode"] == "dry-run"
         settings = place.policy.settings
         chosen = settings.model_copy(update={"sweep": settings.sweep.model_copy(update={"mode": "quarantine"})})
@@ -257,7 +257,7 @@ class TestSweep:
         assert (found.extra["mode"], place.old.exists()) == ("quarantine", False)
 
     @pytest.mark.parametrize("reason", ["pause", "window", "hold"])
-    def test_waits_as_the_policy_says_and_restore_does_not(self, place: Place, reason: str) -> None:
+    def test_waits_as_the_policy_states_and_restore_does_not(self, place: Place, reason: str) -> None:
         place.swept(SweepMode.QUARANTINE)
         policy = place.policy
         now = datetime.now(UTC)
@@ -304,7 +304,7 @@ class TestAfterwards:
         assert placed is not None
         assert (placed.run_id, placed.operation) == ("run/1", Operation.SWEEP)
 
-    def test_a_missing_file_holds_the_table_and_says_how_to_bring_it_back(self, place: Place) -> None:
+    def test_a_missing_file_holds_the_table_and_states_how_to_restore_it(self, place: Place) -> None:
         live = place.live
 
         class Losing(Looking):
@@ -354,7 +354,7 @@ class TestAgain:
     """A retry has the run id of the first attempt."""
 
     @pytest.mark.parametrize("mode", [SweepMode.DELETE, SweepMode.QUARANTINE])
-    def test_what_is_done_is_told_again(self, place: Place, mode: SweepMode) -> None:
+    def test_what_is_done_is_reported_again(self, place: Place, mode: SweepMode) -> None:
         first = place.checked(mode)
         planted(place.folder, OLD[place.kind], 40)
         assert place.checked(mode) == first
@@ -417,7 +417,7 @@ def died(_: object) -> RunDocument:
 
 class TestGroup:
     @pytest.mark.slow
-    def test_expires_where_the_policy_says_and_sweeps_every_table(self, place: Place) -> None:
+    def test_expires_where_the_policy_states_and_sweeps_every_table(self, place: Place) -> None:
         text = f"""
 version: 1
 defaults: {{check: {{enabled: false}}, sweep: {{mode: delete}}}}

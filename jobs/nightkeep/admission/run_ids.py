@@ -49,7 +49,7 @@ def require_same_options(earlier: RunDocument, now: Mapping[str, object]) -> Non
         )
 
 
-def begun(order: Order, table: str) -> bool:
+def may_have_published(order: Order, table: str) -> bool:
     """Whether this run may have published something of the table: it stores a document before any work."""
     with suppress(CorruptMetadata):
         return stored_document(order, table) is not None

@@ -14,7 +14,7 @@ from nightkeep.model.run_names import commit_user
 from nightkeep.other_readers.agreement import with_other_reader
 from nightkeep.other_readers.reader_process import OtherReader
 from nightkeep.policy import EffectivePolicy
-from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_say
+from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_note
 from nightkeep.records.check_report import CheckReport
 from nightkeep.records.codec import encode
 from nightkeep.records.failure_outcomes import CHECK_UNFINISHED, with_surprise, without_surprise
@@ -203,7 +203,7 @@ def _held(
         reason=f"the check of published {_named(wrong)} failed: {', '.join(failed)}; on hold",
         go_back=_way_back(before, rollback),
     )
-    return hold_or_say(reports, held)
+    return hold_or_note(reports, held)
 
 
 def _way_back(before: int | None, rollback: Callable[[int], str]) -> str | None:
@@ -223,7 +223,7 @@ def _held_by_own(document: RunDocument, rollback: Callable[[int], str], reports:
         reason=f"published version {since[0]} broke what the policy expects: {names}; on hold",
         go_back=_way_back(since[1], rollback),
     )
-    return hold_or_say(reports, held)
+    return hold_or_note(reports, held)
 
 
 def _named(opinions: Sequence[_Opinion]) -> str:

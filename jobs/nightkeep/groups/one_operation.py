@@ -25,7 +25,7 @@ from nightkeep.groups.stored_document import StoredDocument, permanent
 from nightkeep.model import Operation
 from nightkeep.pages import plan_text
 from nightkeep.policy import EffectivePolicy
-from nightkeep.records import SESSION_SECONDS, CheckStatus, Expectations, RunDocument, store_or_say
+from nightkeep.records import SESSION_SECONDS, CheckStatus, Expectations, RunDocument, store_or_note
 from nightkeep.records.failure_outcomes import unfinished_check, unjudged
 from nightkeep.retention.check_afterwards import check_after_removal
 from nightkeep.retention.expire import expire_table
@@ -123,7 +123,7 @@ def check_and_store(
 
 def stored(document: RunDocument, reports: str) -> StoredDocument:
     """The document as it is stored."""
-    return StoredDocument(*store_or_say(document, reports))
+    return StoredDocument(*store_or_note(document, reports))
 
 
 def _checked(document: RunDocument, policy: EffectivePolicy, order: Order, engine: Engine) -> RunDocument:

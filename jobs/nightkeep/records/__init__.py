@@ -17,7 +17,7 @@ from nightkeep.records.document import (
 )
 from nightkeep.records.failure_outcomes import failure_outcome
 from nightkeep.records.file_names import RESULTS, page_name, slug
-from nightkeep.records.holds import Hold, held, hold, hold_or_say, release
+from nightkeep.records.holds import Hold, held, hold, hold_or_note, release
 from nightkeep.records.json_files import History, Unreadable, load_document
 from nightkeep.records.last_run import LastRun, TableDocuments, last_outcomes, last_run, read_thread, table_documents
 from nightkeep.records.ledger import Measured, last_seconds, measured_of_format, measured_of_table
@@ -46,7 +46,7 @@ from nightkeep.records.store import (
     require_writable,
     secure,
     store,
-    store_or_say,
+    store_or_note,
     write_page,
 )
 
@@ -79,7 +79,7 @@ __all__ = [
     "has_documents",
     "held",
     "hold",
-    "hold_or_say",
+    "hold_or_note",
     "is_address",
     "is_kept",
     "keep_look",
@@ -106,7 +106,7 @@ __all__ = [
     "secure",
     "slug",
     "store",
-    "store_or_say",
+    "store_or_note",
     "table_documents",
     "write_file",
     "write_page",

@@ -105,7 +105,7 @@ def _text(reason: Hold) -> bytes:
     return bytes_of(json.dumps(redacted(encode(reason)), indent=2) + "\n")
 
 
-def hold_or_say(reports: str | Path, document: RunDocument) -> RunDocument:
+def hold_or_note(reports: str | Path, document: RunDocument) -> RunDocument:
     """Put the document's table on hold because of it. If no hold can be written, the document states what was done.
 
     The run's document is the hold then: on a full disk as a link, which needs no space. An unreadable hold counts too.

@@ -87,7 +87,7 @@ def require_writable(reports: str | Path, table: str) -> None:
         raise _unwritable(failure, kept.address(folder)) from failure
 
 
-def store_or_say(document: RunDocument, reports: str | Path) -> tuple[RunDocument, str | None]:
+def store_or_note(document: RunDocument, reports: str | Path) -> tuple[RunDocument, str | None]:
     """Store the document of finished work, and note in the ledger what it measured. If it cannot be written, the
     document states that and the address is None."""
     try:

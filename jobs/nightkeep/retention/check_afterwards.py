@@ -17,7 +17,7 @@ from nightkeep.model import Fingerprint, Outcome, View
 from nightkeep.model.check_values import Content, KeptRow
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy
-from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, UnitResult, hold_or_say
+from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, UnitResult, hold_or_note
 from nightkeep.records import check_report as checks
 from nightkeep.retention.file_check import FileCheck, check_files
 from nightkeep.retention.kept_versions import retained_files, retention_settings
@@ -75,14 +75,14 @@ def check_after_removal(document: RunDocument, policy: EffectivePolicy, order: O
     A missing file or a difference puts the table on hold; if the files are in quarantine, the reason names the command
     that restores them. If the check itself fails, the run fails and the table is not put on hold.
     """
-    begun = time.perf_counter()
+    started = time.perf_counter()
     try:
         opinion = _opinion(document, policy, order, engine)
         expectations = _expectations(opinion)
         document = replace(document, units=_units(document, opinion))
     except (NightkeepError, OSError) as failure:
         opinion, expectations = None, Expectations(CheckStatus.ERRORED, reason=f"{type(failure).__name__}: {failure}")
-    seconds = {**document.metrics.seconds, "check": time.perf_counter() - begun}
+    seconds = {**document.metrics.seconds, "check": time.perf_counter() - started}
     checked = replace(document, expectations=expectations, metrics=replace(document.metrics, seconds=seconds))
     if opinion is not None and expectations.status is CheckStatus.FAILED:
         return _held(checked, opinion, order.reports)
@@ -169,7 +169,7 @@ def _held(document: RunDocument, opinion: _Opinion, reports: str) -> RunDocument
     reason += f" ({'; '.join(wrong)})" if wrong else ""
     back = _way_back(document)
     reason += "; on hold" if back is None else f"; on hold; {back} restores what was quarantined"
-    return hold_or_say(reports, replace(document, outcome=Outcome.MISMATCH, reason=reason, go_back=back))
+    return hold_or_note(reports, replace(document, outcome=Outcome.MISMATCH, reason=reason, go_back=back))
 
 
 def _way_back(document: RunDocument) -> str | None:

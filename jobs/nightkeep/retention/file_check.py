@@ -251,7 +251,7 @@ _UNREADABLE: Final = (
 )
 """What decoders raise for bytes that are no footer."""
 _OPTIONAL_KEYS: Final = "Map keys must be annotated as required"
-"""What Arrow says of a whole footer with maps as Paimon before 0.9 wrote them (see encodings.optional_keys)."""
+"""What Arrow reports for a whole footer with maps as Paimon before 0.9 wrote them (see encodings.optional_keys)."""
 _MAGIC_BYTES: Final = 4
 _END_BYTES: Final = 12
 _HEADER_BYTES: Final = 1 << 20

@@ -17,7 +17,7 @@ from nightkeep.admission.run_ids import stored_document
 from nightkeep.errors import CorruptMetadata, NightkeepError, NotCreated, UsageError, add_stop
 from nightkeep.model import Committed, Operation, Outcome
 from nightkeep.policy import EffectivePolicy
-from nightkeep.records import Metrics, RunDocument, UnitResult, failure_outcome, secure, store_or_say
+from nightkeep.records import Metrics, RunDocument, UnitResult, failure_outcome, secure, store_or_note
 from nightkeep.records.failure_outcomes import AFTER_COMMIT, unjudged, with_surprise
 from nightkeep.running.run_log import RunLog, commits
 from nightkeep.surprises import guarded, log_failure, sentence
@@ -116,7 +116,7 @@ def report_interrupted(log: RunLog, stop: BaseException) -> None:
     order = log.order
     add_stop(stop, f"{log.table} {order.operation}: {_done(log)}", order.run_id)
     if log.facts.get("commits"):
-        store_or_say(_unfinished(log), order.reports)
+        store_or_note(_unfinished(log), order.reports)
 
 
 def report_unchecked(document: RunDocument, stop: BaseException) -> None:

@@ -53,7 +53,7 @@ class RunLog:
     committed: Callable[[], Sequence[Committed]] | None = None
     """Looks up what the run has published. None before its first attempt to publish."""
     publishes: bool = False
-    """Whether a commit has begun whose result is not in `facts` yet."""
+    """Whether a commit has started whose result is not in `facts` yet."""
 
     @property
     def table(self) -> str:
@@ -62,12 +62,12 @@ class RunLog:
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Record the seconds of the `with` block, without the seconds of stages nested in it."""
-        begun, nested = time.perf_counter(), sum(self.seconds.values())
+        started, nested = time.perf_counter(), sum(self.seconds.values())
         try:
             yield
         finally:
             inner = sum(self.seconds.values()) - nested
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun - inner
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started - inner
 
     def document(self, outcome: Outcome, reason: str | None = None, **facts: Any) -> RunDocument:
         """The document of a run that ends now; `facts` are more of its fields. If this attempt changed nothing, the

@@ -108,7 +108,7 @@ def entries(folder: Path) -> list[dict[str, Any]]:
 class TestGroup:
     """Tables that end who reads them, each in its way."""
 
-    def test_each_is_named_with_what_it_did_and_the_others_are_cared_for(self, entries: list[dict[str, Any]]) -> None:
+    def test_each_is_named_with_what_it_did_and_the_others_are_maintained(self, entries: list[dict[str, Any]]) -> None:
         outcomes = {"first": "verified", **dict.fromkeys(DEADLY, "failed"), "swell": "refused", "last": "verified"}
         assert {entry["table"]: entry["outcome"] for entry in entries} == outcomes
         assert {entry["table"]: entry["reason"] for entry in entries} == {"first": None, **REASONS, "last": None}

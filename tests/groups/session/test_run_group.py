@@ -69,7 +69,7 @@ def told(found: list[StoredDocument]) -> list[tuple[str, Operation, Outcome]]:
 
 
 @pytest.mark.slow
-def test_each_table_is_cared_for_as_its_policy_asks_whatever_happens_to_the_others(folder: Path) -> None:
+def test_each_table_is_maintained_as_its_policy_asks_whatever_happens_to_the_others(folder: Path) -> None:
     found = cared(group(folder, "one", "both", "gone", "last"))
     assert told(found) == [
         ("one", Operation.OPTIMIZE, Outcome.VERIFIED),
@@ -102,7 +102,7 @@ def test_a_retry_finds_what_it_published_and_goes_on(folder: Path) -> None:
 
 @pytest.mark.extended
 @pytest.mark.slow
-def test_what_is_said_stands_above_every_policy(folder: Path) -> None:
+def test_what_is_stated_stands_above_every_policy(folder: Path) -> None:
     found = cared(group(folder, "one", "last", overrides=Overrides(hilbert="note, id")))
     assert [each.document.plan.clustering for each in found] == [
         Clustering(("note", "id"), Curve.HILBERT),
@@ -124,7 +124,7 @@ def test_a_table_at_which_a_process_died_is_failed_and_not_worked_on(folder: Pat
 
 @pytest.mark.extended
 @pytest.mark.slow
-def test_what_was_done_before_a_process_died_is_told_as_it_is(folder: Path) -> None:
+def test_what_was_done_before_a_process_died_is_reported_as_it_is(folder: Path) -> None:
     first = cared(group(folder, "both", "one"))
     again = cared(group(folder, "both", "one", died=("both", "one")))
     assert [each.document for each in again] == [each.document for each in first]
@@ -281,7 +281,7 @@ class TestJob:
 
     @pytest.mark.extended
     @pytest.mark.slow
-    def test_an_option_left_empty_says_nothing(self, folder: Path) -> None:
+    def test_an_option_left_empty_states_nothing(self, folder: Path) -> None:
         run_job(self.arguments(folder, "--zorder=", "--hilbert=", "--target-size=", "--where="), operations=())
         assert json.loads((folder / "result.json").read_text())[0]["outcome"] == "verified"
 

@@ -70,7 +70,7 @@ def test_the_largest_begins_first() -> None:
     assert begun == ["c", "b", "d", "a"]
 
 
-def test_what_is_at_work_is_told() -> None:
+def test_what_is_at_work_is_reported() -> None:
     told = list[tuple[str, ...]]()
     assert [*run(lambda table, slot: [table], slots=1, at_work=lambda now: told.append(tuple(now)))] == [*TABLES]
     assert told == [("a",), (), ("b",), (), ("c",), (), ("d",), ()]

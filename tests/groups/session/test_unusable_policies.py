@@ -1,4 +1,4 @@
-"""A table that has no policy, for whatever reason: it fails by name, and the rest of its group is cared for."""
+"""A table that has no policy, for whatever reason: it fails by name, and the rest of its group is maintained."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_what_was_published_under_a_policy_that_went_is_not_called_checked(folde
     assert "its check did not finish: last: expected a name of" in str(found.document.reason)
 
 
-def test_what_is_said_for_all_of_them_ends_the_job_before_any_work(folder: Path) -> None:
+def test_what_is_stated_for_all_of_them_ends_the_job_before_any_work(folder: Path) -> None:
     wrong = group(folder, "elsewhere", "last", overrides=Overrides(target_size="3"))
     with pytest.raises(UsageError, match="--target-size"):
         [*run_group(wrong, (Operation.OPTIMIZE,), cast(Engine, Checking(folder)))]

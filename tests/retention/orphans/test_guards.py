@@ -26,7 +26,7 @@ def table_files(tmp_path: Path) -> TableFiles:
     return TableFiles(Address("delta", str(tmp_path), "t"), LocalStorage(str(tmp_path)), "", (), floor_ms=DAY_MS)
 
 
-def test_no_file_below_the_floor_goes_unless_told(table_files: TableFiles) -> None:
+def test_no_file_below_the_floor_goes_unless_asked(table_files: TableFiles) -> None:
     check_age(SweepOrder(older_than_ms=DAY_MS), table_files)
     check_age(SweepOrder(older_than_ms=0, below_floor=True), table_files)
     with pytest.raises(UsageError, match=r"t: files older than 23\.5 h asked for, expected at least 24 h"):
@@ -69,9 +69,9 @@ def test_more_than_the_share_of_known_files_does_not_go_at_once(
     assert too_many(counted, SweepOrder(max_share=1.0)) is None
 
 
-def test_a_clock_that_is_an_hour_off_tells_no_age() -> None:
+def test_a_clock_that_is_an_hour_off_reports_no_age() -> None:
     assert clocks_apart(HOUR_MS) is clocks_apart(-HOUR_MS) is None
-    assert clocks_apart(HOUR_MS + 1) == "the store's clock is 1 h ahead of ours: ages cannot be told"
+    assert clocks_apart(HOUR_MS + 1) == "the store's clock is 1 h ahead of ours: ages cannot be determined"
     assert "behind ours" in str(clocks_apart(-2 * HOUR_MS))
 
 

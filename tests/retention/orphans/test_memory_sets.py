@@ -249,7 +249,7 @@ def test_a_source_that_roots_on_both_sides_name_is_live() -> None:
     assert sets.settle(cutoff_ms=None).orphans.files == 0
 
 
-def test_too_many_names_for_one_process_are_told() -> None:
+def test_too_many_names_for_one_process_are_reported() -> None:
     files = tuple(ListedFile(f"x{n}", 1, 1) for n in range(11))
     table_files = TableFiles(Address("toy", "t", "t"), _Listed("/nowhere", files), "", (TableFolder("", KINDS),))
     MemorySets(limit=11).list(table_files)

@@ -107,7 +107,7 @@ def test_a_list_that_nests_without_end_is_damaged(toy: Toy) -> None:
         restore(toy.table_files(), "run-1", now_ms=NOW)
 
 
-def test_nothing_is_overwritten_by_what_a_list_says(toy: Toy) -> None:
+def test_nothing_is_overwritten_by_what_a_list_states(toy: Toy) -> None:
     forge(toy, put(1, "path", "data/a.dat"))
     live = (toy.folder / "data/a.dat").read_bytes()
     told = restore(toy.table_files(), "run-1", now_ms=NOW)
@@ -176,7 +176,7 @@ def test_a_restore_follows_no_link(what: str, toy: Toy, tmp_path: Path) -> None:
     assert everything(victim) == before
 
 
-def test_a_sweep_puts_nothing_aside_through_a_link(toy: Toy, tmp_path: Path) -> None:
+def test_a_sweep_quarantines_nothing_through_a_link(toy: Toy, tmp_path: Path) -> None:
     shutil.rmtree(toy.folder / "_nightkeep")
     (tmp_path / "victim").mkdir()
     (toy.folder / "_nightkeep").symlink_to(tmp_path / "victim")

@@ -77,7 +77,7 @@ def test_both_find_the_same(tmp_path: Path, sets: SparkSets, by_bare_name: bool)
     assert settled(sets, None, ("old",)) == looked(MemorySets(), toy, cutoff_ms=None, named=("old",))
 
 
-def test_what_is_missing_or_has_another_size_is_told(tmp_path: Path, sets: SparkSets) -> None:
+def test_what_is_missing_or_has_another_size_is_reported(tmp_path: Path, sets: SparkSets) -> None:
     toy = toy_with_leftovers(tmp_path / "toy")
     (toy.folder / "data/day=0/live-0.dat").unlink()
     (toy.folder / "data/day=0/live-1.dat").write_text("x")
@@ -86,7 +86,7 @@ def test_what_is_missing_or_has_another_size_is_told(tmp_path: Path, sets: Spark
     assert (found[0].missing, found[0].resized) == (1, 1)
 
 
-def test_a_live_file_by_another_name_is_told(tmp_path: Path, sets: SparkSets) -> None:
+def test_a_live_file_by_another_name_is_reported(tmp_path: Path, sets: SparkSets) -> None:
     toy = toy_with_leftovers(tmp_path / "toy")
     for path in (toy.folder / "meta/l-1.json", toy.folder / "meta/l-2.json"):
         path.write_text(path.read_text().replace('"data/day=2', '"s3://alias/toy/data/day=2'))
@@ -148,7 +148,7 @@ class Denied:
         raise PermissionError(f"{name}: access denied")
 
 
-def test_what_a_store_says_to_a_task_is_raised_here(tmp_path: Path, sets: SparkSets) -> None:
+def test_what_a_store_states_to_a_task_is_raised_here(tmp_path: Path, sets: SparkSets) -> None:
     def deny(root: Root) -> None:
         raise PermissionError(f"{root.id}: access denied")
 
@@ -160,7 +160,7 @@ def test_what_a_store_says_to_a_task_is_raised_here(tmp_path: Path, sets: SparkS
     assert any("in a Spark task" in note for note in raised.value.__notes__)
 
 
-def test_what_a_store_says_while_parts_are_compared_is_raised_here(tmp_path: Path, sets: SparkSets) -> None:
+def test_what_a_store_states_while_parts_are_compared_is_raised_here(tmp_path: Path, sets: SparkSets) -> None:
     toy = toy_with_leftovers(tmp_path / "toy")
     first, second = toy.roots(RETENTION)
     denied = replace(toy, storage=Denied(LocalStorage(str(toy.folder))))

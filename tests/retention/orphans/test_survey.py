@@ -37,7 +37,7 @@ def test_a_table_without_leftovers_is_unchanged(toy: Toy) -> None:
     assert toy.files() == before and not (toy.folder / "_nightkeep").exists()
 
 
-def test_leftovers_of_every_kind_and_age_are_told_exactly(toy: Toy) -> None:
+def test_leftovers_of_every_kind_and_age_are_reported_exactly(toy: Toy) -> None:
     toy.write("data/old.dat", "data/day=9/old.dat", "meta/l-lost.json")
     toy.write("data/young.dat", days=6.99)
     toy.write("data/tomorrow.dat", days=-1)
@@ -86,7 +86,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("live", ODD, ids=ascii)
-def test_odd_names_are_told_apart(tmp_path: Path, live: str) -> None:
+def test_odd_names_are_distinguished(tmp_path: Path, live: str) -> None:
     toy = Toy.at(tmp_path / "toy")
     toy.write(*ODD)
     toy.commit(1, live)
@@ -162,7 +162,7 @@ def test_by_bare_name_a_namesake_of_a_live_file_stays(tmp_path: Path) -> None:
     assert toy.looked()[1] == ["data/elsewhere/a.dat", "data/elsewhere/b.dat"]
 
 
-def test_what_one_run_left_is_told_by_name(toy: Toy) -> None:
+def test_what_one_run_left_is_reported_by_name(toy: Toy) -> None:
     ours = f"data/part-nk-{run_token('nightly', Operation.OPTIMIZE)}-1.dat"
     other = f"data/part-nk-{run_token('nightly', Operation.UPGRADE)}-1.dat"
     toy.write(ours, other, "data/foreign.dat", f"data/part-nk-{run_token('another', Operation.OPTIMIZE)}.dat")
@@ -290,7 +290,7 @@ def test_a_file_that_is_committed_by_another_name_meanwhile_stays(tmp_path: Path
     assert "mine/data/x.dat" in toy.files()
 
 
-def test_a_live_file_outside_of_every_place_must_be_where_its_name_says(tmp_path: Path) -> None:
+def test_a_live_file_outside_of_every_place_must_be_where_its_name_states(tmp_path: Path) -> None:
     """One that was imported is; one whose name is spelled in another way, such as with a bucket in front, is not."""
     toy = Toy.at(
         tmp_path / "toy", places=(TableFolder("meta", ()), TableFolder("mine", (FileKind("data", r"[^/]+\.dat"),)))
@@ -310,7 +310,7 @@ def test_a_live_file_outside_of_every_place_must_be_where_its_name_says(tmp_path
 def test_a_live_file_of_another_size_ends_the_sweep(toy: Toy) -> None:
     toy.write("data/old.dat")
     (toy.folder / "data/b.dat").write_text("cut")
-    with pytest.raises(EvidenceError, match=r"0 missing, 1 of another size: data/b\.dat has 3 bytes, metadata says 21"):
+    with pytest.raises(EvidenceError, match=r"1 of another size: data/b\.dat has 3 bytes, metadata states 21"):
         toy.swept(SweepMode.DELETE)
     assert (toy.folder / "data/old.dat").exists()
 
@@ -348,7 +348,7 @@ def test_a_store_whose_clock_is_far_from_ours_is_not_swept(toy: Toy, hours: floa
     told = toy.swept(SweepMode.DELETE, clock=lambda: wall_ms() - int(hours * HOUR_MS))
     assert told.outcome is Outcome.REFUSED and told.counted is None
     side = "ahead of" if hours > 0 else "behind"
-    assert f"h {side} ours: ages cannot be told" in told.reason
+    assert f"h {side} ours: ages cannot be determined" in told.reason
     assert (toy.folder / "data/old.dat").exists()
 
 

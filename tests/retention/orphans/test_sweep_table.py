@@ -41,7 +41,7 @@ def _filled(toy: Toy) -> Toy:
     return toy
 
 
-def test_orphans_are_quarantined_and_brought_back_byte_for_byte(toy: Toy) -> None:
+def test_orphans_are_quarantined_and_restored_byte_for_byte(toy: Toy) -> None:
     before = toy.files()
     told = toy.swept(SweepMode.QUARANTINE)
     assert told.outcome is Outcome.VERIFIED and told.acted == told.counted.orphans  # type: ignore[union-attr]
@@ -55,7 +55,7 @@ def test_orphans_are_quarantined_and_brought_back_byte_for_byte(toy: Toy) -> Non
     assert restore(toy.table_files(), "run-1", now_ms=NOW).outcome is Outcome.UNCHANGED
 
 
-def test_the_list_of_a_quarantine_says_what_when_and_why(toy: Toy) -> None:
+def test_the_list_of_a_quarantine_states_what_when_and_why(toy: Toy) -> None:
     folder = toy.folder / (toy.swept(SweepMode.QUARANTINE, "manual__2026-11-21T00:00:00+00:00/x").folder or "")
     assert folder.parent == toy.folder / "_nightkeep/quarantine"
     assert folder.name.startswith("manual-2026-11-21T00-00-00-00-00-x-")
@@ -174,7 +174,7 @@ def test_operations_of_one_run_have_a_quarantine_each_and_are_restored_together(
     assert toy.files() == before
 
 
-def test_what_an_earlier_release_quarantined_is_brought_back_too(toy: Toy) -> None:
+def test_what_an_earlier_release_quarantined_is_restored_too(toy: Toy) -> None:
     before, folder = toy.files(), toy.folder / str(toy.swept(SweepMode.QUARANTINE).folder)
     earlier = folder.with_name(folder.name.rpartition("-")[0])
     folder.rename(earlier)
@@ -187,7 +187,7 @@ def test_what_an_earlier_release_quarantined_is_brought_back_too(toy: Toy) -> No
     assert toy.files() == before
 
 
-def test_what_a_table_left_where_it_was_before_is_brought_back_there(tmp_path: Path) -> None:
+def test_what_a_table_left_where_it_was_before_is_restored_there(tmp_path: Path) -> None:
     """By the folder that the run's document names, and by no other's."""
     toy = _filled(Toy.at(tmp_path / "toy"))
     before, folder = toy.files(), str(toy.swept(SweepMode.QUARANTINE).folder)
@@ -313,7 +313,7 @@ def test_what_a_purge_that_was_killed_took_is_named(
     assert back.reason == f"{files} files restored, {len(lost)} could not be, of which {len(lost)} are lost"
 
 
-def test_a_part_whose_list_is_gone_since_all_were_brought_back_lost_nothing(
+def test_a_part_whose_list_is_gone_since_all_were_restored_lost_nothing(
     toy: Toy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a purge leaves it that is killed between the lists."""
@@ -458,7 +458,7 @@ def test_a_restore_mark_that_is_damaged_keeps_what_it_marks(toy: Toy) -> None:
     assert len(toy.aside()) == 3
 
 
-def test_never_purged_where_nobody_says_when(toy: Toy) -> None:
+def test_never_purged_where_nobody_states_when(toy: Toy) -> None:
     toy.swept(SweepMode.QUARANTINE)
     toy.swept(SweepMode.DELETE, "run-2", now_ms=NOW + 999 * DAY_MS, purge_after_ms=None)
     assert len(toy.aside()) == 3
@@ -558,7 +558,7 @@ def test_a_snapshot_committed_between_parts_keeps_its_files(
 
 
 @pytest.mark.parametrize("mode", ACTING)
-def test_metadata_that_breaks_while_acting_ends_it_and_what_was_done_is_told(
+def test_metadata_that_breaks_while_acting_ends_it_and_what_was_done_is_reported(
     toy: Toy, mode: SweepMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nightkeep.retention.orphans.memory_sets._BATCH", 1)
@@ -574,7 +574,7 @@ def test_metadata_that_breaks_while_acting_ends_it_and_what_was_done_is_told(
 
 
 @pytest.mark.parametrize("mode", ACTING)
-def test_a_table_with_a_history_is_told_before_and_after(tmp_path: Path, mode: SweepMode) -> None:
+def test_a_table_with_a_history_is_reported_before_and_after(tmp_path: Path, mode: SweepMode) -> None:
     toy = ToyWithHistory.at(tmp_path / "toy")
     _filled(toy)
     told = toy.swept(mode)
@@ -609,7 +609,7 @@ def test_a_table_that_forbids_removals_loses_nothing(tmp_path: Path, monkeypatch
     [OSError("no answer"), EvidenceError("log", "a free version", "another writer's")],
     ids=["silent", "lost"],
 )
-def test_a_history_that_cannot_be_told_of_the_end_hides_nothing(
+def test_a_history_that_cannot_record_the_end_hides_nothing(
     tmp_path: Path, mode: SweepMode, failure: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toy = ToyWithHistory.at(tmp_path / "toy")
@@ -621,7 +621,7 @@ def test_a_history_that_cannot_be_told_of_the_end_hides_nothing(
     monkeypatch.setattr(ToyWithHistory, "conclude", fail)
     told = toy.swept(mode)
     assert (told.outcome, told.acted.files, told.changed) == (Outcome.FAILED, 3, True)
-    assert told.failed == ((".", f"the table's history does not tell of the end: {failure}"),)
+    assert told.failed == ((".", f"the table's history does not record the end: {failure}"),)
     assert not any((toy.folder / name).exists() for name in OLD)
     if mode is SweepMode.QUARANTINE:
         assert told.folder == folder_of(toy.table_files(), run_of("run-1"))
@@ -698,7 +698,7 @@ def test_what_a_store_falls_silent_about_is_named_and_may_have_gone(tmp_path: Pa
 @pytest.mark.parametrize(
     "failure", [OSError("no answer"), CorruptMetadata("name", "a name", "another")], ids=["os", "ours"]
 )
-def test_what_became_of_a_part_is_told_whatever_its_files_and_marks_raise(toy: Toy, failure: Exception) -> None:
+def test_what_became_of_a_part_is_reported_whatever_its_files_and_marks_raise(toy: Toy, failure: Exception) -> None:
     @dataclass(frozen=True)
     class Fails(LocalStorage):
         def looked_at(self, folder: int, last: str) -> os.stat_result:
@@ -781,7 +781,7 @@ def test_many_files_are_quarantined_at_once_and_the_one_that_stays_is_named(tmp_
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["folder", "remote"])
 @pytest.mark.parametrize("mode", ACTING)
-def test_one_of_many_that_fails_is_named_and_the_journal_tells_of_the_rest(
+def test_one_of_many_that_fails_is_named_and_the_journal_reports_the_rest(
     tmp_path: Path, mode: SweepMode, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Several parts of several chunks in several folders; the report names what failed in the order of names."""

@@ -123,7 +123,7 @@ def test_a_table_without_work_has_no_score(policy: PolicyFile) -> None:
     assert found.metrics["files"] == 2
 
 
-def test_a_table_that_cannot_be_told_has_the_reason(policy: PolicyFile) -> None:
+def test_a_table_that_cannot_be_reported_has_the_reason(policy: PolicyFile) -> None:
     found = told(policy, "lake.gone")
     assert found.score is None and found.to_json()["would"] is None
     assert found.why.startswith("failed: ") and "expected the folder of a table, found none" in found.why
@@ -144,7 +144,7 @@ def document(operation: Operation, days: float, outcome: Outcome, **extra: objec
     )
 
 
-def test_documents_tell_of_the_last_run_and_of_orphans(policy: PolicyFile) -> None:
+def test_documents_report_the_last_run_and_orphans(policy: PolicyFile) -> None:
     runs = [
         document(Operation.OPTIMIZE, 9, Outcome.VERIFIED),
         document(Operation.OPTIMIZE, 2.5, Outcome.UNCHANGED),
@@ -173,7 +173,7 @@ def test_documents_tell_of_the_last_run_and_of_orphans(policy: PolicyFile) -> No
     assert told(policy, "lake.clicks").metrics["orphans"] == 7
 
 
-def test_what_keeps_a_run_from_starting_is_said(policy: PolicyFile) -> None:
+def test_what_keeps_a_run_from_starting_is_stated(policy: PolicyFile) -> None:
     chosen = policy.effective("lake.clicks")
     paused = type(chosen)(chosen.address, chosen.settings.model_copy(update={"pause": "a move"}), chosen.origins)
     found = read_status(paused, str(Path(policy.file).parent / "reports"), now=NOW)

@@ -261,7 +261,7 @@ class TestRetry:
         assert (again.committed_version, again.commits) == (7, first.commits)
         assert night.contents == before
 
-    def test_tells_again_what_the_earlier_attempt_told(self, night: Night) -> None:
+    def test_reports_again_what_the_earlier_attempt_reported(self, night: Night) -> None:
         first = night.care()
         store(first, night.reports)
         assert night.care() == first
@@ -372,7 +372,7 @@ class TestBatches:
         assert isinstance(staged, list)
         assert set(staged) <= night.contents.keys()
 
-    def test_a_failure_in_the_second_tells_of_the_first(self, night: Night, opening: Opening) -> None:
+    def test_a_failure_in_the_second_reports_the_first(self, night: Night, opening: Opening) -> None:
         opening(lambda table: unanswered(table, done=False, after=1))
         document = self.care(night)
         assert document.outcome is Outcome.FAILED
@@ -402,12 +402,12 @@ class TestBatches:
         assert again.commits == first.commits
 
     @pytest.mark.parametrize("known", [0, 1])
-    def test_a_document_that_leaves_out_a_version_is_not_told_again(self, night: Night, known: int) -> None:
+    def test_a_document_that_leaves_out_a_version_is_not_reported_again(self, night: Night, known: int) -> None:
         first = self.care(night)
         store(replace(first, commits=first.commits[known : known + 1]), night.reports)
         assert [commit.version for commit in self.care(night).commits] == [8, 9]
 
-    def test_a_document_that_knows_of_a_version_that_expired_is_told_again(
+    def test_a_document_that_knows_of_a_version_that_expired_is_reported_again(
         self, night: Night, opening: Opening
     ) -> None:
         def expired(table: OpenTable) -> OpenTable:
@@ -502,7 +502,7 @@ class TestAVersionThatIsReplaced:
             name for name in night.contents if "staged-" in name or f"-{run_token('night', 'optimize')}-" in name
         ]
 
-    def test_a_rest_of_batches_is_not_begun(self, night: Night, opening: Opening) -> None:
+    def test_a_rest_of_batches_is_not_started(self, night: Night, opening: Opening) -> None:
         begun = []
 
         def counting(table: OpenTable) -> OpenTable:
@@ -536,7 +536,7 @@ class TestAVersionThatIsReplaced:
         opening(lambda table: table)
         assert night.care("next").outcome is Outcome.SKIPPED
 
-    def test_after_the_commit_is_told(self, night: Night, opening: Opening) -> None:
+    def test_after_the_commit_is_reported(self, night: Night, opening: Opening) -> None:
         def undone(table: OpenTable) -> OpenTable:
             def commit(candidate: Candidate) -> bool:
                 won = table.commits.commit(candidate)

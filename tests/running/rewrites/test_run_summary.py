@@ -66,7 +66,7 @@ def test_units_of_a_commit_are_verified_but_those_that_lost() -> None:
     assert outcomes(found) == [("day=1", Outcome.VERIFIED, None), ("day=2", Outcome.CONFLICTED, "gone")]
 
 
-def test_units_that_lost_before_any_proof_are_told_as_well() -> None:
+def test_units_that_lost_before_any_proof_are_reported_as_well() -> None:
     assert outcomes(batch(Conflicted(((ONE, "base gone"),)))) == [("day=1", Outcome.CONFLICTED, "base gone")]
     found = batch(Conflicted(((ONE, "race"), (TWO, "race"))), proof(ONE))
     assert outcomes(found) == [("day=1", Outcome.CONFLICTED, "race"), ("day=2", Outcome.CONFLICTED, "race")]
@@ -113,7 +113,7 @@ def test_sizes_of_either_side_are_kept_apart() -> None:
     assert found.extra["file_sizes_before"] == [10, 20] and found.deletion_vectors == 4
 
 
-def test_units_that_a_document_does_not_tell_of_have_failed() -> None:
+def test_units_that_a_document_does_not_report_have_failed() -> None:
     planned: Any = SimpleNamespace(units=[SimpleNamespace(key=key) for key in (ONE, TWO, THREE)])
     done = unit_results(batch(committed(4, TWO), proof(TWO)))
     found = unfinished(planned, done)

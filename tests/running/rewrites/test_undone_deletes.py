@@ -47,7 +47,7 @@ def looked(table: Any, reports: str) -> Watch:
     return found
 
 
-def test_a_commit_is_told_once(reports: str) -> None:
+def test_a_commit_is_reported_once(reports: str) -> None:
     table = Table((FIRST,))
     assert looked(table, reports).undone == (FIRST,)
     hold_if_undone(looked(table, reports), None, reports=reports, table="t")
@@ -58,13 +58,13 @@ def test_a_commit_is_told_once(reports: str) -> None:
     assert table.since[0] is None and table.since[-1] == HEAD
 
 
-def test_another_commit_under_the_number_of_one_that_was_told_is_new(reports: str) -> None:
+def test_another_commit_under_the_number_of_one_that_was_reported_is_new(reports: str) -> None:
     hold_if_undone(Watch(HEAD, (FIRST,)), None, reports=reports, table="t")
     again = Undone(Seen(FIRST.commit.version, "another"), "writer", ("rows",))
     assert looked(Table((FIRST, again)), reports).undone == (again,)
 
 
-def test_what_was_told_is_kept_up_to_a_number(reports: str) -> None:
+def test_what_was_reported_is_kept_up_to_a_number(reports: str) -> None:
     many = tuple(Undone(Seen(n, "id"), "writer", ()) for n in range(150))
     hold_if_undone(Watch(HEAD, many), None, reports=reports, table="t")
     look = last_look(reports, "t")

@@ -93,11 +93,11 @@ class SharedTime:
     def at_work(self) -> Iterator[Callable[[], float]]:
         """In the `with` block, a table is at work. Yields a function: the share of the time since then that was its
         own, from 0 to 1."""
-        shared, begun = self._moved(1)
+        shared, started = self._moved(1)
 
         def share() -> float:
             now_shared, now = self._moved(0)
-            return (now_shared - shared) / (now - begun) if now - begun > _LEAST_SECONDS else 1.0
+            return (now_shared - shared) / (now - started) if now - started > _LEAST_SECONDS else 1.0
 
         try:
             yield share

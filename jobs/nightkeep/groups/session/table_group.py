@@ -60,7 +60,7 @@ class TableGroup:
                 write_file(self.hand, "\n".join(tables))
 
     def goes_on(self) -> bool:
-        """Whether more work can be begun: False once the JVM of spark-submit, which started this process, has ended."""
+        """Whether more work may start: False once the JVM of spark-submit, which started this process, has ended."""
         return "PYSPARK_GATEWAY_PORT" not in os.environ or os.getppid() == self.launcher
 
     def unusable(self, table: str, why: str, operations: Sequence[Operation]) -> RunDocument:

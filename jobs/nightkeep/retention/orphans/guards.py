@@ -41,7 +41,7 @@ def check_evidence(counted: SetCounts, table_files: TableFiles) -> None:
         faults = (
             f"{counted.missing} missing, {counted.resized} of another size: {'; '.join(map(str, counted.examples))}"
         )
-        raise EvidenceError(f"{name}: files that snapshots need", "in the folder as metadata says", faults)
+        raise EvidenceError(f"{name}: files that snapshots need", "in the folder as metadata states", faults)
     if counted.orphans.files and not counted.live.files:
         raise EvidenceError(f"{name}: files listed", "some that a snapshot names", f"none of {counted.listed.files}")
     check_spelling(counted, name)
@@ -103,7 +103,7 @@ def clocks_apart(ahead_ms: int) -> str | None:
     if abs(ahead_ms) <= _HOUR_MS:
         return None
     side = "ahead of" if ahead_ms > 0 else "behind"
-    return f"the store's clock is {_hours(abs(ahead_ms))} {side} ours: ages cannot be told"
+    return f"the store's clock is {_hours(abs(ahead_ms))} {side} ours: ages cannot be determined"
 
 
 def _hours(milliseconds: int) -> str:

@@ -81,9 +81,7 @@ def _conclude(entries: RemovalEntries, work: _Progress, older_than_ms: int | Non
         entries.conclude(done, work.run)
     except (NightkeepError, OSError) as failure:
         # The result must still report the files that were removed.
-        work.failed.append(
-            (_table_folder(work.table_files), f"the table's history does not tell of the end: {failure}")
-        )
+        work.failed.append((_table_folder(work.table_files), f"the table's history does not record the end: {failure}"))
 
 
 def _table_folder(table_files: TableFiles) -> str:

@@ -47,7 +47,7 @@ class FileFault:
     def __str__(self) -> str:
         if self.found is None:
             return f"{self.name} is not there"
-        return f"{self.name} has {self.found} bytes, metadata says {self.stated}"
+        return f"{self.name} has {self.found} bytes, metadata states {self.stated}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ def _require_own_place(whole: TableFiles, table_files: TableFiles) -> None:
     """Raises RefusedTable if every place that metadata names may be another table's."""
     if any(place.kinds for place in whole.places) and not any(place.kinds for place in table_files.places):
         folders = ", ".join(sorted({place.folder for place in whole.places}))
-        feature = f"its metadata says that its files are in {folders}, and its own metadata file is not there"
+        feature = f"its metadata states that its files are in {folders}, and its own metadata file is not there"
         raise RefusedTable(whole.table.name, feature, "set sweep.outside to true if no other table has files there")
 
 

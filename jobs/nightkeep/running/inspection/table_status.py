@@ -1,4 +1,4 @@
-"""Policy -> how a table is, and what care would bring and cost. Reads metadata and documents only."""
+"""Policy -> how a table is, and what maintenance would gain and cost. Reads metadata and documents only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nightkeep.stages.plan import plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
-    """How one table is. `score`: what care would save readers for what it costs, higher is more urgent; None if there
+    """How one table is. `score`: what maintenance would save readers for its cost, higher is more urgent; None if there
     is nothing to do, or if the table cannot be read: then `why` gives the reason. `metrics`: facts by name, None where
     the format has no such thing. `would`: the operation that is worth most. `seconds` and `moved_bytes`: what all
     operations of its night would take, and read and write; those that wait count only if all do. `held_back`: why a run

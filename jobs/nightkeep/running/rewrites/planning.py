@@ -69,7 +69,7 @@ def plan_table(policy: EffectivePolicy, order: Order, table: OpenTable, run: Run
     """The plan of the table; None if nobody ever wrote to it."""
     if table.never_written():
         return None
-    begun = time.perf_counter()
+    started = time.perf_counter()
     base = table.outline() if order.dry_run and table.outline is not None else table.snapshot()
     require_expected_columns(policy, table, base)
     request = request_of(policy, order, table, base, run=run)
@@ -77,7 +77,7 @@ def plan_table(policy: EffectivePolicy, order: Order, table: OpenTable, run: Run
     watch = find_undone_deletes(table, base, order.reports, now_ms=run.now_ms)
     predicted = predicted_of(policy, order.reports, planned, base, request.clustering)
     opened = opened_for(policy, order, table, base, request, predicted)
-    return PlannedWork(base, request, planned, watch, time.perf_counter() - begun, opened, predicted)
+    return PlannedWork(base, request, planned, watch, time.perf_counter() - started, opened, predicted)
 
 
 def opened_for(

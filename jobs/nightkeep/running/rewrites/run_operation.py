@@ -12,7 +12,7 @@ from typing import Protocol
 
 from nightkeep.admission.order import Order, new_attempt
 from nightkeep.admission.reasons import Act, Case, reason_to_skip
-from nightkeep.admission.run_ids import begun, require_same
+from nightkeep.admission.run_ids import may_have_published, require_same
 from nightkeep.errors import EvidenceError, NotCreated, RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.model import Candidate, Conflicted, Mismatch, Outcome, Run
@@ -86,7 +86,7 @@ def rewrite(log: RunLog, case: Case, *, workers: LazyWorkers, reader: TableReade
     """Plan, rewrite, prove and publish by the order. `reader` does what `read_table` does, wherever it does it."""
     order, run = log.order, log.order.attempt()
     waiting = reason_to_skip(case)
-    if order.left_out and not order.dry_run and not begun(order, log.table):
+    if order.left_out and not order.dry_run and not may_have_published(order, log.table):
         # The night has opened it once, for its place.
         return log.document(Outcome.SKIPPED, waiting)
     reading = reader(log.policy, order, run, plans=order.dry_run or not waiting)

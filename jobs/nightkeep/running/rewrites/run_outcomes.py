@@ -11,7 +11,7 @@ from nightkeep.admission.run_ids import stored_document
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.model import CommitScope, Committed, Conflicted, Mismatch, Outcome, Run, UnitKey, VersionIdentity
 from nightkeep.protocol import OpenTable, Snapshot
-from nightkeep.records import CheckStatus, Expectations, Metrics, RunDocument, UnitResult, hold_or_say
+from nightkeep.records import CheckStatus, Expectations, Metrics, RunDocument, UnitResult, hold_or_note
 from nightkeep.records.failure_outcomes import without_surprise
 from nightkeep.running.rewrites.run_summary import Batch, ending_reason, mismatched, published, sizes, unit_results
 from nightkeep.running.run_log import RunLog, commits
@@ -47,7 +47,7 @@ def undermined_document(
         **commits(done),
         expectations=Expectations(CheckStatus.SKIPPED, reason=wrong.undermined),
     )
-    return hold_or_say(log.order.reports, document)
+    return hold_or_note(log.order.reports, document)
 
 
 def _way_back(table: OpenTable, wrong: Committed) -> str | None:

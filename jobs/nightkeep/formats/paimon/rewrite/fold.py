@@ -56,7 +56,7 @@ class _Fold:
         self._deletes: Flags = self._kinds == DELETE_KIND
         self._columns = {name: column_fold(rule, name, rows.column(name), keys) for name, rule in rules.fields.items()}
         self._groups = [_Group(group, rows, keys) for group in rules.groups]
-        self.kept, self._begun, self._inserted, self._removed = (np.zeros(keys, np.bool_) for _ in range(4))
+        self.kept, self._started, self._inserted, self._removed = (np.zeros(keys, np.bool_) for _ in range(4))
         self._last = np.full(keys, _NONE, np.int64)
 
     def keep(self, keys: Rows, rows: Rows) -> None:
@@ -90,13 +90,13 @@ class _Fold:
         keys, rows = keys[~out], rows[~out]
         self._insert(keys, rows)
         self._inserted[keys] = True
-        self._begun[keys] = True
+        self._started[keys] = True
 
     def _retract_update(self, keys: Rows, rows: Rows) -> None:
         # The first row of a key gives the values that stand until others come, even if its kind is ignored.
-        first = ~self._begun[keys]
+        first = ~self._started[keys]
         self._replace(keys[first], rows[first])
-        self._begun[keys] = True
+        self._started[keys] = True
         if self._rules.ignores_deletes:
             return
         if not self._rules.removes_on_delete and not self._groups:
