@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from nightkeep.model import Operation
+from nightkeep.model import RUN_OPERATIONS
 from nightkeep.policy.units import SIZE_PATTERN
 from nightkeep_airflow.admission import require_known
 from nightkeep_airflow.run_tables import find_one, suggested
@@ -34,7 +34,7 @@ PARAMS = {
         type=["null", "string"],
         title="Operation",
         description="Left empty: what the policy asks for, else what suits the table's format",
-        enum=[None, *(each.value for each in Operation if each.rewrites and each is not Operation.DELETE)],
+        enum=[None, *(each.value for each in RUN_OPERATIONS)],
     ),
     "where": Param(
         None,

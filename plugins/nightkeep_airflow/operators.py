@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, AirflowTaskTimeout
 
 from nightkeep.errors import NightkeepError
-from nightkeep.model import Operation, Outcome
+from nightkeep.model import OPERATION_TABLE, Outcome
 from nightkeep.records import read_text
 from nightkeep.spark.settings import driver_memory, given_by_file
 from nightkeep_airflow.connection import require_client_mode, require_no_secret
@@ -32,12 +32,7 @@ from nightkeep_airflow.submitted import MARK, end
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-JOBS = {
-    Operation.UPGRADE: "l0_upgrade.py",
-    Operation.PERSIST_DELETES: "persist_deletes.py",
-    Operation.OPTIMIZE: "optimize.py",
-    Operation.SWEEP: "sweep_orphans.py",
-}
+JOBS: Final[Mapping[str, str]] = {each: row.script for each, row in OPERATION_TABLE.items() if row.script is not None}
 CARE_JOB, CHECK_JOB = "care.py", "check.py"
 
 # Outcomes that a retry may improve: a lost race is planned again, and a failure may be the machine's.
@@ -226,9 +221,9 @@ class CareOperator(NightkeepSparkOperator):
         self.operation = operation
 
     def execute(self, context: Context) -> list[dict[str, object]]:  # type: ignore[override]
-        """Run the job. Raises AirflowException if tries remain and a retry may improve the outcome of a table."""
-        script = JOBS[Operation(self.operation)] if self.operation.strip() else CARE_JOB
-        entries = self.submit(script, self.tables, context)
+        """Run the job. Raises AirflowException if tries remain and a retry may improve the outcome of a table, and
+        AirflowFailException for an operation that no job does."""
+        entries = self.submit(_script(self.operation), self.tables, context)
         # A retry only finds the run's own commits again; the next run plans the rest of such a table.
         unpublished = [entry for entry in entries if entry.committed_version is None and not entry.permanent]
         _try_again([entry for entry in unpublished if entry.outcome in RETRIED], context)
@@ -261,6 +256,14 @@ class CheckOperator(NightkeepSparkOperator):
             self.submit(CHECK_JOB, list(unchecked), context)
         _try_again([refresh_result(entry) for entry in published if awaits_check(entry)], context)
         return [as_json(refresh_result(entry)) for entry in published]
+
+
+def _script(operation: str) -> str:
+    """The job script of an operation; of a blank one, the script that does what policies ask for."""
+    script = JOBS.get(operation) if operation.strip() else CARE_JOB
+    if script is None:
+        raise AirflowFailException(f"operation: expected one of {', '.join(JOBS)}, found {operation!r}")
+    return script
 
 
 def _named(tables: Sequence[str]) -> list[str]:

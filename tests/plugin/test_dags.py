@@ -14,6 +14,7 @@ from tests.discovery.warehouses import place_samples
 from tests.support.airflow_home import ROOT, Airflow, DagRun, airflow_home, finished, with_database, without_jvm
 
 from nightkeep.discovery import completed, find_tables
+from nightkeep.model import RUN_OPERATIONS, Operation
 from nightkeep.policy import groups, load
 
 # What care says of each table, try by try, as `airflow_home` has it; three tables are a group.
@@ -325,9 +326,9 @@ FORMS: dict[str, dict[str, object]] = {
     "empty": {},
     "a name with a comma": {"table": "a,b"},
     "unknown operation": {"table": "a", "operation": "drop"},
-    "an operation that rewrites nothing": {"table": "a", "operation": "sweep"},
     "text for a switch": {"table": "a", "dry_run": "no"},
     "a size without unit": {"table": "a", "target_size": "3"},
+    **{each: {"table": "a", "operation": each} for each in Operation},
 }
 
 
@@ -371,7 +372,7 @@ print(json.dumps({{
     "errors": bag.import_errors, "dags": sorted(dags), "active": [nightly.max_active_runs, weekly.max_active_runs],
     "pools": [sorted({{task.pool for task in dag.tasks}}) for dag in (nightly, weekly)],
     "weekly": weekly.timetable.expression, "deadline": bool(nightly.deadline),
-    "forms": [name for name, form in {FORMS!r}.items() if accepts(form)],
+    "forms": [name for name, form in json.loads({json.dumps(FORMS)!r}).items() if accepts(form)],
 }}))""",
         NIGHTKEEP_DEADLINE_MINUTES="90",
     )
@@ -390,7 +391,7 @@ print(json.dumps({{
         "pools": [["default_pool", "nightkeep_spark"]] * 2,
         "weekly": "0 4 * * 0",
         "deadline": True,
-        "forms": ["good", "all", "a name with a comma"],
+        "forms": ["good", "all", "a name with a comma", *RUN_OPERATIONS],
     }
 
 

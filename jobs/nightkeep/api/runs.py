@@ -15,7 +15,7 @@ from nightkeep.api.options import FileOptions, LayoutOptions, overrides_of, take
 from nightkeep.api.results import Runs
 from nightkeep.errors import UsageError
 from nightkeep.groups.one_operation import run_one
-from nightkeep.model import Clustering, Curve, Operation
+from nightkeep.model import RUN_OPERATIONS, Clustering, Curve, Operation
 from nightkeep.policy import EffectivePolicy, Overrides
 from nightkeep.records import RunDocument
 from nightkeep.running.rewrites.run_operation import run_operation
@@ -25,7 +25,7 @@ from nightkeep.sql_text.statement import Statement, parse_statement
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RUN_OPERATIONS: Final = ", ".join(each for each in Operation if not each.has_command)
+OFFERED: Final = ", ".join(RUN_OPERATIONS)
 """The operations of `nightkeep run`, as messages and help list them."""
 
 
@@ -217,7 +217,7 @@ def _operations(
     for operation in operations:
         if operation.has_command:
             raise UsageError(
-                f"--operation: expected one of {RUN_OPERATIONS}, found {operation}, which is a command of its own: "
+                f"--operation: expected one of {OFFERED}, found {operation}, which is a command of its own: "
                 f"nightkeep {operation}"
             )
     overrides.require_use(operations)
@@ -226,7 +226,7 @@ def _operations(
 
 def _operation(name: str) -> Operation:
     if name not in tuple(Operation):
-        raise UsageError(f"--operation: expected one of {RUN_OPERATIONS}, found {name!r}")
+        raise UsageError(f"--operation: expected one of {OFFERED}, found {name!r}")
     return Operation(name)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from nightkeep.api.runs import RUN_OPERATIONS
+from nightkeep.api.runs import OFFERED
 from nightkeep.model import VerifyLevel, Writers
 
 
@@ -43,7 +43,7 @@ OPTIONS: Final[dict[str, OptionRow]] = {
     "history.table": OptionRow(_TEXT, _ARGUMENTS, "TABLE", "Name or address of a table", "all tables"),
     "statement": OptionRow(str, _ARGUMENTS, "STATEMENT", "An OPTIMIZE statement as Delta Lake has it"),
     "restore.run_id": OptionRow(str, _ARGUMENTS, "RUN_ID", "Run that moved the files to quarantine"),
-    "operation": OptionRow(_TEXTS, _WHAT, "NAME", f"One of {RUN_OPERATIONS}; may be repeated", _OF_POLICY),
+    "operation": OptionRow(_TEXTS, _WHAT, "NAME", f"One of {OFFERED}; may be repeated", _OF_POLICY),
     "where": OptionRow(_TEXT, _WHAT, "EXPR", "Partition filter; never changes rows", _OF_POLICY),
     "full": OptionRow(bool, _WHAT, "", "Rewrite all files, not only new ones"),
     "rows_where": OptionRow(_TEXT, _WHAT, "EXPR", "Condition in Spark SQL; rows for which it is NULL stay"),

@@ -8,7 +8,6 @@ from nightkeep.model.identity import (
     Address,
     Curve,
     Fingerprint,
-    Operation,
     Outcome,
     UnitKey,
     VerifyLevel,
@@ -16,6 +15,7 @@ from nightkeep.model.identity import (
     View,
     digest_of,
 )
+from nightkeep.model.operations import OPERATION_TABLE, RUN_OPERATIONS, Operation
 from nightkeep.model.request import Clustering, Intent, Request, Run, Writers, run_token
 from nightkeep.model.stages import (
     Candidate,
@@ -34,6 +34,8 @@ from nightkeep.model.stages import (
 )
 
 __all__ = [
+    "OPERATION_TABLE",
+    "RUN_OPERATIONS",
     "Address",
     "Candidate",
     "Clustering",

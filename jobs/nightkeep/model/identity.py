@@ -1,4 +1,4 @@
-"""Names and identities in all stages and documents: operations, outcomes, tables, units, versions, fingerprints."""
+"""Names and identities in all stages and documents: outcomes, tables, units, versions, fingerprints."""
 
 from __future__ import annotations
 
@@ -11,29 +11,6 @@ from enum import Enum, StrEnum
 _U64 = (1 << 64) - 1
 _FINGERPRINT = re.compile(r"(\d+):([0-9a-f]{16}):([0-9a-f]{16})")
 _VERSION_IDENTITY = re.compile(r"(-?\d{1,20}):([0-9a-f]*):([0-9a-f]*)")
-
-
-class Operation(StrEnum):
-    """What can be done to a table. The values are those of the command line."""
-
-    UPGRADE = "upgrade"
-    PERSIST_DELETES = "persist-deletes"
-    OPTIMIZE = "optimize"
-    DELETE = "delete"
-    UPDATE = "update"
-    EXPIRE = "expire"
-    SWEEP = "sweep"
-    RESTORE = "restore"
-
-    @property
-    def rewrites(self) -> bool:
-        """Whether the operation publishes a version with other files. The others remove or restore files."""
-        return self not in (Operation.EXPIRE, Operation.SWEEP, Operation.RESTORE)
-
-    @property
-    def has_command(self) -> bool:
-        """Whether a command of this name does it. `nightkeep run` does the others."""
-        return self not in (Operation.UPGRADE, Operation.PERSIST_DELETES, Operation.OPTIMIZE)
 
 
 class Outcome(StrEnum):

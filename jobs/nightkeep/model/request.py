@@ -6,7 +6,8 @@ import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
-from nightkeep.model.identity import Curve, Operation
+from nightkeep.model.identity import Curve
+from nightkeep.model.operations import Operation
 
 
 @dataclass(frozen=True, slots=True)

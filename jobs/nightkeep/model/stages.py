@@ -8,7 +8,8 @@ from enum import Enum
 from typing import Generic, TypeVar
 
 from nightkeep.model.counted import counted
-from nightkeep.model.identity import Address, Fingerprint, Operation, UnitKey, VerifyLevel, VersionIdentity
+from nightkeep.model.identity import Address, Fingerprint, UnitKey, VerifyLevel, VersionIdentity
+from nightkeep.model.operations import Operation
 
 T_co = TypeVar("T_co", covariant=True)
 """A format's own description of a task. Pickles."""
