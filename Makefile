@@ -179,6 +179,9 @@ samples: environment  ## write samples/ again with Paimon Java, delta-spark and 
 	$(BIN)/python -m samples.make_delta_samples
 	$(BIN)/python -m samples.make_iceberg_samples
 
+release-state: environment  ## what this release stores of runs, for tests of later ones; once per release
+	PYTHONPATH=.:jobs:plugins $(BIN)/python -m tests.upgrade.make_state
+
 policy-reference: environment  ## docs/policy-reference.md and dags/tables.schema.json, from the policy's model
 	@$(BIN)/python -m docs_tools.policy_reference > docs/policy-reference.md
 	@$(BIN)/python -c "import json, nightkeep.policy as p; print(json.dumps(p.json_schema(), indent=2))" > dags/tables.schema.json

@@ -158,6 +158,11 @@ def place(samples: Path, folder: Path) -> Path:
     folder = folder.absolute()
     shutil.copytree(samples, folder, dirs_exist_ok=True)
     Move(folder, NOWHERE, folder).run()
+    return register(folder)
+
+
+def register(folder: Path) -> Path:
+    """Makes a catalog of the tables in `folder`, each with its newest metadata; returns the catalog's file."""
     database = folder / "catalog.db"
     catalog = SqlCatalog(CATALOG, uri=f"sqlite:///{database}", warehouse=f"file://{folder}")
     try:
