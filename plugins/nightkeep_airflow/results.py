@@ -1,19 +1,29 @@
-"""Result files of the jobs -> one Settled per table. What no job reported counts as failed, never as fine.
+"""Result files of the jobs and the documents of a run -> one Settled per table.
 
-An entry is what a job reported at its end. Its document is the present state, as a check may have come later.
+An entry is what a job reported at its end. Its document is the present state, as a check may have come later. Where no
+entry arrived, because the job or its task died, the documents that the run stored count. What neither knows of counts
+as failed, never as fine.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TypedDict
+from functools import partial
+from typing import Final, TypedDict
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Outcome
 from nightkeep.model.job_entry import JobEntry
-from nightkeep.records import RunDocument, load_document
+from nightkeep.records import RunDocument, documents_of_run, load_document, report_store
+from nightkeep.records.failure_outcomes import UNREPORTED, unreported_as_failed
+from nightkeep.records.json_files import side_by_side
+from nightkeep.records.store import why_not
+
+NOT_LISTED: Final = ""
+"""The operation of a table whose documents cannot be listed, as it is not known."""
+NOT_REPORTED: Final = "no job reported on this table; see the log of its group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +101,40 @@ def refresh_result(entry: JobResult) -> JobResult:
     """The entry updated from its document. A published version without a check counts as failed."""
     document = _document(entry)
     if document is not None:
-        version = document.committed_version
-        entry = replace(entry, outcome=document.outcome, reason=document.reason or "", committed_version=version)
+        known = document if document.outcome is Outcome.VERIFIED else unreported_as_failed(document)
+        version = known.committed_version
+        entry = replace(entry, outcome=known.outcome, reason=known.reason or "", committed_version=version)
     if entry.outcome is Outcome.VERIFIED and awaits_check(entry):
-        return replace(entry, outcome=Outcome.FAILED, reason="published, but its check did not report")
+        return replace(entry, outcome=Outcome.FAILED, reason=UNREPORTED)
     return entry
 
 
+def unreported_results(
+    reports: str, prefix: str, tables: Iterable[str], arrived: Sequence[JobResult]
+) -> Iterator[JobResult]:
+    """Entries of what the run with this prefix stored of its tables, for the operations of which none arrived."""
+    known = {(entry.table, entry.operation) for entry in arrived}
+    known |= {(entry.table, NOT_LISTED) for entry in arrived}
+    each = side_by_side(report_store(reports), partial(_stored, reports, prefix), [*tables])
+    return (entry for stored in each for entry in stored if (entry.table, entry.operation) not in known)
+
+
+def _stored(reports: str, prefix: str, table: str) -> list[JobResult]:
+    try:
+        found = documents_of_run(reports, table, f"{prefix}:{table}")
+    except OSError as failure:
+        return [
+            JobResult(table, NOT_LISTED, Outcome.FAILED, f"its documents cannot be listed: {why_not(failure)}", None)
+        ]
+    return [
+        *(_of_document(document, address) for address, document in found.documents.items()),
+        *(JobResult(table, each, Outcome.FAILED, str(file), file.path) for each, file in found.unreadable.items()),
+    ]
+
+
 def settle_results(tables: Sequence[str], cared: Iterable[JobResult]) -> list[Settled]:
-    """One Settled for each of `tables`, in their order."""
-    last = {(r.table, r.operation): r for r in cared}
+    """One Settled for each of `tables`, in their order. Of several entries of one document, the last one counts."""
+    last = {(r.table, r.operation, r.document): r for r in cared}
     return [_of_table(table, [r for r in last.values() if r.table == table]) for table in tables]
 
 
@@ -119,9 +153,24 @@ def _document(entry: JobResult) -> RunDocument | None:
         return None
 
 
+def _of_document(document: RunDocument, address: str) -> JobResult:
+    document = unreported_as_failed(document)
+    return JobResult(
+        document.table,
+        document.operation,
+        document.outcome,
+        document.reason or "",
+        address,
+        document.committed_version,
+        checked=not document.awaits_check,
+    )
+
+
 def _of_table(table: str, entries: Sequence[JobResult]) -> Settled:
     if not entries:
-        return Settled(table, Outcome.FAILED, "no job reported on this table; see the log of its group", ())
+        return Settled(table, Outcome.FAILED, NOT_REPORTED, ())
     worst = Outcome.worst(r.outcome for r in entries)
-    reasons = [f"{r.operation}: {r.reason}" for r in entries if r.outcome is worst and r.reason]
+    reasons = [
+        f"{r.operation}: {r.reason}" if r.operation else r.reason for r in entries if r.outcome is worst and r.reason
+    ]
     return Settled(table, worst, "; ".join(reasons), tuple(r.document for r in entries if r.document))

@@ -14,7 +14,8 @@ from nightkeep.errors import CorruptMetadata, UsageError
 from nightkeep.model import Operation
 from nightkeep.pages import render_index, render_run
 from nightkeep.policy import PolicyFile, format_of, suited
-from nightkeep.records import RunDocument, load_document, page_name, pages_in, read_history, write_page
+from nightkeep.records import RunDocument, load_document, page_name, pages_in, read_history, store_if_absent, write_page
+from nightkeep.records.failure_outcomes import unreported_as_failed
 from nightkeep_airflow.results import Settled
 
 INDEX = "index"
@@ -33,6 +34,16 @@ class RunPage:
     title: str
     now: datetime
     operation: Operation | None = None
+
+
+def store_unreported(reports: str, run: RunPage, result: Settled, policy: PolicyFile) -> Settled:
+    """The result with the document of a table on which no job reported, so that its history has this run as well."""
+    if result.documents:
+        return result
+    with suppress(OSError):
+        address = store_if_absent(_unreported(result, run, policy), reports)
+        return result if address is None else replace(result, documents=(address,))
+    return result
 
 
 def page_path(prefix: str) -> str:
@@ -60,7 +71,7 @@ def _stored(result: Settled) -> Iterator[RunDocument]:
     """The documents that can be read. The index names the others."""
     for path in result.documents:
         with suppress(CorruptMetadata, OSError):
-            yield load_document(path)
+            yield unreported_as_failed(load_document(path))
 
 
 def _unreported(result: Settled, run: RunPage, policy: PolicyFile) -> RunDocument:

@@ -20,9 +20,11 @@ running again: retries belong to `care`. While tries remain, a CareOperator whos
 `failed` table raises, and Airflow submits the group again under the same run ids, where a table that is
 finished is recognised by its own commit and costs little. On the last try it returns what there is, so
 that the group's other tables are still settled. `check` is what tries a broken check again, for it needs no care.
-`settle` goes by the documents, in which a published version without a check counts as failed. `outcome` shows what
-was settled: refused and skipped as skipped, verified and unchanged as success, the rest as failed
-at once; its own retries are for its own troubles, such as a database that did not answer.
+`settle` goes by the documents, in which a published version without a check counts as failed: by those of which a task
+returned the addresses, and by whatever else the run has stored of its tables, as a task that runs out of tries returns
+nothing. A table without any document gets one then, so that page, tasks and `nightkeep history` agree. `outcome` shows
+what was settled: refused and skipped as skipped, verified and unchanged as success, the rest as failed at once; its own
+retries are for its own troubles, such as a database that did not answer.
 
 A sweep publishes nothing that another session could check: its job looks itself whether everything that is retained is
 still there, before it reports how it went. So there is no `check` behind it, and no asset: whoever waits for a table
@@ -45,6 +47,7 @@ from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import Asset, AssetAlias, TriggerRule, XComArg, task, task_group
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import groups as groups_of
 from nightkeep_airflow.admission import require_known, too_late
@@ -57,8 +60,9 @@ from nightkeep_airflow.results import (
     reported,
     settle_results,
     settled_result,
+    unreported_results,
 )
-from nightkeep_airflow.run_pages import RunPage, write_run
+from nightkeep_airflow.run_pages import RunPage, store_unreported, write_run
 from nightkeep_airflow.run_tables import find_all, order_all, run_policy
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import PluginSettings
@@ -112,7 +116,7 @@ def care_for(groups: XComArg, settings: PluginSettings, *, operation: str = "", 
             **submit,
         )
 
-    results = settle(groups, ["group.care", "group.check"])
+    results = settle(groups, ["group.care", "group.check"], settings.policy, settings.reports)
     each.expand(tables=groups) >> results
     outcome.expand(results=results, place=places(results))
     page(results, settings.policy, settings.reports)
@@ -127,7 +131,7 @@ def sweep_for(groups: XComArg, settings: PluginSettings) -> None:
             task_id="sweep", name="nightkeep-sweep", tables=tables, operation=Operation.SWEEP, **_submit(settings)
         )
 
-    results = settle(groups, ["group.sweep"])
+    results = settle(groups, ["group.sweep"], settings.policy, settings.reports, operation=Operation.SWEEP.value)
     each.expand(tables=groups) >> results
     swept.expand(results=results, place=places(results))
     page(results, settings.policy, settings.reports, operation=Operation.SWEEP.value)
@@ -183,8 +187,18 @@ def policy_groups(policy: str, reports: str, *, within_budget: bool = False, dag
 
 # Not ALL_DONE_MIN_ONE_SUCCESS: that rule skips once an upstream task was skipped, and skipped runs are green.
 @task(trigger_rule=TriggerRule.ALL_DONE)
-def settle(groups: Any, task_ids: list[str], *, ti: Any = None) -> list[list[dict[str, object]]]:
-    """Chunks of one entry per table, whatever became of its group's tasks; what `task_ids` did not return is not there.
+def settle(
+    groups: Any,
+    task_ids: list[str],
+    policy: str,
+    reports: str,
+    *,
+    operation: str | None = None,
+    ti: Any = None,
+    dag_run: Any = None,
+) -> list[list[dict[str, object]]]:
+    """Chunks of one entry per table, whatever became of its group's tasks. Of a table for which `task_ids` returned
+    nothing, the documents count that the run stored; one without any gets its document here.
 
     The pull names tasks in a list: of a mapped task's XCom argument, one value and many are not distinguished. What a
     later one of `task_ids` returned for a table's operation counts.
@@ -194,7 +208,31 @@ def settle(groups: Any, task_ids: list[str], *, ti: Any = None) -> list[list[dic
     tables = [table for group in groups for table in group]
     returned = [group for task_id in task_ids for group in ti.xcom_pull(task_ids=[task_id])]
     entries = [reported(entry) for group in returned if group for entry in group]
-    return chunks([as_json(result) for result in settle_results(tables, map(refresh_result, entries))], _most_mapped())
+    run = _run_page(dag_run, operation)
+    left = unreported_results(reports, run.prefix, tables, entries)
+    settled = settle_results(tables, [*map(refresh_result, entries), *left])
+    if not all(result.documents for result in settled):
+        settled = _stored(settled, run, policy, reports)
+    return chunks([as_json(result) for result in settled], _most_mapped())
+
+
+def _stored(settled: list[Settled], run: RunPage, policy: str, reports: str) -> list[Settled]:
+    """The results, those without a document with one. A policy that cannot be read now does not hinder the others."""
+    try:
+        loaded = run_policy(policy, reports, run.prefix)
+    except (NightkeepError, OSError) as failure:
+        _log.warning("tables without a document get none: %s", failure)
+        return settled
+    return [store_unreported(reports, run, result, loaded) for result in settled]
+
+
+def _run_page(dag_run: Any, operation: str | None) -> RunPage:
+    return RunPage(
+        prefix=run_prefix(dag_run.dag_id, dag_run.run_id),
+        title=f"{dag_run.dag_id}, {dag_run.run_after:%Y-%m-%d %H:%M}",
+        now=datetime.now(UTC),
+        operation=Operation(operation) if operation else None,
+    )
 
 
 @task
@@ -241,18 +279,12 @@ def _unless_raised(results: Sequence[SettledEntry], place: int) -> Settled:
 @task
 def page(results: Any, policy: str, reports: str, *, operation: str | None = None, dag_run: Any = None) -> str:
     """Write the run's page and the index over all runs; the address of the page."""
-    prefix = run_prefix(dag_run.dag_id, dag_run.run_id)
-    run = RunPage(
-        prefix=prefix,
-        title=f"{dag_run.dag_id}, {dag_run.run_after:%Y-%m-%d %H:%M}",
-        now=datetime.now(UTC),
-        operation=Operation(operation) if operation else None,
-    )
+    run = _run_page(dag_run, operation)
     written = write_run(
         reports,
         run,
         [settled_result(result) for chunk in results for result in chunk],
-        policy=run_policy(policy, reports, prefix),
+        policy=run_policy(policy, reports, run.prefix),
     )
     _log.info("The report of this run is %s", written)
     return written

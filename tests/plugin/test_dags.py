@@ -220,8 +220,9 @@ SWEPT = {
     "told_only": ["skipped"],
 }
 SWEPT_STATES = {
-    "told": "failed",
-    "acted": "failed",
+    # Documents state how these two ended, whatever became of their job.
+    "told": "skipped",
+    "acted": "success",
     "crashes": "failed",
     "both": "success",
     "expired_and_told": "success",

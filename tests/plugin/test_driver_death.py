@@ -16,7 +16,9 @@ import pytest
 from samples.iceberg_places import place
 from tests.formats.delta.lake import Lake
 
+from nightkeep import history
 from nightkeep.records import load_document
+from nightkeep_airflow.results import settle_results, unreported_results
 from nightkeep_airflow.submitted import MARK, family
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +38,18 @@ from nightkeep.spark.engine import Engine
 from nightkeep.model import Operation
 from nightkeep.tasks import inline, inline_exchange
 Engine.mapper, Engine.exchange = lambda engine: inline, lambda engine: inline_exchange
+checks = [each for each in sys.argv if each.startswith("check=")]
+if checks:
+    import os, signal
+    from nightkeep.checking import on_spark
+    from nightkeep.records.check_report import CheckReport
+    sys.argv.remove(checks[0])
+    told = checks[0].removeprefix("check=")
+    def check(request, engine):
+        if told == "dies":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return CheckReport(told, "all of it")
+    on_spark.check = check
 jobs = {"care": lambda told: job.run_job(told, operations=()), "check": job.check_job, "sweep": job.sweep_job}
 sys.exit(jobs[sys.argv[1]](sys.argv[2:]))
 """
@@ -132,6 +146,26 @@ def test_what_was_done_before_is_reported_as_it_is(folder: Path) -> None:
     assert told(folder) == [("first", "optimize", "verified")]
     assert job(folder, "check", "--died=first", tables="first,last") == 0
     assert told(folder) == [("first", "optimize", "verified")]
+
+
+def test_a_check_that_dies_is_a_failure_of_its_run_until_the_next_night_has_done_it(folder: Path) -> None:
+    policy = folder / "tables.yaml"
+    policy.write_text(policy.read_text().replace("enabled: false", "enabled: true"))
+    assert job(folder, "care", "check=dies", tables="first,last") == -signal.SIGKILL
+    reports = str(folder / "reports")
+    left = settle_results(["first", "last"], unreported_results(reports, "night-1", ["first", "last"], ()))
+    unfinished = "optimize: published, but its check did not report"
+    nothing = "no job reported on this table; see the log of its group"
+    assert [(each.outcome, each.reason) for each in left] == [("failed", unfinished), ("failed", nothing)]
+    assert [(each.table, each.outcome) for each in history(policy=policy, reports=reports)] == [("first", "failed")]
+    assert job(folder, "care", "check=passed", "--run-id-prefix", "night-2", tables="first,last") == 0
+    assert told(folder) == [
+        ("first", "optimize", "verified"),
+        ("first", "optimize", "unchanged"),
+        ("last", "optimize", "verified"),
+    ]
+    past = [(each.run_id, each.outcome) for each in history("first", policy=policy, reports=reports)]
+    assert past == [("night-1:first", "verified"), ("night-2:first", "unchanged")]
 
 
 @pytest.mark.extended

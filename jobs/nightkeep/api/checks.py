@@ -1,13 +1,15 @@
-"""nightkeep.check and diff: published versions -> their comparison by Spark SQL."""
+"""nightkeep.check and diff: published versions -> their comparison by Spark SQL; and checks that were left behind."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 from nightkeep.api.call_context import find_context, start_engine
+from nightkeep.api.left_checks import check_left
+from nightkeep.api.results import RunHistory
 from nightkeep.checking import on_spark
 from nightkeep.errors import EvidenceError, NightkeepError, RefusedTable, UsageError
 from nightkeep.formats import open_table
@@ -22,9 +24,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@overload
 def check(
     table: str,
     *,
+    left: Literal[False] = False,
     version: int | None = None,
     base: int | None = None,
     policy: str | Path | None = None,
@@ -32,13 +36,49 @@ def check(
     reader: str | None = None,
     master: str = "local[*]",
     spark: SparkSession | None = None,
-) -> CheckReport:
+) -> CheckReport: ...
+
+
+@overload
+def check(
+    table: str | None = None,
+    *,
+    left: Literal[True],
+    policy: str | Path | None = None,
+    reports: str | Path | None = None,
+    master: str = "local[*]",
+    spark: SparkSession | None = None,
+) -> RunHistory: ...
+
+
+def check(
+    table: str | None = None,
+    *,
+    left: bool = False,
+    version: int | None = None,
+    base: int | None = None,
+    policy: str | Path | None = None,
+    reports: str | Path | None = None,
+    reader: str | None = None,
+    master: str = "local[*]",
+    spark: SparkSession | None = None,
+) -> CheckReport | RunHistory:
     """Check a published version, by default the latest, with Spark SQL and Great Expectations.
 
-    `reader` is one more engine that reads the version and its parent: the name of its package, `deltalake`, `duckdb`,
-    `pyiceberg` or `pypaimon`, or `NAME=PYTHON` where another Python has it. By default the policy's reader.
+    `left`: check instead every published version of the table, or of all tables, whose check its run left, and add the
+    results to the documents of these runs, which are returned. `reader` is one more engine that reads the version and
+    its parent: the name of its package, `deltalake`, `duckdb`, `pyiceberg` or `pypaimon`, or `NAME=PYTHON` where
+    another Python has it. By default the policy's reader.
     """
-    chosen = find_context(policy, reports).chosen(table)
+    context = find_context(policy, reports)
+    if left:
+        given = {"--version": version, "--base": base, "--reader": reader}
+        if named := [option for option, value in given.items() if value is not None]:
+            raise UsageError(f"--left: expected no other choice of what is checked, found {named[0]}")
+        return check_left(context, table, master, spark)
+    if table is None:
+        raise UsageError("TABLE: expected the name or address of a table, or --left, found neither")
+    chosen = context.chosen(table)
     other = _other_reader(chosen, reader)
     _require_versions(chosen, {"--version": version, "--base": base})
     settings = chosen.settings.check

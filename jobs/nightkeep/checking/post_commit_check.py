@@ -17,7 +17,7 @@ from nightkeep.policy import EffectivePolicy
 from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_note
 from nightkeep.records.check_report import CheckReport
 from nightkeep.records.codec import encode
-from nightkeep.records.failure_outcomes import CHECK_UNFINISHED, with_surprise, without_surprise
+from nightkeep.records.failure_outcomes import CHECK_UNFINISHED, published_outcome, with_surprise, without_surprise
 from nightkeep.records.own_report import OwnReport, with_own_results
 from nightkeep.records.validations import keep_validations
 from nightkeep.spark.engine import Engine
@@ -69,11 +69,6 @@ def _concluded(document: RunDocument) -> RunDocument:
         why = expectations.reason or next(filter(None, details), "it has no result")
         reason = with_surprise(reason, CHECK_UNFINISHED, why)
     return replace(document, outcome=outcome, reason=reason)
-
-
-def published_outcome(document: RunDocument) -> Outcome:
-    """The outcome without the result of an earlier check: a check that failed to run may be repeated."""
-    return Outcome.worst([Outcome.VERIFIED, *(unit.outcome for unit in document.units)])
 
 
 @dataclass(frozen=True, slots=True)

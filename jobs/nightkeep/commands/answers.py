@@ -46,7 +46,10 @@ def put_stored(result: RunHistory | Pages, *, as_json: bool, **_: object) -> Non
         print(f"nightkeep: {each}", file=sys.stderr)
 
 
-def put_check(report: CheckReport, *, as_json: bool, **_: object) -> None:
+def put_check(report: CheckReport | RunHistory, *, as_json: bool, **_: object) -> None:
+    if isinstance(report, RunHistory):
+        put_stored(report, as_json=as_json)
+        raise typer.Exit(Outcome.worst(document.outcome for document in report).exit_status)
     put_result(report, as_json=as_json)
     raise typer.Exit(_STATUS.get(CheckStatus(report.status), 0))
 

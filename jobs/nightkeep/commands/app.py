@@ -126,9 +126,9 @@ COMMANDS: Final = (
     Command(
         checks.check,
         put_check,
-        "Check a published version by Spark SQL and Great Expectations.",
+        "Check a published version by Spark SQL and Great Expectations.\n\n"
+        "With --left, every version whose run ended before its check: the result is added to the run's document.",
         "check shop.orders --version 12",
-        reads=True,
     ),
     Command(
         checks.diff,

@@ -39,6 +39,7 @@ _ONLY_LISTS: Final = "listed only"
 # The help shows groups, and options within a group, in the order of these rows.
 OPTIONS: Final[dict[str, OptionRow]] = {
     "table": OptionRow(str, _ARGUMENTS, "TABLE", "Name in tables.yaml, or an address such as paimon:/path/to/table"),
+    "check.table": OptionRow(_TEXT, _ARGUMENTS, "TABLE", "Name or address of a table", "all tables, with --left"),
     "status.table": OptionRow(_TEXT, _ARGUMENTS, "TABLE", "Name or address of a table", "all tables"),
     "history.table": OptionRow(_TEXT, _ARGUMENTS, "TABLE", "Name or address of a table", "all tables"),
     "statement": OptionRow(str, _ARGUMENTS, "STATEMENT", "An OPTIMIZE statement as Delta Lake has it"),
@@ -68,6 +69,7 @@ OPTIONS: Final[dict[str, OptionRow]] = {
     "version": OptionRow(int, _WHAT, "N", "One version"),
     "check.version": OptionRow(_NUMBER, _WHAT, "N", "The published version", "the latest"),
     "other": OptionRow(int, _WHAT, "N", "The version to compare it with"),
+    "left": OptionRow(bool, _WHAT, "", "Check the published versions whose check was left behind"),
     "base": OptionRow(_NUMBER, _WHAT, "N", "The version that it must equal", "the version before"),
     "queries": OptionRow(_PATH, _WHAT, "FILE", "SQL queries or conditions", "1 % ranges of every column"),
     "tables": OptionRow(bool, _WHAT, "", "Open the tables too: columns, filters, metrics"),

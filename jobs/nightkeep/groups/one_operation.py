@@ -3,9 +3,9 @@
 `KINDS` has the work and the check of every operation; a new operation is an entry there and its own module.
 
 What a run published or removed is checked at once, in the same session. Its document is stored before the check and
-again after it. If the process dies in between, the stored document has no result of a check, and the next process
-checks: a retry of the run, which finds its commit, or `check_group`. A check that failed to run is repeated in the same
-way; a finished one is not.
+again after it. If the process dies in between, the stored document is failed without a result of a check, and the next
+process checks: a retry of the run, which finds its commit, `check_group`, or a later night (`session.left_checks`). A
+check that failed to run is repeated in the same way; a finished one is not.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from nightkeep.groups.stored_document import StoredDocument, permanent
 from nightkeep.model import Operation
 from nightkeep.pages import plan_text
 from nightkeep.policy import EffectivePolicy
-from nightkeep.records import SESSION_SECONDS, CheckStatus, Expectations, RunDocument, store_or_note
-from nightkeep.records.failure_outcomes import unfinished_check, unjudged
+from nightkeep.records import SESSION_SECONDS, RunDocument, store_or_note
+from nightkeep.records.failure_outcomes import unfinished_check, unjudged, unreported_as_failed, without_check
 from nightkeep.retention.check_afterwards import check_after_removal
 from nightkeep.retention.expire import expire_table
 from nightkeep.retention.remove import Removing, remove
@@ -109,12 +109,12 @@ def check_and_store(
     this table's own, where other tables were at work beside it."""
     try:
         if unjudged(document) and order.checked(policy):
-            stored(document, order.reports)
+            stored(unreported_as_failed(document), order.reports)
             document = _checked(document, policy, order, engine)
         elif document.awaits_check:
             # The document must state that no check will follow: versions that wait for a check do not expire.
             why = "left out by --no-check" if policy.settings.check.enabled else "the policy turns the check off"
-            document = replace(document, expectations=Expectations(CheckStatus.SKIPPED, reason=why))
+            document = without_check(document, why)
         return stored(document if share is None else _with_own_seconds(document, share()), order.reports)
     except STOPS as stop:
         report_unchecked(document, stop)

@@ -19,7 +19,16 @@ from nightkeep.records.failure_outcomes import failure_outcome
 from nightkeep.records.file_names import RESULTS, page_name, slug
 from nightkeep.records.holds import Hold, held, hold, hold_or_note, release
 from nightkeep.records.json_files import History, Unreadable, load_document
-from nightkeep.records.last_run import LastRun, TableDocuments, last_outcomes, last_run, read_thread, table_documents
+from nightkeep.records.last_run import (
+    DocumentsOfRun,
+    LastRun,
+    TableDocuments,
+    documents_of_run,
+    last_outcomes,
+    last_run,
+    read_thread,
+    table_documents,
+)
 from nightkeep.records.ledger import Measured, last_seconds, measured_of_format, measured_of_table
 from nightkeep.records.places import (
     absolute,
@@ -46,6 +55,7 @@ from nightkeep.records.store import (
     require_writable,
     secure,
     store,
+    store_if_absent,
     store_or_note,
     write_page,
 )
@@ -55,6 +65,7 @@ __all__ = [
     "SESSION_SECONDS",
     "CheckStatus",
     "CommitResult",
+    "DocumentsOfRun",
     "ExpectationSummary",
     "Expectations",
     "History",
@@ -74,6 +85,7 @@ __all__ = [
     "Verification",
     "absolute",
     "document_path",
+    "documents_of_run",
     "failure_outcome",
     "found_path",
     "has_documents",
@@ -106,6 +118,7 @@ __all__ = [
     "secure",
     "slug",
     "store",
+    "store_if_absent",
     "store_or_note",
     "table_documents",
     "write_file",

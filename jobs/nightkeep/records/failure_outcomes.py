@@ -1,6 +1,6 @@
 """The failure that ended the work on a table, or came after a commit -> the outcome and reason in its document.
 
-What a reason states of the time after a commit, a later check takes out again.
+What a reason states of the time after a commit, a later check takes out again. A version without a check is failed.
 
 A reason is a sentence. Earlier releases stored stacks as reasons, which are sentences once they are read: pages, tables
 and mails then show one line for a failure. Stacks of this release are in the log only.
@@ -15,13 +15,17 @@ from typing import Final
 from nightkeep.causes import failure_text, one_sentence
 from nightkeep.errors import BeingCreated, NightkeepError, RefusedTable
 from nightkeep.model import Outcome
-from nightkeep.records.document import UNJUDGED, RunDocument
+from nightkeep.records.document import UNJUDGED, CheckStatus, Expectations, RunDocument
 
 AFTER_COMMIT: Final = "published, but then: "
 """How the part of a reason begins that an unexpected failure between commit and check left."""
 CHECK_UNFINISHED: Final = "published, but its check did not finish: "
 """How the part of a reason begins that a check left which ended by an unexpected failure."""
-_SURPRISE: Final = re.compile(f"(?:; )?(?:{re.escape(AFTER_COMMIT)}|{re.escape(CHECK_UNFINISHED)})")
+UNREPORTED: Final = "published, but its check did not report"
+"""The part of a reason of a published version that no check has judged yet."""
+_SURPRISE: Final = re.compile(f"(?:; )?(?:{'|'.join(map(re.escape, (AFTER_COMMIT, CHECK_UNFINISHED, UNREPORTED)))})")
+_WORSE: Final = frozenset({Outcome.FAILED, Outcome.MISMATCH})
+"""Outcomes that a missing check does not change."""
 
 
 def unjudged(document: RunDocument) -> bool:
@@ -38,6 +42,29 @@ def without_surprise(reason: str | None) -> str | None:
 def with_surprise(reason: str | None, kind: str, failure: str) -> str:
     """The reason with such a part at its end."""
     return "; ".join(filter(None, [without_surprise(reason), f"{kind}{failure}"]))
+
+
+def published_outcome(document: RunDocument) -> Outcome:
+    """The outcome without the result of an earlier check: a check that failed to run may be repeated."""
+    return Outcome.worst([Outcome.VERIFIED, *(unit.outcome for unit in document.units)])
+
+
+def unreported_as_failed(document: RunDocument) -> RunDocument:
+    """The document as it is stored before the check: a published version without a check counts as failed.
+
+    So the document is right if the process ends before the check reports, and nobody stores another one."""
+    if not document.awaits_check or document.outcome in _WORSE:
+        return document
+    return replace(document, outcome=Outcome.FAILED, reason=with_surprise(document.reason, UNREPORTED, ""))
+
+
+def without_check(document: RunDocument, why: str) -> RunDocument:
+    """The document of a published version that no check will judge, for the reason `why`."""
+    expectations = Expectations(CheckStatus.SKIPPED, reason=why)
+    if UNREPORTED not in (document.reason or ""):
+        return replace(document, expectations=expectations)
+    reason = without_surprise(document.reason)
+    return replace(document, outcome=published_outcome(document), reason=reason, expectations=expectations)
 
 
 def unfinished_check(document: RunDocument, failure: str) -> RunDocument:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,8 +14,8 @@ from typing import Final
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Operation, Outcome
 from nightkeep.records.document import RunDocument
-from nightkeep.records.file_names import table_folder
-from nightkeep.records.json_files import History, documents_in, read_folders, side_by_side, stored_document
+from nightkeep.records.file_names import document_name, table_folder
+from nightkeep.records.json_files import History, Unreadable, documents_in, read_folders, side_by_side, stored_document
 from nightkeep.records.places import report_store
 from nightkeep.records.store import document_folders
 from nightkeep.storage.kept import KeptFiles
@@ -57,6 +57,32 @@ class TableDocuments:
 def table_documents(reports: str | Path, table: str) -> TableDocuments:
     """The documents of a table, none if they cannot be listed."""
     return _listed(report_store(reports), table_folder(table))
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentsOfRun:
+    """What one run stored of a table: documents by their addresses, and the files that cannot be read, with the
+    operation of each."""
+
+    documents: Mapping[str, RunDocument]
+    unreadable: Mapping[Operation, Unreadable]
+
+
+def documents_of_run(reports: str | Path, table: str, run_id: str) -> DocumentsOfRun:
+    """The documents of a run and a table, in the order of the operations. Raises OSError if they cannot be listed."""
+    store, folder = report_store(reports), table_folder(table)
+    names = {document_name(table, run_id=run_id, operation=each): each for each in Operation}
+    there = {f"{folder}/{each.name}" for each in documents_in(store, folder)}
+    documents, unreadable = dict[str, RunDocument](), dict[Operation, Unreadable]()
+    for name, operation in names.items():
+        if name in there:
+            try:
+                documents[store.address(name)] = stored_document(store, name)
+            except FileNotFoundError:
+                continue
+            except CorruptMetadata as failure:
+                unreadable[operation] = Unreadable.of(store.address(name), failure)
+    return DocumentsOfRun(documents, unreadable)
 
 
 def last_run(reports: str | Path, table: str) -> LastRun | None:

@@ -60,6 +60,14 @@ def store(document: RunDocument, reports: str | Path) -> str:
     return kept.address(name)
 
 
+def store_if_absent(document: RunDocument, reports: str | Path) -> str | None:
+    """Write the document of its run, table and operation if there is none. Returns its address, None if there is one.
+    Raises OSError if it cannot be written."""
+    kept = report_store(reports)
+    name = document_name(document.table, run_id=document.run_id, operation=document.operation)
+    return kept.address(name) if kept.swap(name, bytes_of(to_text(document)), read=None) else None
+
+
 def secure(document: RunDocument, reports: str | Path) -> None:
     """Store a document before the work that it describes, where a hold can be written too.
 

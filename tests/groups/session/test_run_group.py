@@ -220,11 +220,11 @@ class TestCheck:
             with pytest.raises(KeyboardInterrupt):
                 self.care(folder, Checking(folder, KeyboardInterrupt()), "one")
             (left,) = load_history(folder / "reports", "one")
-            assert (left.outcome, left.committed_version, left.awaits_check) == (Outcome.VERIFIED, 4, True)
+            assert (left.outcome, left.committed_version, left.awaits_check) == (Outcome.FAILED, 4, True)
+            assert left.reason == "published, but its check did not report"
             (found,) = again(folder, Checking(folder), "one")
-            assert found.document == replace(
-                left, expectations=found.document.expectations, metrics=found.document.metrics
-            )
+            judged = {"expectations": found.document.expectations, "metrics": found.document.metrics}
+            assert found.document == replace(left, outcome=Outcome.VERIFIED, reason=None, **judged)
             assert found.document.expectations.status is CheckStatus.PASSED
             Path(str(found.path)).write_text(to_text(left))
 

@@ -12,7 +12,6 @@ from tests.drivers.memory_engine import MemoryEngine
 from tests.support.unlucky_tables import committing, lossy, overtaken, unanswered
 
 from nightkeep.admission.order import Order
-from nightkeep.checking.post_commit_check import published_outcome
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats import open_table
 from nightkeep.formats.memory.metadata.versions import SORTED
@@ -34,6 +33,7 @@ from nightkeep.model import (
 from nightkeep.policy import EffectivePolicy, Settings, Window, Windows
 from nightkeep.protocol import OpenTable, OperationRules, Snapshot
 from nightkeep.records import RunDocument, hold, release, store
+from nightkeep.records.failure_outcomes import published_outcome
 from nightkeep.running.ended_early import failed
 from nightkeep.running.rewrites import run_operation as care_module
 from nightkeep.running.rewrites import table_reading

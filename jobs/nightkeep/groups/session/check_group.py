@@ -9,6 +9,7 @@ from nightkeep.groups.children.child_process import ChildProcesses
 from nightkeep.groups.one_operation import check_and_store, stored
 from nightkeep.groups.reads import Reads
 from nightkeep.groups.session.after_crash import DIED, store_found_commits
+from nightkeep.groups.session.left_checks import check_lately_left
 from nightkeep.groups.session.table_group import TableGroup, Unusable
 from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.policy import EffectivePolicy
@@ -18,7 +19,8 @@ from nightkeep.spark.engine import Engine
 
 
 def check_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:
-    """Check every version of this run that no check has judged yet; yields every document of the run, table by table.
+    """Check every version of this run that no check has judged yet; yields every document of the run, table by table,
+    and before them those of earlier runs whose check is done now.
 
     Commits that no document names, because the process died before, are looked up in the table itself.
     """
@@ -31,6 +33,8 @@ def check_group(group: TableGroup, engine: Engine) -> Iterator[StoredDocument]:
                 why = policy.why
             else:
                 name = policy.address.name
+                if table not in group.died:
+                    yield from check_lately_left(policy, group.reports, group.run_id(name), reads)
                 store_found_commits(policy, group.run_id(name), group.reports, reads)
             for document in read_history(group.reports, name).documents:
                 if document.run_id != group.run_id(name):

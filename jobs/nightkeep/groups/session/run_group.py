@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from nightkeep.admission.order import Order
@@ -14,6 +14,7 @@ from nightkeep.groups.children.child_process import ChildProcesses
 from nightkeep.groups.one_operation import log_plan, run_one, stored
 from nightkeep.groups.reads import Reads, SessionBytes
 from nightkeep.groups.session.after_crash import end_after_crash, store_found_commits
+from nightkeep.groups.session.left_checks import check_lately_left
 from nightkeep.groups.session.side_by_side import SharedTime, most_at_once, side_by_side
 from nightkeep.groups.session.table_group import TableGroup, Unusable
 from nightkeep.groups.stored_document import StoredDocument, permanent
@@ -29,6 +30,7 @@ Chosen = Callable[[EffectivePolicy, Reads], Sequence[Operation]]
 
 def run_group(group: TableGroup, operations: Sequence[Operation], engine: Engine) -> Iterator[StoredDocument]:
     """Run and check the operations of each table: `operations`, else those of its policy, else those of its format.
+    Without `operations`, checks that earlier runs of a table left are done before.
 
     Several tables are at work at once, those first that took longest last time. Raises UsageError, before work on any
     table, for options that are wrong for all of them.
@@ -89,7 +91,16 @@ class _OneTable:
                 store_found_commits(policy, orders[0].run_id, group.reports, self.reads)
             return [stored(document, group.reports) for document in end_after_crash(policy, orders)]
         # A failed check puts the table on hold, before its next operation begins.
-        return [self._run(policy, order, engine) for order in orders]
+        return [*self._left(policy, engine), *(self._run(policy, order, engine) for order in orders)]
+
+    def _left(self, policy: EffectivePolicy, engine: Engine) -> list[StoredDocument]:
+        """The documents of earlier runs whose check is done now. Only a night does so: it names no operation."""
+        group = self.group
+        if self.named or group.dry_run:
+            return []
+        with self.time.at_work():
+            reads = replace(self.reads, engine=engine)
+            return [*check_lately_left(policy, group.reports, group.run_id(policy.address.name), reads)]
 
     def _order(self, policy: EffectivePolicy, operation: Operation) -> Order:
         group, name = self.group, policy.address.name
