@@ -42,8 +42,8 @@ class-archive: .venv/.classes  ## the Java classes of a session as one file in .
 	@touch $@
 
 lock: | $(UV)  ## resolve the three locks again
-	$(COMPILE) --extra airflow --extra glue --extra hive --extra postgres --group airflow -o requirements.txt
-	$(COMPILE) -c requirements.txt -o jobs/requirements.txt
+	$(COMPILE) --extra spark --extra glue --extra hive --extra postgres --group lock -o requirements.txt
+	$(COMPILE) --extra spark -c requirements.txt -o jobs/requirements.txt
 	$(COMPILE) --group dev -c requirements.txt -o requirements-dev.txt
 	$(UV) pip compile -q docker/postgres.in -c requirements.txt --generate-hashes --python-version 3.11 \
 		--no-emit-find-links --no-emit-index-url --custom-compile-command "make lock" -o docker/postgres.txt
@@ -132,6 +132,9 @@ soak: tools environment  ## long random histories against the engines, damaged m
 		NIGHTKEEP_DAMAGES=$${NIGHTKEEP_DAMAGES:-10000} $(BIN)/python -m pytest tests/soak -m soak
 	NIGHTKEEP_EXAMPLES=$${NIGHTKEEP_EXAMPLES:-10} $(BIN)/python -m pytest --quick -q -n 2 --dist worksteal
 
+test-versions: environment  ## the wheels with each release of Spark and Airflow, an environment for each (VERSIONS="spark 3.5" for a part)
+	$(BIN)/python -m tests.versions.matrix $(VERSIONS)
+
 sabotage: environment  ## every kind of sabotage, and who catches it: the table of docs/proof.md (SABOTAGE="Delta" for a part)
 	@PYTHONPATH=. $(BIN)/python -m tests.sabotage.table $(SABOTAGE)
 
@@ -189,8 +192,9 @@ policy-reference: environment  ## docs/policy-reference.md and dags/tables.schem
 feature-pages: environment  ## docs/paimon-features.md, delta-features.md and iceberg-features.md, from what the code handles
 	@set -e; for format in paimon delta iceberg; do $(BIN)/python -m docs_tools.$${format}_features > docs/$$format-features.md; done
 
-wheel: $(UV)  ## the package as a wheel, in dist/
+wheel: $(UV)  ## the packages as wheels, in dist/: the library, and what Airflow needs
 	$(UV) build -q --wheel --out-dir dist
+	$(UV) build -q --wheel --out-dir dist plugins
 
 clean:  ## everything that was made here
 	rm -rf .work .coverage .venv .uv

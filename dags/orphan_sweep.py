@@ -14,31 +14,6 @@ another read of the table before anything is moved; and bases of runs that no ch
 A missed sweep is not caught up on, and one that starts hours late does nothing: the next one finds the same files.
 """
 
-from __future__ import annotations
+from nightkeep_airflow.dags import weekly
 
-import os
-from datetime import timedelta
-from pathlib import Path
-
-from airflow.sdk import CronTriggerTimetable, dag
-
-from nightkeep_airflow.settings import from_environment
-from nightkeep_airflow.tasks import scheduled_groups, sweep_for
-
-SETTINGS = from_environment(os.environ, Path(__file__).parent)
-
-
-@dag(
-    schedule=CronTriggerTimetable("0 4 * * 0", timezone="UTC", run_immediately=timedelta(0)),
-    dagrun_timeout=SETTINGS.run_timeout,
-    catchup=False,
-    max_active_runs=1,
-    default_args={"retries": 2, "retry_delay": SETTINGS.retry_delay},
-    doc_md=__doc__,
-    tags=["nightkeep"],
-)
-def orphan_sweep() -> None:
-    sweep_for(scheduled_groups(SETTINGS, within_budget=False), SETTINGS)
-
-
-orphan_sweep()
+weekly(beside=__file__, doc_md=__doc__)

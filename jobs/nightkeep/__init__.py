@@ -75,7 +75,13 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> object:
         if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"nightkeep.api.{_MODULES[name]}"), name)
+        try:
+            return getattr(importlib.import_module(f"nightkeep.api.{_MODULES[name]}"), name)
+        except ModuleNotFoundError as failure:
+            # The Python data source of Spark 4 is the only function whose module is made of pyspark's classes.
+            from nightkeep.extras import missing_module  # noqa: PLC0415 -- no module of the package shares it
+
+            raise missing_module(f"nightkeep.{name}", failure) from failure
 
 
 def __dir__() -> list[str]:

@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from airflow.sdk.exceptions import AirflowFailException
-
 from nightkeep_airflow.parameters import unknown
+from nightkeep_airflow.releases import AirflowFailException
 
 if TYPE_CHECKING:
     from airflow.sdk.types import DagRunProtocol

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from airflow.sdk.exceptions import AirflowFailException
-
 from nightkeep.redaction import redact
+from nightkeep_airflow.releases import AirflowFailException
 
 _DEPLOY_MODE: Final = "spark.submit.deployMode"
 

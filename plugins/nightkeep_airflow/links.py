@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import BaseOperatorLink
+
+from nightkeep_airflow.releases import conf
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator

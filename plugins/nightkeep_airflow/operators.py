@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, AirflowTaskTimeout
 
 from nightkeep.errors import NightkeepError
 from nightkeep.model import OPERATION_TABLE, Outcome
@@ -23,6 +22,7 @@ from nightkeep.records import read_text
 from nightkeep.spark.settings import driver_memory, given_by_file
 from nightkeep_airflow.connection import require_client_mode, require_no_secret
 from nightkeep_airflow.links import ReportLink
+from nightkeep_airflow.releases import AirflowException, AirflowFailException, AirflowSkipException, AirflowTaskTimeout
 from nightkeep_airflow.result_file import result_file, tables_at_death
 from nightkeep_airflow.results import JobResult, as_json, awaits_check, parse, refresh_result, reported
 from nightkeep_airflow.run_tables import found_option, night_option, run_policy
@@ -172,7 +172,7 @@ class NightkeepSparkOperator(SparkSubmitOperator):
     def _prepare(self, script: str, arguments: list[str], tables: Sequence[str], prefix: str) -> None:
         self.application = str(Path(self.jobs) / script)
         self.application_args = arguments
-        self.conf = {"spark.executorEnv.PYTHONPATH": self.jobs, **(self.conf or {})}
+        self.conf = {**_python_path(self.jobs, "spark.executorEnv.PYTHONPATH"), **(self.conf or {})}
         self._mark = uuid4().hex
         # The provider's operator would reuse its first hook, which holds the command of the earlier submit.
         self._hook = None
@@ -280,11 +280,20 @@ def _try_again(entries: Sequence[JobResult], context: Context) -> None:
 
 
 def _environment(environ: Mapping[str, str], jobs: str) -> dict[str, str]:
-    """The environment of the job: its driver runs with this task's interpreter, whose folder has spark-submit."""
-    paths = [os.path.dirname(sys.executable), environ.get("PATH", os.defpath)]
+    """The environment of the job. Its driver runs with PYSPARK_DRIVER_PYTHON, by default this task's interpreter, whose
+    folder has spark-submit: Airflow's environment needs no pyspark where another one has it."""
+    driver = environ.get("PYSPARK_DRIVER_PYTHON") or sys.executable
+    paths = [os.path.dirname(driver), environ.get("PATH", os.defpath)]
     return {
         "PATH": os.pathsep.join(paths),
-        "PYSPARK_PYTHON": environ.get("PYSPARK_PYTHON", sys.executable),
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join(filter(None, [jobs, environ.get("PYTHONPATH", "")])),
+        "PYSPARK_PYTHON": environ.get("PYSPARK_PYTHON", driver),
+        "PYSPARK_DRIVER_PYTHON": driver,
+        **_python_path(jobs, "PYTHONPATH", environ.get("PYTHONPATH", "")),
     }
+
+
+def _python_path(jobs: str, name: str, more: str = "") -> dict[str, str]:
+    """The folder of the jobs where it is a clone's, which has the package beside them; the wheel's is installed."""
+    beside = [jobs] if Path(jobs, "nightkeep").is_dir() else []
+    paths = [*beside, *filter(None, [more])]
+    return {name: os.pathsep.join(paths)} if paths else {}

@@ -10,11 +10,11 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from airflow.api_fastapi.core_api.security import requires_access_dag
-from airflow.providers.common.compat.sdk import conf
 from fastapi import Depends, FastAPI, HTTPException, Response
 from fastapi.responses import RedirectResponse
 
 from nightkeep.redaction import redact
+from nightkeep_airflow.releases import conf
 from nightkeep_airflow.run_pages import INDEX, page_path
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import from_environment

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Final
 
+TAG: Final = "nightkeep"
+"""The tag of our DAGs. Other DAGs may have any parameters."""
 REFUSED: Final = "nightkeep.refused"
 """Key of a request's scope: why it is refused."""
 _LONGEST, _MOST = 80, 10

@@ -1,8 +1,13 @@
-"""The plugin that Airflow loads at start: the report pages and the links to them. Imports nothing slow."""
+"""The plugin that Airflow loads at start: the report pages and the links to them. Imports nothing slow.
+
+Airflow finds it by the wheel's entry point, or in its plugins folder, where each file is loaded as a module of its own.
+Where both have it, the file in the folder defines no plugin: Airflow would show the second one as a broken plugin.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Final
 
 from airflow.plugins_manager import AirflowPlugin
 
@@ -11,6 +16,9 @@ from nightkeep_airflow.request_filter import KnownParameters
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
+
+
+_MODULE: Final = "nightkeep_airflow.plugin"
 
 
 class ReportPages:
@@ -47,3 +55,7 @@ class NightkeepPlugin(AirflowPlugin):
             "url_route": "nightkeep-run",
         },
     ]
+
+
+if __name__ != _MODULE and any(each.module == _MODULE for each in entry_points(group="airflow.plugins")):
+    del NightkeepPlugin

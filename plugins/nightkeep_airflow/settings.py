@@ -1,13 +1,20 @@
-"""Environment -> PluginSettings. Read when a DAG file is parsed. Default paths are relative to the DAG file."""
+"""Environment and options of a DAG -> PluginSettings. Read when a DAG file is parsed."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, Final
 
+from nightkeep.errors import UsageError
 from nightkeep.records import absolute
+
+DEFAULT_NAME: Final = "nightkeep_spark"
+"""The pool, and the connection to Spark, unless others are given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +25,8 @@ class PluginSettings:
 
     A task or a run that takes longer than its timeout is ended. A scheduled run that starts later than `start_within`
     after its time does nothing: nobody wants last night's work in the middle of the day. `cores` is what a Spark
-    application takes of a standalone cluster, None for all there are.
+    application takes of a standalone cluster, None for all there are. `submitting` are further arguments of the
+    operators that submit jobs: their connection, pool, queue and executor_config.
     """
 
     policy: str
@@ -30,30 +38,58 @@ class PluginSettings:
     run_timeout: timedelta
     start_within: timedelta
     cores: int | None
+    submitting: Mapping[str, Any]
 
 
-def from_environment(environ: Mapping[str, str], dags: Path) -> PluginSettings:
-    """Settings of the DAG files in the folder `dags`.
+def from_environment(
+    environ: Mapping[str, str], dags: Path | None, given: Mapping[str, Any] | None = None
+) -> PluginSettings:
+    """Settings of DAG files in the folder `dags`. What is `given` by name stands.
 
     NIGHTKEEP_POLICY (`dags/tables.yaml`), NIGHTKEEP_REPORTS (`reports` beside the policy), NIGHTKEEP_JOBS
-    (`jobs` beside `dags`), NIGHTKEEP_RETRY_DELAY_SECONDS (300), NIGHTKEEP_DEADLINE_MINUTES (none),
-    NIGHTKEEP_TASK_TIMEOUT_MINUTES (360), NIGHTKEEP_RUN_TIMEOUT_MINUTES (1200), NIGHTKEEP_START_WITHIN_MINUTES (180)
-    and NIGHTKEEP_SPARK_CORES (all).
+    (`jobs` beside `dags` if it is there, else the scripts of the installed package), NIGHTKEEP_RETRY_DELAY_SECONDS
+    (300), NIGHTKEEP_DEADLINE_MINUTES (none), NIGHTKEEP_TASK_TIMEOUT_MINUTES (360), NIGHTKEEP_RUN_TIMEOUT_MINUTES
+    (1200), NIGHTKEEP_START_WITHIN_MINUTES (180) and NIGHTKEEP_SPARK_CORES (all).
+
+    Raises UsageError where nothing names the policy.
     """
+    options = given or {}
 
     def minutes(name: str, default: float) -> timedelta:
-        return timedelta(minutes=float(environ.get(f"NIGHTKEEP_{name}_MINUTES") or default))
+        chosen: timedelta | None = options.get(name.lower())
+        return chosen or timedelta(minutes=float(environ.get(f"NIGHTKEEP_{name}_MINUTES") or default))
 
-    policy = Path(environ.get("NIGHTKEEP_POLICY") or dags / "tables.yaml").absolute()
+    named = options.get("policy") or environ.get("NIGHTKEEP_POLICY") or (dags and dags / "tables.yaml")
+    if named is None:
+        raise UsageError("policy: expected the policy file of the DAG, or NIGHTKEEP_POLICY, found neither")
+    policy = Path(named).absolute()
+    reports = options.get("reports") or environ.get("NIGHTKEEP_REPORTS") or policy.parent / "reports"
     deadline, cores = environ.get("NIGHTKEEP_DEADLINE_MINUTES"), environ.get("NIGHTKEEP_SPARK_CORES")
+    seconds = float(environ.get("NIGHTKEEP_RETRY_DELAY_SECONDS") or 300)
+    passed = {name: options[name] for name in ("queue", "executor_config") if name in options}
     return PluginSettings(
         policy=str(policy),
-        reports=absolute(environ.get("NIGHTKEEP_REPORTS") or str(policy.parent / "reports")),
-        jobs=str(Path(environ.get("NIGHTKEEP_JOBS") or dags.parent / "jobs").absolute()),
-        retry_delay=timedelta(seconds=float(environ.get("NIGHTKEEP_RETRY_DELAY_SECONDS") or 300)),
-        deadlines=(timedelta(minutes=float(deadline)),) if deadline else (),
+        reports=absolute(str(reports)),
+        jobs=str(options.get("jobs") or environ.get("NIGHTKEEP_JOBS") or _jobs(dags)),
+        retry_delay=options.get("retry_delay") or timedelta(seconds=seconds),
+        deadlines=tuple(options.get("deadlines") or ([timedelta(minutes=float(deadline))] if deadline else ())),
         task_timeout=minutes("TASK_TIMEOUT", 360),
         run_timeout=minutes("RUN_TIMEOUT", 1200),
         start_within=minutes("START_WITHIN", 180),
-        cores=int(cores) if cores else None,
+        cores=options.get("cores") or (int(cores) if cores else None),
+        submitting={
+            "conn_id": options.get("connection", DEFAULT_NAME),
+            "pool": options.get("pool", DEFAULT_NAME),
+            **passed,
+        },
     )
+
+
+def _jobs(dags: Path | None) -> Path:
+    """The folder of the job scripts: that of a clone, else that of the wheel."""
+    beside = None if dags is None else Path(os.path.abspath(dags.parent / "jobs"))
+    if beside is not None and (beside / "care.py").is_file():
+        return beside
+    found = find_spec("nightkeep")
+    assert found is not None and found.origin is not None
+    return Path(found.origin).parent / "job_scripts"

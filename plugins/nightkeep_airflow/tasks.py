@@ -43,15 +43,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import Asset, AssetAlias, TriggerRule, XComArg, task, task_group
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import groups as groups_of
 from nightkeep_airflow.admission import require_known, too_late
 from nightkeep_airflow.operators import CareOperator, CheckOperator
+from nightkeep_airflow.releases import AirflowFailException, AirflowSkipException, conf
 from nightkeep_airflow.results import (
     Settled,
     SettledEntry,
@@ -71,8 +70,6 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-POOL = "nightkeep_spark"
-CONNECTION = "nightkeep_spark"
 
 TABLE = "{{ task.op_kwargs.results[task.op_kwargs.place].table }}"
 
@@ -139,8 +136,7 @@ def sweep_for(groups: XComArg, settings: PluginSettings) -> None:
 
 def _submit(settings: PluginSettings) -> dict[str, Any]:
     return {
-        "conn_id": CONNECTION,
-        "pool": POOL,
+        **settings.submitting,
         "execution_timeout": settings.task_timeout,
         "total_executor_cores": settings.cores,
         "map_index_template": "{{ task.tables_label }}",

@@ -6,7 +6,6 @@ Airflow's own guard comes before the answer: who may not start the DAG learns no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.core_api.security import requires_access_dag
@@ -14,10 +13,7 @@ from airflow.utils.session import create_session
 from fastapi import Depends, FastAPI, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
-from nightkeep_airflow.parameters import REFUSED, unknown
-
-TAG: Final = "nightkeep"
-"""The tag of our DAGs. Other DAGs may have any parameters."""
+from nightkeep_airflow.parameters import REFUSED, TAG, unknown
 
 app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
 

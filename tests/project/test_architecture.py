@@ -23,6 +23,7 @@ EDGES = {
     "causes": "",
     "errors": "causes redaction",
     "surprises": "causes errors",
+    "extras": "errors",
     "limits": "errors",
     "silence": "errors limits",
     "interpreter": "errors",
@@ -43,7 +44,7 @@ EDGES = {
     "gate": "kernels model storage",
     "formats": "clustering encodings errors gate kernels limits metastores model protocol redaction silence "
     "spark sql_text storage",
-    "spark": "errors interpreter model storage tasks",
+    "spark": "errors extras interpreter model storage tasks",
     "stages": "errors kernels model protocol sql_text surprises tasks",
     "reading": "errors kernels model protocol sql_text",
     "admission": "errors formats model policy records",
@@ -54,7 +55,7 @@ EDGES = {
     "retention": "admission checking errors formats model policy protocol records running spark storage",
     "groups": "admission causes checking errors estimates formats interpreter limits model pages policy redaction "
     "records retention running silence spark surprises",
-    "api": "admission card checking clustering discovery errors formats groups model other_readers pages policy "
+    "api": "admission card checking clustering discovery errors extras formats groups model other_readers pages policy "
     "protocol reading redaction records running spark sql_text tasks",
     "commands": "api discovery errors formats groups model pages policy redaction records",
     "__main__": "commands errors",
@@ -143,7 +144,7 @@ SHARED_WITH_THE_CHECK = {
 """What the check after publishing imports of formats beyond their metadata, each with the reason. No kernel is."""
 
 ON_SPARK = re.compile(
-    r"nightkeep\.(spark\.(session|package|exchange|query_settings|view|stored_files)|retention\.orphans\.spark_sets"
+    r"nightkeep\.(spark\.(session|package|exchange|query_settings|releases|view|stored_files)|retention\.orphans\.spark_sets"
     r"|checking\.(asked_rows|check|content_check|diff|expectations|own_expectations|shown_values|unit_fingerprints)"
     r"|formats\.views|formats\.\w+\.spark\.\w+|spark\.write_class_archive|api\.data_source|reading\.(pushed_filters|spark_types))"
 )

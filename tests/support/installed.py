@@ -21,8 +21,9 @@ def call(folder: Path, *command: str) -> str:
     return ended.stdout
 
 
-def build_wheel(folder: Path) -> Path:
-    """The wheel, built into `folder` as `make wheel` does."""
-    call(ROOT, "uv", "build", "-q", "--wheel", "--out-dir", str(folder))
-    (built,) = folder.glob("*.whl")
+def build_wheel(folder: Path, source: Path = ROOT) -> Path:
+    """The wheel of a source folder, built into `folder` as `make wheel` does."""
+    before = set(folder.glob("*.whl"))
+    call(ROOT, "uv", "build", "-q", "--wheel", "--out-dir", str(folder), str(source))
+    (built,) = set(folder.glob("*.whl")) - before
     return built

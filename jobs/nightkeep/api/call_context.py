@@ -117,6 +117,7 @@ def new_engine(
         spark=spark,
         task_modules=task_modules,
         meanwhile=import_check if checks else lambda: None,
+        packages=("great_expectations",) if checks else (),
     )
 
 

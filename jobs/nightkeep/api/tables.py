@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ from nightkeep.api.call_context import find_context, require_policy
 from nightkeep.card import render_card
 from nightkeep.discovery import FoundOther, completed, find_tables, located_all
 from nightkeep.errors import PolicyError, brief
+from nightkeep.extras import EXTRAS
 from nightkeep.groups.read_tables import faults_of_tables
 from nightkeep.model import Outcome
 from nightkeep.model.counted import counted
@@ -158,7 +160,21 @@ def validate(*, tables: bool = False, policy: str | Path | None = None) -> Valid
         unusable=tuple(each for each in whole.unusable if each.name not in {lost.name for lost in found.unlistable}),
     )
     faults, unread = _misfits(whole) if tables else ((), ())
-    return Validation(str(file), (*faults_of(new), *faults), (*loaded.warnings, *unlisted, *empty, *idle, *unread))
+    warnings = (*loaded.warnings, *_uncompared(whole), *unlisted, *empty, *idle, *unread)
+    return Validation(str(file), (*faults_of(new), *faults), warnings)
+
+
+def _uncompared(whole: PolicyFile) -> Iterator[str]:
+    """A warning for a policy with expectations where Great Expectations is not installed, as on a scheduler."""
+    own = (*(each.layer for each in whole.patterns), *(each.layer for each in whole.tables))
+    layers = (whole.defaults, *(layer for layer in own if layer is not None))
+    asked = [layer.values["expectations"][1] for layer in layers if "expectations" in layer.values]
+    if asked and find_spec("great_expectations") is None:
+        first = asked[0]
+        yield (
+            f"{first.file}:{first.line}: expectations: not compared with the schemas of Great Expectations, which is "
+            f'not installed here (the extra "{EXTRAS["great_expectations"]}")'
+        )
 
 
 def _misfits(whole: PolicyFile) -> tuple[tuple[str, ...], tuple[str, ...]]:

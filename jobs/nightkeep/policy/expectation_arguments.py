@@ -1,7 +1,8 @@
 """A type of expectation and its arguments -> what is wrong with them, by the schemas that Great Expectations ships.
 
 Great Expectations itself takes seconds to import, and DAG files read the policy whenever they are parsed. So its
-package is only found here, and its schema files are read. Import this module only for a policy with expectations.
+package is only found here, and its schema files are read. Where it is not installed, as on a scheduler, every type and
+argument is accepted: `are_known` is False then. Import this module only for a policy with expectations.
 """
 
 from __future__ import annotations
@@ -36,6 +37,11 @@ _OURS: Final = frozenset(
 )
 """Properties of a schema that are no arguments: the policy has keys of their own for some, the check sets others."""
 _PARAMETER: Final = "$PARAMETER"
+
+
+def are_known() -> bool:
+    """Whether types and arguments can be compared with schemas: Great Expectations is installed."""
+    return find_spec("great_expectations") is not None
 
 
 def wrong_type(name: str) -> tuple[str, str] | None:

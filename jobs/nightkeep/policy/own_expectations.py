@@ -97,6 +97,8 @@ def _require_known(name: object, kwargs: Mapping[str, object], here: Location) -
 
     if not isinstance(name, str):
         raise ValueError("a type of Great Expectations", _shown(name), (*here, "type"))
+    if not arguments.are_known():
+        return
     wrong = arguments.wrong_type(name)
     if wrong is not None:
         raise ValueError(*wrong, (*here, "type"))

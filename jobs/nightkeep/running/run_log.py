@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
+from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from typing import Any, Final
 
@@ -134,4 +135,12 @@ def versions() -> dict[str, str]:
 @cache
 def _installed() -> dict[str, str]:
     # Each is parsed from a file, which takes as long as a run without work; none changes while the process runs.
-    return {name: installed(name) for name in _PACKAGES}
+    return {name: found for name in _PACKAGES if (found := _version(name))}
+
+
+def _version(name: str) -> str | None:
+    """None for a package that is not there: pyspark is an extra's, or the cluster's."""
+    try:
+        return installed(name)
+    except PackageNotFoundError:
+        return None

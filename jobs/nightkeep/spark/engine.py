@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from nightkeep.errors import Interrupted, Unreachable
+from nightkeep.extras import require_packages
 from nightkeep.spark.executors import PATIENCE_SECONDS, executors_within
 from nightkeep.tasks import Exchange, Mapper
 
@@ -21,8 +22,9 @@ class Engine:
     """One Spark session for the whole process: the given one, which is not stopped at the end, or a new one.
 
     `meanwhile` is called in a thread while a new session starts, to import what its user needs next. `task_modules`
-    names what the workers import before their first task. Whoever knows the size of all tables at work sets
-    `stored_bytes` before: the JVM is chosen for it.
+    names what the workers import before their first task. `packages` are those that the work needs beside pyspark: no
+    session starts without them. Whoever knows the size of all tables at work sets `stored_bytes` before: the JVM is
+    chosen for it.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class Engine:
         spark: SparkSession | None = None,
         meanwhile: Callable[[], None] = lambda: None,
         task_modules: Callable[[], Sequence[str]] = tuple,
+        packages: Sequence[str] = (),
     ) -> None:
         self._master, self._task_memory_bytes, self._given = master, task_memory_bytes, spark
         self._open = ExitStack()
@@ -40,7 +43,7 @@ class Engine:
         self._without: Unreachable | None = None
         self._origin: Engine | None = None
         self._starting = Lock()
-        self._meanwhile, self._task_modules = meanwhile, task_modules
+        self._meanwhile, self._task_modules, self._packages = meanwhile, task_modules, packages
         self.stored_bytes: int | None = None
 
     def __enter__(self) -> Engine:
@@ -58,13 +61,15 @@ class Engine:
         self._open.close()
 
     def spark(self) -> SparkSession:
-        """The SparkSession. Raises Unreachable if a cluster provides no executor; later calls raise it at once."""
+        """The SparkSession. Raises Unreachable if a cluster provides no executor; later calls raise it at once. Raises
+        UsageError where pyspark, or a package that the work needs, is not installed."""
         with self._starting:
             return self._session()
 
     def _session(self) -> SparkSession:
         if self._without is not None:
             raise self._without
+        require_packages(("pyspark", *self._packages))
         from nightkeep.spark import session  # noqa: PLC0415 -- pyspark
 
         if self._origin is not None and self._spark is None:
@@ -90,15 +95,17 @@ class Engine:
 
     def mapper(self) -> Mapper:
         """A Mapper that runs each item as one Spark task."""
+        spark = self.spark()
         from nightkeep.spark.session import SparkMapper  # noqa: PLC0415 -- pyspark
 
-        return SparkMapper(self.spark())
+        return SparkMapper(spark)
 
     def exchange(self) -> Exchange:
         """An Exchange that moves rows through Spark's shuffle."""
+        spark = self.spark()
         from nightkeep.spark.exchange import SparkExchange  # noqa: PLC0415 -- pyspark
 
-        return SparkExchange(self.spark())
+        return SparkExchange(spark)
 
 
 def beside(engine: Engine) -> Engine:

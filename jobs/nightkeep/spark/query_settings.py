@@ -9,6 +9,8 @@ from typing import Final
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from nightkeep.spark.releases import make_active
+
 FEW_ROWS: Final = 100_000
 """Up to so many rows, compiling a query takes longer than interpreting it does."""
 _OF_FEW_ROWS: Final = {
@@ -47,8 +49,7 @@ def kept_active() -> Iterator[None]:
         yield
     finally:
         if before is not None:
-            SparkSession._activeSession = before
-            SparkSession._get_j_spark_session_class(before._jvm).setActiveSession(before._jsparkSession)
+            make_active(before)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nightkeep.errors import MissingFile
+from nightkeep.spark.releases import frame_of
 from nightkeep.spark.view import column, listed_path, spelling, spelt
 
 ROW_BITS: Final = 40
@@ -139,7 +140,7 @@ def without_positions(
                     yield pa.record_batch([pa.array(each) for each in _words(number, ordinals)], [WORD, BITS])
 
     table = pa.table({"pickled": pa.array([pickle.dumps(source) for source in sources], pa.binary())})
-    deleted = spark.createDataFrame(table).mapInArrow(words, f"{WORD} long, {BITS} long")
+    deleted = frame_of(spark, table).mapInArrow(words, f"{WORD} long, {BITS} long")
     return rows.join(broadcast_few(deleted, count, most), on=is_in_words(F.col("position")), how="left_anti")
 
 

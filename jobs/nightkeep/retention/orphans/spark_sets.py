@@ -25,6 +25,7 @@ from nightkeep.protocol.table_files import OpenFiles, OpenRoot, Reach, SomeSourc
 from nightkeep.retention.orphans.classify import NESTED, kinds, walk_folders
 from nightkeep.retention.orphans.memory_sets import MemorySets, listed_files, live_files
 from nightkeep.retention.orphans.sets import NO_FILES, ORPHANS, FileTotals, SetCounts, Witness, total
+from nightkeep.spark.releases import apply_in_parts
 from nightkeep.spark.session import outcome, pickled, returned
 
 _FIELDS: Final = {
@@ -94,7 +95,7 @@ class SparkSets:
         parts = max(self._cores, -(-self._names // self._names_per_part))
         part = F.pmod(F.xxhash64(F.substring_index("name", "/", -1)), F.lit(parts))
         names = rows.where(F.col("role").isin(_LISTED, _WANTED, _LIVE)).withColumn("part", part)
-        compared = names.repartition(parts, "part").groupBy("part").applyInArrow(_comparison(question), _SETTLED)
+        compared = apply_in_parts(names.repartition(parts, "part"), "part", _comparison(question), _SETTLED)
         self._drop_settled()
         self._settled = _checkpoint(compared)
         counts = self._settled.where(F.col("answer").isNotNull()).select("answer").collect()

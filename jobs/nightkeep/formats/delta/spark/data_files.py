@@ -17,6 +17,7 @@ from nightkeep.formats.delta.metadata.actions import text_map
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.spark.schema import DeltaColumns, is_nested, quoted
 from nightkeep.spark.query_settings import kept_active
+from nightkeep.spark.releases import frame_of, metadata_column
 from nightkeep.spark.session import session_beside
 from nightkeep.spark.stored_files import ROW_BITS, StoredFile, listed_paths, packed, with_file_facts, without_true
 from nightkeep.spark.view import column, location
@@ -100,7 +101,7 @@ def stored_rows(
     read = spark.read.schema(schema).parquet(*(location(storage.root, f.file.name) for f in files))
     values = {field.name: f"stored_{i}" for i, field in enumerate(schema.fields)}
     # Not selected by name, because a table may have a column called _metadata.
-    metadata = read.metadataColumn("_metadata")
+    metadata = metadata_column(read, "_metadata")
     placed = read.select(
         metadata["file_path"].alias("file_path"),
         metadata["row_index"].alias("row_index"),
@@ -134,13 +135,13 @@ def _described(
     )
     typed = {names[columns.physical(f)]: F.col(names[columns.physical(f)]).cast(f.dataType) for f in fields}
     if not typed:
-        return spark.createDataFrame(table), names
+        return frame_of(spark, table), names
     # delta-spark casts without ANSI mode, in which a text that is no value is null. The mode is that of a session, and
     # other threads plan queries in this one.
     lenient = session_beside(spark)
     lenient.conf.set("spark.sql.ansi.enabled", "false")
     with kept_active():
-        return lenient.createDataFrame(table).withColumns(typed), names
+        return frame_of(lenient, table).withColumns(typed), names
 
 
 def _text(file: DeltaDataFile, physical: str) -> str | None:

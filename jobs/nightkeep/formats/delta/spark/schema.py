@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 
 from nightkeep.formats.delta.metadata.schema import ColumnMapping
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
+from nightkeep.spark.releases import VARIANT
 
 _PHYSICAL, _ID = "delta.columnMapping.physicalName", "delta.columnMapping.id"
 _PARQUET_ID = "parquet.field.id"
@@ -77,7 +78,7 @@ class DeltaColumns:
 
         A map is its entries in stored order. Floats, times, decimals and bytes become text without loss.
         """
-        if isinstance(kind, T.VariantType):
+        if isinstance(kind, VARIANT):
             return F.to_json(value)
         return F.to_json(self._exact(value, kind), dict(_JSON))
 
@@ -108,7 +109,7 @@ class DeltaColumns:
 
 
 def is_nested(kind: T.DataType) -> bool:
-    return isinstance(kind, T.StructType | T.ArrayType | T.MapType | T.VariantType)
+    return isinstance(kind, (T.StructType, T.ArrayType, T.MapType, *VARIANT))
 
 
 def quoted(name: str) -> str:
@@ -119,7 +120,7 @@ def quoted(name: str) -> str:
 def _scalar(value: Column, kind: T.DataType) -> Column:
     if isinstance(kind, T.BinaryType):
         return F.hex(value)
-    if isinstance(kind, T.VariantType):
+    if isinstance(kind, VARIANT):
         return F.to_json(value)
     numbers = T.BooleanType | T.ByteType | T.ShortType | T.IntegerType | T.LongType | T.StringType
     return value if isinstance(kind, numbers) else value.cast("string")

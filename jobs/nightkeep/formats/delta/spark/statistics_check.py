@@ -19,6 +19,7 @@ from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.spark.data_files import DeltaStoredRows, stored_rows
 from nightkeep.formats.delta.spark.deletion_vectors import without_deleted
 from nightkeep.formats.delta.spark.schema import DeltaColumns, quoted
+from nightkeep.spark.releases import frame_of
 from nightkeep.spark.stored_files import StoredFile
 from nightkeep.storage import Storage
 
@@ -140,7 +141,7 @@ def _stated(spark: SparkSession, files: Sequence[StoredFile[DeltaDataFile]], lea
             "stats": pa.array([f.file.stats for f in files], pa.string()),
         }
     )
-    return spark.createDataFrame(table).select("file_number", "unit", F.from_json("stats", kind).alias("stated"))
+    return frame_of(spark, table).select("file_number", "unit", F.from_json("stats", kind).alias("stated"))
 
 
 def _nested(leaves: Mapping[tuple[str, ...], T.DataType]) -> T.StructType:

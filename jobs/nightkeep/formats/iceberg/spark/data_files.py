@@ -34,6 +34,7 @@ from nightkeep.formats.iceberg.spark.schema import (
     typed,
     values_array,
 )
+from nightkeep.spark.releases import frame_of, metadata_column
 from nightkeep.spark.stored_files import StoredFile, listed_paths, packed, with_file_facts
 from nightkeep.spark.view import column, location
 from nightkeep.storage import Storage
@@ -169,7 +170,7 @@ def read_files(
         .parquet(*(location(root_of(file.path), file.name) for file in files))
     )
     # Not by name: in a file without ids a column may have the same name.
-    metadata = read.metadataColumn("_metadata")
+    metadata = metadata_column(read, "_metadata")
     placed = read.select(
         metadata["file_path"].alias("file_path"),
         metadata["row_index"].alias("row_index"),
@@ -215,7 +216,7 @@ def _described(
         }
     )
     constants = {f"const_{n}": typed(F.col(f"const_{n}"), f.field_type) for n, f in columns.identities.items()}
-    return spark.createDataFrame(table).withColumns(constants)
+    return frame_of(spark, table).withColumns(constants)
 
 
 def _identities(schema: IcebergSchema, file: ContentFile) -> dict[int, object]:

@@ -26,6 +26,7 @@ from nightkeep.formats.iceberg.metadata.features import refuse_keys
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.spark.data_files import IcebergStoredRows, read_files
 from nightkeep.formats.iceberg.spark.schema import stored_name
+from nightkeep.spark.releases import frame_of
 from nightkeep.spark.stored_files import StoredFile, broadcast_few, packed, with_file_facts, without_positions
 from nightkeep.storage import Storage
 
@@ -162,8 +163,8 @@ class Deleting:
                 "sequence": pa.array([file.file.sequence_number for file in data], pa.int64()),
             }
         )
-        deleted = with_file_facts(read, self.spark.createDataFrame(numbered), "file_path")
-        aimed = deleted.join(F.broadcast(self.spark.createDataFrame(described)), on=stored_name(PATH))
+        deleted = with_file_facts(read, frame_of(self.spark, numbered), "file_path")
+        aimed = deleted.join(F.broadcast(frame_of(self.spark, described)), on=stored_name(PATH))
         holds = (F.col("delete_unit") == F.col("unit")) & (F.col("delete_sequence") >= F.col("sequence"))
         position = packed(F.col("number"), F.col(stored_name(POSITION))).alias("position")
         return broadcast_few(aimed.where(holds).select(position), sum(file.rows for file in files), BROADCAST_ROWS)
@@ -181,7 +182,7 @@ class Deleting:
                 "delete_unit": pa.array([place for place, _ in files], pa.int32()),
             }
         )
-        keyed = with_file_facts(read, self.spark.createDataFrame(numbered), "file_path")
+        keyed = with_file_facts(read, frame_of(self.spark, numbered), "file_path")
         groups = [*map(stored_name, fields), *(["delete_unit"] if scoped else [])]
         newest = keyed.groupBy(*groups).agg(F.max("delete_sequence").alias("newest"))
         equal = [F.col(key_name(field.field_id)).eqNullSafe(F.col(stored_name(field))) for field in fields]

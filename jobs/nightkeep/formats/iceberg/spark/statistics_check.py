@@ -33,6 +33,7 @@ from nightkeep.formats.iceberg.spark.data_files import IcebergColumns, alike, re
 from nightkeep.formats.iceberg.spark.deletes import PATH, POSITION
 from nightkeep.formats.iceberg.spark.schema import Names, leaves, typed, values_array
 from nightkeep.model.arrow_types import Array
+from nightkeep.spark.releases import frame_of
 from nightkeep.spark.stored_files import StoredFile
 from nightkeep.storage import Storage
 
@@ -151,4 +152,4 @@ def _stated(
             **{name: array for leaf in columns for name, array in leaf.stated(held)},
         }
     )
-    return spark.createDataFrame(table)
+    return frame_of(spark, table)

@@ -28,6 +28,7 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.paimon.metadata.file_formats import format_of
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.model.arrow_types import Array
+from nightkeep.spark.releases import frame_of
 from nightkeep.storage import Storage
 
 _BATCH_ROWS = 1 << 16
@@ -64,7 +65,7 @@ def arrow_rows(
 
     shown = T.StructType([T.StructField(_NUMBER, T.IntegerType()), T.StructField(_ROW, T.LongType()), *schema.fields])
     table = pa.table({"pickled": pa.array([pickle.dumps(file) for file in files], pa.binary())})
-    return spark.createDataFrame(table).mapInArrow(rows, shown)
+    return frame_of(spark, table).mapInArrow(rows, shown)
 
 
 def _rows(reading: _Reading, number: int, path: str) -> Iterator[pa.RecordBatch]:

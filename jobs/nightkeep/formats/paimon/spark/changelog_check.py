@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.spark.data_files import LIVE_KINDS
+from nightkeep.spark.releases import arrow_of
 from nightkeep.spark.view import column, comparable
 
 _INSERT, _UPDATE_BEFORE, _UPDATE_AFTER, _DELETE = range(4)
@@ -76,7 +77,7 @@ def unreported(
     found_changes = reported.select(*by, _change(F.col("kind"), _row(schema)).alias("change"))
     counted = expected.withColumn("count", F.lit(1)).union(found_changes.withColumn("count", F.lit(-1)))
     wrong = counted.groupBy(*by, "change").agg(F.sum("count").alias("count")).where(F.col("count") != 0)
-    found = wrong.groupBy("unit").agg(F.sum(F.abs("count")).alias("count")).toArrow()
+    found = arrow_of(wrong.groupBy("unit").agg(F.sum(F.abs("count")).alias("count")))
     units, counts = (found.column(name).to_numpy() for name in ("unit", "count"))
     return {int(unit): int(count) for unit, count in zip(units, counts, strict=True)}
 

@@ -27,6 +27,7 @@ from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.spark.arrow_files import arrow_rows
 from nightkeep.formats.paimon.spark.nested_values import nested_text, stored_type
 from nightkeep.formats.paimon.spark.stored_times import StoredTimes, from_bare, is_bare, is_finer_than_spark, times_of
+from nightkeep.spark.releases import frame_of
 from nightkeep.spark.stored_files import packed, with_file_facts
 from nightkeep.spark.view import column, comparable, location
 from nightkeep.storage import Storage
@@ -174,7 +175,7 @@ class _Reader:
                 "file_sequence": pa.array([file_sequence(f.file, self.schemas.current) for f in files], pa.int64()),
             }
         )
-        return self.spark.createDataFrame(table)
+        return frame_of(self.spark, table)
 
     def _stored_schema(self) -> T.StructType:
         written = self._written()

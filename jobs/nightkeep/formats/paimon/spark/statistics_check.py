@@ -16,6 +16,7 @@ from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
 from nightkeep.formats.paimon.metadata.values import Value, canonical
 from nightkeep.formats.paimon.spark.data_files import PaimonStoredFile
 from nightkeep.model.arrow_types import Scalar
+from nightkeep.spark.releases import arrow_of
 from nightkeep.spark.stored_files import ROW_BITS
 from nightkeep.spark.view import column
 
@@ -49,7 +50,7 @@ def misstated(stored: DataFrame, schemas: Schemas, files: Sequence[PaimonStoredF
     )
     by_number = {file.number: file for file in files}
     wrong: Counter[int] = Counter()
-    for held in ranges.toArrow().to_batches():
+    for held in arrow_of(ranges).to_batches():
         for row in range(held.num_rows):
             values = {name: held.column(name)[row] for name in held.schema.names}
             file = by_number[values["file"].as_py()]

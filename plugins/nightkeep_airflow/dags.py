@@ -1,0 +1,225 @@
+"""DAGs of a deployment, each made by one call: `nightly`, `weekly`, `on_demand`. A DAG file of a team is three lines:
+
+    from nightkeep_airflow.dags import nightly
+
+    nightly("orders_nightly", policy="/opt/lake/tables.yaml", reports="s3://lake-reports/nightkeep", pool="lake")
+
+What a call does not name comes from the environment (`settings.from_environment`), else from the folder of `beside`,
+the DAG file. A DAG of a bundle names its reports, as the bundle's folder is not theirs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final, TypedDict, Unpack
+
+from airflow.sdk import DAG, Param, dag, task
+
+from nightkeep.model import RUN_OPERATIONS
+from nightkeep.policy.units import SIZE_PATTERN
+from nightkeep_airflow.admission import require_known
+from nightkeep_airflow.alerts import late
+from nightkeep_airflow.parameters import TAG
+from nightkeep_airflow.releases import CronTriggerTimetable, DeadlineAlert, DeadlineReference, SyncCallback
+from nightkeep_airflow.run_tables import find_one, suggested
+from nightkeep_airflow.runs import run_prefix
+from nightkeep_airflow.settings import PluginSettings, from_environment
+from nightkeep_airflow.tasks import care_for, scheduled_groups, sweep_for
+
+Callback = Callable[[Mapping[str, Any]], object]
+
+
+class DagOptions(TypedDict, total=False):
+    """What all three factories take.
+
+    `policy`: the policy file. `reports`: a folder, or the address of a bucket. `jobs`: the folder of the job scripts;
+    by default those of the installed package. `connection`, `pool`, `queue` and `executor_config` are those of the
+    tasks that submit jobs. `cores`: what a Spark application takes of a standalone cluster. A task or a run that takes
+    longer than `task_timeout` or `run_timeout` is ended; a scheduled run that starts later than `start_within` after
+    its time does nothing. `deadlines`: a line in the log when a run takes longer. `default_args` are those of every
+    task. `beside` is the DAG file: where the policy and the jobs are if nothing names them.
+    """
+
+    beside: str | Path
+    policy: str | Path
+    reports: str | Path
+    jobs: str | Path
+    connection: str
+    pool: str
+    queue: str
+    executor_config: Mapping[str, object]
+    cores: int
+    retries: int
+    retry_delay: timedelta
+    task_timeout: timedelta
+    run_timeout: timedelta
+    start_within: timedelta
+    deadlines: Sequence[timedelta]
+    default_args: Mapping[str, object]
+    on_success_callback: Callback | Sequence[Callback]
+    on_failure_callback: Callback | Sequence[Callback]
+    tags: Sequence[str]
+    doc_md: str
+    is_paused_upon_creation: bool
+
+
+def nightly(
+    dag_id: str = "nightly", *, schedule: Any = "0 2 * * *", timezone: str = "UTC", **options: Unpack[DagOptions]
+) -> DAG:
+    """Every night, every table of the policy: maintain it, check it, report it.
+
+    `schedule` is a cron expression, or whatever else Airflow takes as a schedule, such as an asset. One run at a time:
+    two would only race. A missed night is not caught up on, and a run that starts hours late does nothing.
+    """
+    settings = _settings(options)
+
+    def build() -> None:
+        care_for(scheduled_groups(settings), settings)
+
+    return _made(dag_id, build, settings, options, schedule=_at(schedule, timezone), retries=2)
+
+
+def weekly(
+    dag_id: str = "orphan_sweep", *, schedule: Any = "0 4 * * 0", timezone: str = "UTC", **options: Unpack[DagOptions]
+) -> DAG:
+    """Every week, every table of the policy: expire old versions, then sweep files that nothing needs."""
+    settings = _settings(options)
+
+    def build() -> None:
+        sweep_for(scheduled_groups(settings, within_budget=False), settings)
+
+    return _made(dag_id, build, settings, options, schedule=_at(schedule, timezone), retries=2)
+
+
+def on_demand(dag_id: str = "on_demand", **options: Unpack[DagOptions]) -> DAG:
+    """One table, now: a form for what to do with it. A dry run, the default, plans and changes nothing.
+
+    Who filled in the form sees how it went, so nothing is tried again unless `retries` is given.
+    """
+    settings = _settings(options)
+    params = form(settings)
+
+    @task(retries=0)
+    def asked(policy: str, reports: str, *, params: Any = None, dag_run: Any = None) -> list[list[str]]:
+        """The table of the form, as a group of one, by the name that reports have for it."""
+        require_known(dag_run.conf, _FORM)
+        prefix, table = run_prefix(dag_run.dag_id, dag_run.run_id), params["table"]
+        return [[find_one(policy, reports, prefix, table).effective(table).address.name]]
+
+    def build() -> None:
+        groups = asked(settings.policy, settings.reports)
+        care_for(groups, settings, operation="{{ params.operation or '' }}", options=_FORM_OPTIONS)
+
+    # Nothing starts by itself, so there is nothing to hold back.
+    options = {"is_paused_upon_creation": False, **options}
+    return _made(dag_id, build, settings, options, schedule=None, retries=0, params=params)
+
+
+def form(settings: PluginSettings) -> dict[str, Param]:
+    """The fields of the form. It suggests the tables that the policy lists, and those that the last night found."""
+    examples = suggested(settings.policy, settings.reports)
+    table = Param(
+        type="string",
+        title="Table",
+        description="A name of tables.yaml, or an address such as paimon:/warehouse/shop.db/orders",
+        examples=examples,
+        minLength=1,
+    )
+    return {"table": table, **{name: Param(**field) for name, field in _FIELDS.items()}}
+
+
+_FIELDS: Final[dict[str, dict[str, Any]]] = {
+    "operation": {
+        "default": None,
+        "type": ["null", "string"],
+        "title": "Operation",
+        "description": "Left empty: what the policy asks for, else what suits the table's format",
+        "enum": [None, *(each.value for each in RUN_OPERATIONS)],
+    },
+    "where": {
+        "default": None,
+        "type": ["null", "string"],
+        "title": "Partition filter",
+        "description": "For example dt >= '2026-11-01'; it chooses partitions and never changes rows",
+    },
+    "dry_run": {"default": True, "type": "boolean", "title": "Dry run", "description": "Plan only; change nothing"},
+    "full": {"default": False, "type": "boolean", "title": "Full", "description": "All files, not only new ones"},
+    "zorder": {
+        "default": None,
+        "type": ["null", "string"],
+        "title": "Z-order",
+        "description": "Columns to cluster by when optimizing, separated by commas; not together with Hilbert",
+    },
+    "hilbert": {
+        "default": None,
+        "type": ["null", "string"],
+        "title": "Hilbert",
+        "description": "Columns to cluster by along a Hilbert curve, separated by commas",
+    },
+    "target_size": {
+        "default": None,
+        "type": ["null", "string"],
+        "title": "Target size",
+        "description": "Of the files written, such as 256MB",
+        "pattern": SIZE_PATTERN,
+    },
+}
+_FORM: Final = ("table", *_FIELDS)
+_FORM_OPTIONS: Final = (
+    "{{ '--where=' ~ params.where if params.where else '' }}",
+    "{{ '--dry-run' if params.dry_run else '' }}",
+    "{{ '--full' if params.full else '' }}",
+    "{{ '--zorder=' ~ params.zorder if params.zorder else '' }}",
+    "{{ '--hilbert=' ~ params.hilbert if params.hilbert else '' }}",
+    "{{ '--target-size=' ~ params.target_size if params.target_size else '' }}",
+)
+
+
+def _settings(options: DagOptions) -> PluginSettings:
+    beside = options.get("beside")
+    return from_environment(os.environ, None if beside is None else Path(beside).parent, options)
+
+
+def _at(schedule: Any, timezone: str) -> Any:
+    """A cron expression waits for its next time when its DAG is switched on in between."""
+    if not isinstance(schedule, str):
+        return schedule
+    return CronTriggerTimetable(schedule, timezone=timezone, run_immediately=timedelta(0))
+
+
+def _made(
+    dag_id: str,
+    build: Callable[[], None],
+    settings: PluginSettings,
+    options: DagOptions,
+    *,
+    schedule: Any,
+    retries: int,
+    params: Mapping[str, Param] | None = None,
+) -> DAG:
+    default_args: dict[str, Any] = {"retries": options.get("retries", retries), "retry_delay": settings.retry_delay}
+    callbacks: dict[str, Any] = {name: options.get(name) for name in ("on_success_callback", "on_failure_callback")}
+    paused = options.get("is_paused_upon_creation")
+    # Only on request: `airflow dags test` of a DAG with a deadline ends in an error (apache/airflow#73428).
+    deadlines = [
+        DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, interval=after, callback=SyncCallback(late))
+        for after in settings.deadlines
+    ]
+    made: DAG = dag(
+        dag_id,
+        schedule=schedule,
+        dagrun_timeout=settings.run_timeout,
+        catchup=False,
+        max_active_runs=1,
+        is_paused_upon_creation=paused,
+        default_args=default_args | dict(options.get("default_args", {})),
+        deadline=deadlines or None,
+        params=dict(params or {}),
+        doc_md=options.get("doc_md"),
+        tags=[*dict.fromkeys([TAG, *options.get("tags", ())])],
+        **callbacks,
+    )(build)()
+    return made

@@ -1,0 +1,32 @@
+"""Names that Airflow 3.1, 3.2 and 3.3 have in different places. Nothing else in this package asks for the release."""
+
+from __future__ import annotations
+
+from airflow.providers.common.compat.sdk import (
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+    AirflowTaskTimeout,
+    conf,
+)
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
+
+try:
+    from airflow.sdk import CronTriggerTimetable
+    from airflow.sdk.definitions.callback import SyncCallback
+except ImportError:
+    # Airflow 3.1
+    from airflow.sdk.definitions.deadline import SyncCallback  # type: ignore[no-redef, attr-defined, unused-ignore]
+    from airflow.timetables.trigger import CronTriggerTimetable  # type: ignore[assignment, unused-ignore]
+
+__all__ = [
+    "AirflowException",
+    "AirflowFailException",
+    "AirflowSkipException",
+    "AirflowTaskTimeout",
+    "CronTriggerTimetable",
+    "DeadlineAlert",
+    "DeadlineReference",
+    "SyncCallback",
+    "conf",
+]
