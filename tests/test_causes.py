@@ -179,3 +179,14 @@ def test_a_jvm_that_has_ended_is_named() -> None:
         exec(code, {"__name__": "py4j.clientserver"})
     assert "Spark's JVM has ended" in failure_outcome(raised.value, "t")[1]
     assert "JVM" not in failure_text(ConnectionRefusedError(111, "Connection refused"))
+
+
+def test_the_file_that_spark_was_reading_is_named_where_the_cause_does_not() -> None:
+    text = (
+        "[FAILED_READ_FILE] Encountered error while reading file file:///lake/t/part-1.parquet. SQLSTATE: KD001\n"
+        "\tat org.apache.spark.sql.errors.QueryExecutionErrors$.cannotReadFilesError(QueryExecutionErrors.scala:1)\n"
+        "Caused by: java.lang.IllegalArgumentException: bad footer\n\tat org.apache.Reader.read(Reader.java:1)\n"
+    )
+    assert cause_in(text) == "IllegalArgumentException: bad footer, while reading file:///lake/t/part-1.parquet"
+    named = text.replace("bad footer", "file:/lake/t/part-1.parquet is not a Parquet file")
+    assert cause_in(named) == "IllegalArgumentException: file:/lake/t/part-1.parquet is not a Parquet file"

@@ -29,10 +29,17 @@ def one_sentence(text: str) -> str:
 
 
 def _advised(text: str, whole: str, most: int, otherwise: str | None) -> str:
-    cause = _cause_in(text)
+    cause = _with_file(_cause_in(text), whole)
     shown = cause if len(cause) <= most else f"{cause[:most]} ..."
     known = advice_on(f"{cause}\n{whole}") or otherwise
     return shown if known is None else f"{shown}; {known}"
+
+
+def _with_file(cause: str, whole: str) -> str:
+    """The cause, and the file that Spark was reading if the cause does not name it."""
+    read = _READING.search(whole)
+    named = None if read is None else read[1].rstrip(".,;:")
+    return cause if named is None or named.rpartition("/")[2] in cause else f"{cause}, while reading {named}"
 
 
 def advice_on(text: str) -> str | None:
@@ -117,6 +124,7 @@ _NO_JVM: Final = (
     "Spark's JVM has ended, most often for want of memory: see its log, give it more (spark.driver.memory), or lower "
     "task_memory"
 )
+_READING: Final = re.compile(r"(?:while|[Ee]rror) reading file:? (\S+)")
 _ADVICE: Final[Mapping[re.Pattern[str], str]] = {
     re.compile(pattern): advice
     for pattern, advice in {

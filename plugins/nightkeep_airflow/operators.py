@@ -18,6 +18,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 
 from nightkeep.errors import NightkeepError
 from nightkeep.model import OPERATION_TABLE, Outcome
+from nightkeep.model.version import __version__
 from nightkeep.records import read_text
 from nightkeep.spark.settings import driver_memory, given_by_file
 from nightkeep_airflow.connection import require_client_mode, require_no_secret
@@ -147,7 +148,15 @@ class NightkeepSparkOperator(SparkSubmitOperator):
             text = read_text(result)
             if text is None:
                 raise AirflowException(f"{script}: expected a result file at exit status 0, found none")
-            return parse(text), at
+            entries = parse(text)
+            self._note_versions(entries)
+            return entries, at
+
+    def _note_versions(self, entries: Sequence[JobResult]) -> None:
+        """Log where a job has another version of Nightkeep than this task, which it has accepted."""
+        other = sorted({entry.nightkeep for entry in entries} - {"", __version__})
+        if other:
+            self.log.warning("this task has Nightkeep %s, the job has %s", __version__, ", ".join(other))
 
     def on_kill(self) -> None:
         """End spark-submit, its JVM, the driver's Python and its workers; a cluster ends executors of a lost driver."""
@@ -163,7 +172,10 @@ class NightkeepSparkOperator(SparkSubmitOperator):
             raise
         except AirflowException as failure:
             if _NOT_UNDERSTOOD in str(failure):
-                raise AirflowFailException(str(failure)) from failure
+                why = (
+                    "the job did not understand its policy, its arguments or the version of this task; its log names it"
+                )
+                raise AirflowFailException(f"{why}: {failure}") from failure
             raise
         finally:
             # A driver may outlive its JVM, also after a timeout, when Airflow calls `on_kill` next.
@@ -191,7 +203,7 @@ class NightkeepSparkOperator(SparkSubmitOperator):
 
     def _arguments(self, tables: Sequence[str], prefix: str) -> list[str]:
         return [
-            *("--policy", self.policy, "--reports", self.reports, *_named(tables)),
+            *("--policy", self.policy, "--reports", self.reports, *_named(tables), "--expects", __version__),
             *("--run-id-prefix", prefix, *found_option(self.reports, prefix)),
             *night_option(self.reports, prefix),
             *(option for option in self.options if option.strip()),

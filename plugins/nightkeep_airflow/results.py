@@ -38,6 +38,7 @@ class JobResult:
     committed_version: int | None = None
     checked: bool = False
     permanent: bool = False
+    nightkeep: str = ""
 
     def __str__(self) -> str:
         return f"{self.table} {self.operation}: {self.outcome}" + (f" ({self.reason})" if self.reason else "")
@@ -81,6 +82,7 @@ def reported(entry: JobEntry) -> JobResult:
         committed_version=entry.get("committed_version"),
         checked=entry.get("checked") is True,
         permanent=bool(entry.get("permanent")),
+        nightkeep=entry.get("nightkeep") or "",
     )
 
 

@@ -400,6 +400,22 @@ def test_an_expectation_that_cannot_be_evaluated_is_an_error_and_no_failure(
     assert report.status is CheckStatus.ERRORED
     assert [r.status for r in report.results] == [CheckStatus.PASSED, CheckStatus.PASSED, CheckStatus.ERRORED]
     assert "dragons" in report.results[-1].detail
+    assert report.reason is not None and report.reason.startswith("there are no dragons: ")
+
+
+def test_what_fails_in_an_executor_keeps_its_class_its_file_and_its_sentence(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = copied(tmp_path, "untouched")
+    files = [path for path in table.rglob("*.parquet") if path.parent.name.startswith("bucket-")]
+    for file in files:
+        file.write_bytes(b"PAR1 nothing of the kind PAR1")
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    report = check(CheckRequest(address(table), 2), spark=spark)
+    assert report.status is CheckStatus.ERRORED and report.reason is not None
+    assert re.match(r"\w*(Error|Exception): \S", report.reason), report.reason
+    assert any(file.name in report.reason for file in files), report.reason
+    assert "\n" not in report.reason and "\tat " not in report.reason
 
 
 def test_a_version_that_took_the_number_of_ours_is_not_judged(spark: SparkSession, orders: Path) -> None:

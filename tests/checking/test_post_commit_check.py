@@ -150,7 +150,9 @@ def test_a_version_that_failed_holds_the_table_and_is_named(opinions: Opinions) 
 def test_an_error_or_a_skip_holds_nothing(opinions: Opinions) -> None:
     done = opinions.of(PASSED, SKIPPED)
     assert done.expectations.reason == "version 8: version 6 does not exist any more"
-    opinions.of(ERRORED)
+    errored = opinions.of(ERRORED)
+    assert errored.expectations.reason is not None
+    assert str(errored.reason).endswith(errored.expectations.reason)
     assert held(opinions.reports, opinions.engine.address.name) is None
 
 

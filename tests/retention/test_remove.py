@@ -332,7 +332,10 @@ class TestAfterwards:
         found = place.checked(SweepMode.DELETE, Fingerprint(7, 1, 2), OSError("connection reset"))
         assert (found.outcome, found.expectations.status) == (Outcome.FAILED, CheckStatus.ERRORED)
         assert held(place.reports, place.policy.address.name) is None
+        unfinished = "the check of what is left did not finish: OSError: connection reset"
+        assert unfinished in str(found.reason)
         again = place.checked(SweepMode.DELETE)
+        assert "did not finish" not in str(again.reason)
         assert (again.outcome, again.expectations.status, again.units[0].equal) == (
             Outcome.VERIFIED,
             CheckStatus.PASSED,

@@ -33,7 +33,8 @@ from nightkeep.model import Operation, Outcome
 from nightkeep.records import CheckStatus, Expectations, RunDocument, store, write_file
 
 parser = argparse.ArgumentParser()
-for name in ("policy", "reports", "tables", "run-id-prefix", "result", "where", "zorder", "hilbert", "target-size"):
+options = "policy reports tables run-id-prefix result where zorder hilbert target-size expects"
+for name in options.split():
     parser.add_argument(f"--{name}")
 parser.add_argument("--died", action="append", default=[])
 for name in ("dry-run", "full", "one-by-one"):

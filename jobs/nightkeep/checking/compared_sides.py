@@ -137,8 +137,15 @@ def _explained(
             for unit in comparison.units
         ]
     results, validation = expect([*rows, _version_row(target)], silent, version=target.number)
+    status = _status(results)
+    errors = (f"{each.name}: {each.detail}" for each in results if each.status is CheckStatus.ERRORED)
     return CheckReport(
-        _status(results), coverage, results=results, differences=tuple(differences), validations=validation
+        status,
+        coverage,
+        next(errors, None) if status is CheckStatus.ERRORED else None,
+        results=results,
+        differences=tuple(differences),
+        validations=validation,
     )
 
 

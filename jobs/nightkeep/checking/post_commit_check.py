@@ -17,7 +17,13 @@ from nightkeep.policy import EffectivePolicy
 from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_note
 from nightkeep.records.check_report import CheckReport
 from nightkeep.records.codec import encode
-from nightkeep.records.failure_outcomes import CHECK_UNFINISHED, published_outcome, with_surprise, without_surprise
+from nightkeep.records.failure_outcomes import (
+    CHECK_UNFINISHED,
+    published_outcome,
+    with_reason,
+    with_surprise,
+    without_surprise,
+)
 from nightkeep.records.own_report import OwnReport, with_own_results
 from nightkeep.records.validations import keep_validations
 from nightkeep.spark.engine import Engine
@@ -65,10 +71,9 @@ def _concluded(document: RunDocument) -> RunDocument:
     outcome = Outcome.worst([published, _OUTCOMES.get(expectations.status, published)])
     reason = without_surprise(document.reason)
     if expectations.status is CheckStatus.ERRORED:
-        details = (each.detail for each in expectations.results if each.status is CheckStatus.ERRORED)
-        why = expectations.reason or next(filter(None, details), "it has no result")
-        reason = with_surprise(reason, CHECK_UNFINISHED, why)
-    return replace(document, outcome=outcome, reason=reason)
+        expectations = with_reason(expectations)
+        reason = with_surprise(reason, CHECK_UNFINISHED, str(expectations.reason))
+    return replace(document, outcome=outcome, reason=reason, expectations=expectations)
 
 
 @dataclass(frozen=True, slots=True)

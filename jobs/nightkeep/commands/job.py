@@ -23,6 +23,7 @@ from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.model import Operation
 from nightkeep.model.job_entry import JobEntry
 from nightkeep.model.night import NightPlace
+from nightkeep.model.version import __version__, works_with
 from nightkeep.policy import Overrides, load_usable
 from nightkeep.records import read_text, remove_file, reports_place, write_file
 from nightkeep.redaction import redacted, redacted_output
@@ -61,6 +62,15 @@ def sweep_job(argv: Sequence[str]) -> int:
         return _write(arguments.result, reported, group)
 
 
+def require_version(expected: str | None) -> None:
+    """Raise UsageError where the side that submits a job has a version that does not work with this one."""
+    if expected is not None and not works_with(expected):
+        raise UsageError(
+            f"--expects: expected a job of Nightkeep {expected}, as the scheduler has it, found {__version__} in the "
+            "environment of the job; install one version of Nightkeep for both"
+        )
+
+
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = _arguments()
     for name in _OF_WORK:
@@ -84,6 +94,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--one-by-one", action="store_true", help="no two tables side by side")
     parser.add_argument("--found", help="the tables that the run found, in a file")
     parser.add_argument("--dry-run", action="store_true", help="plan only")
+    parser.add_argument("--expects", metavar="VERSION", help="the Nightkeep of whoever submits the job")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # At INFO it logs which of its own functions it does not register.
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
@@ -96,6 +107,7 @@ def _group(arguments: argparse.Namespace) -> TableGroup:
 
 
 def _tables(arguments: argparse.Namespace, overrides: Overrides) -> TableGroup:
+    require_version(arguments.expects)
     tables = tuple(dict.fromkeys([*filter(None, arguments.tables.split(",")), *arguments.table]))
     if not tables:
         raise UsageError("--tables, --table: expected the name or address of a table, found none")

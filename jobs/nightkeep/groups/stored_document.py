@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model.job_entry import JobEntry
+from nightkeep.model.version import __version__
 from nightkeep.records import RunDocument
 
 PERMANENT = "permanent"
@@ -37,4 +38,5 @@ class StoredDocument:
             "checked": not document.awaits_check,
             "document": self.path,
             "permanent": bool(document.extra.get(PERMANENT)) or (document.reason or "").startswith(_ALIKE_AGAIN),
+            "nightkeep": __version__,
         }

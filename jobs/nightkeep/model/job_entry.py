@@ -10,7 +10,7 @@ class JobEntry(TypedDict):
 
     `document`: the address of the document, None if it could not be stored. `checked`: whether the job itself knows of
     a check, for entries without a document. `permanent`: a retry would fail for the same reason, such as a missing
-    table or denied access.
+    table or denied access. `nightkeep`: the version of the job.
     """
 
     table: str
@@ -21,3 +21,4 @@ class JobEntry(TypedDict):
     committed_version: NotRequired[int | None]
     checked: NotRequired[bool]
     permanent: NotRequired[bool]
+    nightkeep: NotRequired[str]

@@ -15,15 +15,19 @@ from typing import Final
 from nightkeep.causes import failure_text, one_sentence
 from nightkeep.errors import BeingCreated, NightkeepError, RefusedTable
 from nightkeep.model import Outcome
-from nightkeep.records.document import UNJUDGED, CheckStatus, Expectations, RunDocument
+from nightkeep.records.document import UNJUDGED, CheckStatus, Expectations, ExpectationSummary, RunDocument
 
 AFTER_COMMIT: Final = "published, but then: "
 """How the part of a reason begins that an unexpected failure between commit and check left."""
 CHECK_UNFINISHED: Final = "published, but its check did not finish: "
 """How the part of a reason begins that a check left which ended by an unexpected failure."""
+AFTERWARDS_UNFINISHED: Final = "the check of what is left did not finish: "
+"""The same, for the check that follows on a removal."""
 UNREPORTED: Final = "published, but its check did not report"
 """The part of a reason of a published version that no check has judged yet."""
-_SURPRISE: Final = re.compile(f"(?:; )?(?:{'|'.join(map(re.escape, (AFTER_COMMIT, CHECK_UNFINISHED, UNREPORTED)))})")
+_SURPRISE: Final = re.compile(
+    f"(?:; )?(?:{'|'.join(map(re.escape, (AFTER_COMMIT, CHECK_UNFINISHED, AFTERWARDS_UNFINISHED, UNREPORTED)))})"
+)
 _WORSE: Final = frozenset({Outcome.FAILED, Outcome.MISMATCH})
 """Outcomes that a missing check does not change."""
 
@@ -65,6 +69,18 @@ def without_check(document: RunDocument, why: str) -> RunDocument:
         return replace(document, expectations=expectations)
     reason = without_surprise(document.reason)
     return replace(document, outcome=published_outcome(document), reason=reason, expectations=expectations)
+
+
+def with_reason(expectations: Expectations) -> Expectations:
+    """The result of a check, which states why it errored: its own reason, else that of an expectation that errored."""
+    if expectations.status is not CheckStatus.ERRORED or expectations.reason:
+        return expectations
+    details = (f"{each.expectation}: {each.detail}" for each in expectations.results if _errored(each))
+    return replace(expectations, reason=next(details, "it has no result"))
+
+
+def _errored(result: ExpectationSummary) -> bool:
+    return result.status is CheckStatus.ERRORED and bool(result.detail)
 
 
 def unfinished_check(document: RunDocument, failure: str) -> RunDocument:

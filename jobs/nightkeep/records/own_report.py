@@ -47,7 +47,7 @@ class OwnReport:
     def findings(self) -> str | None:
         """A sentence on what is not as expected and holds nothing."""
         unmet = [r for r in self.results if r.status in (CheckStatus.FAILED, CheckStatus.ERRORED) and not r.holds]
-        named = ", ".join(f"{each.expectation.name} {each.status}" for each in unmet[:_NAMED])
+        named = ", ".join(map(_unmet, unmet[:_NAMED]))
         more = f" and {len(unmet) - _NAMED} more" if len(unmet) > _NAMED else ""
         return f"policy expectations not met: {named}{more}" if unmet else None
 
@@ -86,10 +86,16 @@ def with_own_report(report: CheckReport, own: OwnReport) -> CheckReport:
         report,
         status=_worse(report.status, own.status),
         results=(*report.results, *results),
-        reason="; ".join(filter(None, [report.reason, own.reason])) or None,
+        reason="; ".join(filter(None, [report.reason, own.reason, own.findings if own.status else None])) or None,
         seconds=report.seconds + own.seconds,
         validations=(*report.validations, *own.validations),
     )
+
+
+def _unmet(result: OwnResult) -> str:
+    """The name of an expectation and how it ended, with the cause of an error."""
+    why = f" ({result.detail})" if result.status is CheckStatus.ERRORED and result.detail else ""
+    return f"{result.expectation.name} {result.status}{why}"
 
 
 def _detail(result: OwnResult) -> str:

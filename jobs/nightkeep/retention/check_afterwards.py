@@ -19,6 +19,7 @@ from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, UnitResult, hold_or_note
 from nightkeep.records import check_report as checks
+from nightkeep.records.failure_outcomes import AFTERWARDS_UNFINISHED, with_reason, with_surprise, without_surprise
 from nightkeep.retention.file_check import FileCheck, check_files
 from nightkeep.retention.kept_versions import retained_files, retention_settings
 from nightkeep.retention.orphans.growing_sets import sets_of
@@ -87,7 +88,11 @@ def check_after_removal(document: RunDocument, policy: EffectivePolicy, order: O
     if opinion is not None and expectations.status is CheckStatus.FAILED:
         return _held(checked, opinion, order.reports)
     outcome = Outcome.worst([_acted_outcome(document), _OUTCOMES.get(expectations.status, Outcome.VERIFIED)])
-    return replace(checked, outcome=outcome)
+    if expectations.status is not CheckStatus.ERRORED:
+        return replace(checked, outcome=outcome, reason=without_surprise(document.reason))
+    expectations = with_reason(expectations)
+    reason = with_surprise(document.reason, AFTERWARDS_UNFINISHED, str(expectations.reason))
+    return replace(checked, outcome=outcome, reason=reason, expectations=expectations)
 
 
 def _opinion(document: RunDocument, policy: EffectivePolicy, order: Order, engine: Engine) -> _Opinion:
