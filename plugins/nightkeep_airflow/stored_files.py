@@ -14,6 +14,10 @@ from nightkeep.records import is_address, report_store
 SERVED: Final = {".html": "text/html", ".json": "application/json"}
 _KEPT_SECONDS: Final = 10
 _KEPT_BYTES: Final = 64 << 20
+_LONGEST_PART: Final = 255
+"""Bytes of a name between two slashes that file systems permit."""
+_LONGEST_KEY: Final = 1024
+"""Bytes of a whole key that buckets permit."""
 
 
 @dataclass
@@ -26,7 +30,7 @@ class StoredFiles:
 
     def read(self, name: str) -> bytes | None:
         """The page or document with that name; None if there is none, or if the name leads elsewhere."""
-        if PurePosixPath(name).suffix not in SERVED:
+        if PurePosixPath(name).suffix not in SERVED or _is_too_long(self.place, name):
             return None
         return self._in_bucket(name) if is_address(self.place) else _in_folder(Path(self.place), name)
 
@@ -50,6 +54,13 @@ class StoredFiles:
             if sum(len(data) for _, data in fresh.values()) + len(found) <= _KEPT_BYTES:
                 fresh[name] = (now, found)
             self._kept = fresh
+
+
+def _is_too_long(place: str, name: str) -> bool:
+    """Whether no store can have a file of this name. A bucket would answer with an error instead of not found."""
+    prefix = place.partition("://")[2].partition("/")[2] if is_address(place) else ""
+    sizes = [len(part.encode("utf-8", "surrogatepass")) for part in (*prefix.split("/"), *name.split("/"))]
+    return max(sizes) > _LONGEST_PART or sum(sizes) + len(sizes) - 1 > _LONGEST_KEY
 
 
 def _in_folder(folder: Path, name: str) -> bytes | None:

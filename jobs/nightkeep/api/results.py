@@ -15,7 +15,8 @@ from nightkeep.pages import plans_text, summary_text
 from nightkeep.policy import EffectivePolicy, explain_text
 from nightkeep.policy.explain import settings_of
 from nightkeep.records import Hold, RunDocument, Unreadable
-from nightkeep.redaction import redact
+from nightkeep.records.releases import Released
+from nightkeep.redaction import redact, redacted
 from nightkeep.running.inspection.handled_operations import HandledOperation
 
 _HEAD = ("table", "operation", "outcome", "version", "reason")
@@ -58,10 +59,11 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class RunHistory:
-    """The stored documents, oldest first, and the files that cannot be read."""
+    """The stored documents, oldest first, the files that cannot be read, and the releases of their tables."""
 
     documents: tuple[RunDocument, ...]
     unreadable: tuple[Unreadable, ...]
+    releases: tuple[Released, ...] = ()
 
     def __iter__(self) -> Iterator[RunDocument]:
         return iter(self.documents)
@@ -76,10 +78,11 @@ class RunHistory:
         return [document.to_json() for document in self.documents]
 
     def __str__(self) -> str:
-        return summary_text(self.documents)
+        released = [redact(str(each)) for each in self.releases]
+        return "\n".join([summary_text(self.documents), *([""] if released else []), *released])
 
     def _repr_html_(self) -> str:
-        return _table_of(self.documents, "history", *map(str, self.unreadable))
+        return _table_of(self.documents, "history", *map(str, (*self.unreadable, *self.releases)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +134,26 @@ def _handled(operation: HandledOperation) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The released hold: None if there was none, `Unreadable` if its file could not be read."""
+    """The released hold: None if there was none, `Unreadable` if its file could not be read. `released`: who did so,
+    when and why. `unkept`: why that could not be kept for the history."""
 
     table: str
     hold: Hold | Unreadable | None
+    released: Released | None = None
+    unkept: str | None = None
 
     def to_json(self) -> dict[str, object]:
         run_id = self.hold.run_id if isinstance(self.hold, Hold) else None
-        return {"table": self.table, "lifted": self.hold is not None, "run_id": run_id}
+        by = self.released
+        who = None if by is None else {"user": by.user, "reason": by.reason}
+        document = {"table": self.table, "lifted": self.hold is not None, "run_id": run_id, "released": who}
+        return redacted({**document, "unkept": self.unkept})
 
     def __str__(self) -> str:
+        unkept = "" if self.unkept is None else f"; the history does not have it: {self.unkept}"
+        return f"{self._released()}{unkept}"
+
+    def _released(self) -> str:
         if isinstance(self.hold, Unreadable):
             return f"{self.table}: hold released, though it could not be read: {self.hold}"
         if self.hold is None:

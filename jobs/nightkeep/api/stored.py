@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -26,6 +28,7 @@ from nightkeep.records import (
     reports_place,
     write_page,
 )
+from nightkeep.records.releases import Released, keep_release, read_releases, with_release
 from nightkeep.records.validations import (
     DATA_DOCS,
     YOUNGEST_MS,
@@ -55,14 +58,32 @@ def history(
     context = find_context(policy, reports)
     name = None if table is None else _reported_name(context, table)
     stored = read_history(context.reports) if name is None else read_thread(context.reports, name)
-    return RunHistory(stored.documents, stored.unreadable)
+    releases = {
+        each: read_releases(context.reports, each) for each in {document.table for document in stored.documents}
+    }
+    documents = (with_release(each, releases[each.table]) for each in stored.documents)
+    listed = sorted((each for some in releases.values() for each in some), key=lambda each: each.at)
+    return RunHistory(tuple(documents), stored.unreadable, tuple(listed))
 
 
-def release(table: str, *, policy: str | Path | None = None, reports: str | Path | None = None) -> Release:
-    """Release a table from the hold that a failed check put on it."""
+def release(
+    table: str, *, reason: str | None = None, policy: str | Path | None = None, reports: str | Path | None = None
+) -> Release:
+    """Release a table from the hold that a failed check put on it. Who did so, when and for what `reason` is kept."""
     context = find_context(policy, reports)
     name = _reported_name(context, table)
-    return Release(name, records.release(context.reports, name))
+    hold = records.release(context.reports, name)
+    if hold is None:
+        return Release(name, None)
+    released = Released.of(hold, name, user=_user(), at=datetime.now(UTC), reason=reason)
+    return Release(name, hold, released, keep_release(context.reports, released))
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return f"user {os.getuid()}"
 
 
 def report(

@@ -72,6 +72,7 @@ OPTIONS: Final[dict[str, OptionRow]] = {
     "left": OptionRow(bool, _WHAT, "", "Check the published versions whose check was left behind"),
     "base": OptionRow(_NUMBER, _WHAT, "N", "The version that it must equal", "the version before"),
     "queries": OptionRow(_PATH, _WHAT, "FILE", "SQL queries or conditions", "1 % ranges of every column"),
+    "reason": OptionRow(_TEXT, _WHAT, "TEXT", "Why, which the history keeps"),
     "tables": OptionRow(bool, _WHAT, "", "Open the tables too: columns, filters, metrics"),
     "forget": OptionRow(_TEXT, _WHAT, "AGE", "Remove results of Great Expectations older than this, such as 90d"),
     "run_id": OptionRow(_TEXT, _WHAT, "ID", "Name of the run, the same in every retry", "a new one"),

@@ -59,6 +59,11 @@ def look_name(table: str) -> str:
     return f"{HOLDS}/{slug(table)}~look.json"
 
 
+def releases_name(table: str) -> str:
+    """The releases of a table from holds."""
+    return f"{HOLDS}/{slug(table)}~releases.json"
+
+
 def page_name(name: str) -> str:
     """A page, in the folder of pages."""
     return f"{slug(name)}.html"

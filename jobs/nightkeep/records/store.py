@@ -4,6 +4,7 @@
 <reports>/<table>/expectations/...             results in Great Expectations' format (`validations`)
 <reports>/holds/<table>.json                   a hold on a table: only a release removes it
 <reports>/holds/<table>~look.json              the version up to which a table's history was examined
+<reports>/holds/<table>~releases.json          who released the table from a hold, when and why
 <reports>/pages/<name>.html                    a page
 <reports>/~found/<run>.json                    the tables that a run found
 <reports>/~ledger/...                          what was predicted and measured (`ledger`)
