@@ -83,7 +83,8 @@ def test_the_plugin_registers_once(clone: Path, tmp_path: Path, places: tuple[st
         paths.append(str(site))
     script = (
         "import json, logging; from airflow import plugins_manager as pm; loaded, errors = pm._get_plugins();"
-        "print(json.dumps([[p.name for p in loaded], errors, [v['url_route'] for v in pm._get_ui_plugins()[0]]]))"
+        "import sys; ours = [name for name in ('dags', 'tasks', 'settings', 'pages') if name in sys.modules];"
+        "print(json.dumps([[p.name for p in loaded], errors, [v['url_route'] for v in pm._get_ui_plugins()[0]], ours]))"
     )
     environ = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "PYTHON"))},
@@ -93,6 +94,8 @@ def test_the_plugin_registers_once(clone: Path, tmp_path: Path, places: tuple[st
         "PYTHONPATH": os.pathsep.join(paths),
     }
     done = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=True)
-    names, errors, routes = json.loads(done.stdout.splitlines()[-1])
+    names, errors, routes, modules = json.loads(done.stdout.splitlines()[-1])
     assert (names.count("nightkeep"), errors) == (1, {})
     assert routes == ["nightkeep-reports", "nightkeep-run"]
+    # Files of the folder that are no plugin would stand in for modules of these names that a team has.
+    assert modules == []
