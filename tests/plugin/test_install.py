@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -10,12 +11,14 @@ import zipfile
 from email.parser import Parser
 from pathlib import Path
 
+import jsonschema
 import pytest
 from packaging.requirements import Requirement
 from tests.support.installed import ROOT, build_wheel, call
 from tests.support.pages import blocks
 
 import nightkeep
+from nightkeep_airflow.provider import get_provider_info
 
 PAGE = (ROOT / "docs" / "airflow.md").read_text(encoding="utf-8")
 
@@ -99,3 +102,10 @@ def test_the_plugin_registers_once(clone: Path, tmp_path: Path, places: tuple[st
     assert routes == ["nightkeep-reports", "nightkeep-run"]
     # Files of the folder that are no plugin would stand in for modules of these names that a team has.
     assert modules == []
+
+
+def test_what_airflow_lists_of_the_package_fits_its_schema() -> None:
+    found = importlib.util.find_spec("airflow")
+    assert found is not None and found.submodule_search_locations
+    schema = Path(found.submodule_search_locations[0]) / "provider_info.schema.json"
+    jsonschema.validate(get_provider_info(), json.loads(schema.read_text(encoding="utf-8")))
