@@ -79,7 +79,7 @@ def nightly(
     def build() -> None:
         care_for(scheduled_groups(settings), settings)
 
-    return _made(dag_id, build, settings, options, schedule=_at(schedule, timezone), retries=2)
+    return _make(dag_id, build, settings, options, schedule=_timetable(schedule, timezone), retries=2)
 
 
 def weekly(
@@ -91,7 +91,7 @@ def weekly(
     def build() -> None:
         sweep_for(scheduled_groups(settings, within_budget=False), settings)
 
-    return _made(dag_id, build, settings, options, schedule=_at(schedule, timezone), retries=2)
+    return _make(dag_id, build, settings, options, schedule=_timetable(schedule, timezone), retries=2)
 
 
 def on_demand(dag_id: str = "on_demand", **options: Unpack[DagOptions]) -> DAG:
@@ -115,7 +115,7 @@ def on_demand(dag_id: str = "on_demand", **options: Unpack[DagOptions]) -> DAG:
 
     # Nothing starts by itself, so there is nothing to hold back.
     options = {"is_paused_upon_creation": False, **options}
-    return _made(dag_id, build, settings, options, schedule=None, retries=0, params=params)
+    return _make(dag_id, build, settings, options, schedule=None, retries=0, params=params)
 
 
 def form(settings: PluginSettings) -> dict[str, Param]:
@@ -131,51 +131,39 @@ def form(settings: PluginSettings) -> dict[str, Param]:
     return {"table": table, **{name: Param(**field) for name, field in _FIELDS.items()}}
 
 
-_FIELDS: Final[dict[str, dict[str, Any]]] = {
-    "operation": {
-        "default": None,
-        "type": ["null", "string"],
-        "title": "Operation",
-        "description": "Left empty: what the policy asks for, else what suits the table's format",
-        "enum": [None, *(each.value for each in RUN_OPERATIONS)],
-    },
-    "where": {
-        "default": None,
-        "type": ["null", "string"],
-        "title": "Partition filter",
-        "description": "For example dt >= '2026-11-01'; it chooses partitions and never changes rows",
-    },
-    "dry_run": {"default": True, "type": "boolean", "title": "Dry run", "description": "Plan only; change nothing"},
-    "full": {"default": False, "type": "boolean", "title": "Full", "description": "All files, not only new ones"},
-    "zorder": {
-        "default": None,
-        "type": ["null", "string"],
-        "title": "Z-order",
-        "description": "Columns to cluster by when optimizing, separated by commas; not together with Hilbert",
-    },
-    "hilbert": {
-        "default": None,
-        "type": ["null", "string"],
-        "title": "Hilbert",
-        "description": "Columns to cluster by along a Hilbert curve, separated by commas",
-    },
-    "target_size": {
-        "default": None,
-        "type": ["null", "string"],
-        "title": "Target size",
-        "description": "Of the files written, such as 256MB",
-        "pattern": SIZE_PATTERN,
-    },
+def _text(title: str, description: str, **more: object) -> dict[str, Any]:
+    """A field that may stay empty."""
+    return {"default": None, "type": ["null", "string"], "title": title, "description": description, **more}
+
+
+def _switch(title: str, description: str, *, default: bool) -> dict[str, Any]:
+    return {"default": default, "type": "boolean", "title": title, "description": description}
+
+
+_FIELDS: Final[Mapping[str, dict[str, Any]]] = {
+    "operation": _text(
+        "Operation",
+        "Left empty: what the policy asks for, else what suits the table's format",
+        enum=[None, *(each.value for each in RUN_OPERATIONS)],
+    ),
+    "where": _text("Partition filter", "For example dt >= '2026-11-01'; it chooses partitions and never changes rows"),
+    "dry_run": _switch("Dry run", "Plan only; change nothing", default=True),
+    "full": _switch("Full", "All files, not only new ones", default=False),
+    "zorder": _text("Z-order", "Columns to cluster by when optimizing, separated by commas; not together with Hilbert"),
+    "hilbert": _text("Hilbert", "Columns to cluster by along a Hilbert curve, separated by commas"),
+    "target_size": _text("Target size", "Of the files written, such as 256MB", pattern=SIZE_PATTERN),
 }
 _FORM: Final = ("table", *_FIELDS)
-_FORM_OPTIONS: Final = (
-    "{{ '--where=' ~ params.where if params.where else '' }}",
-    "{{ '--dry-run' if params.dry_run else '' }}",
-    "{{ '--full' if params.full else '' }}",
-    "{{ '--zorder=' ~ params.zorder if params.zorder else '' }}",
-    "{{ '--hilbert=' ~ params.hilbert if params.hilbert else '' }}",
-    "{{ '--target-size=' ~ params.target_size if params.target_size else '' }}",
-)
+
+
+def _template(name: str) -> str:
+    """The option of a job by the field of this name: a template that renders blank if the field is empty or off."""
+    option = f"--{name.replace('_', '-')}"
+    value = f"'{option}'" if _FIELDS[name]["type"] == "boolean" else f"'{option}=' ~ params.{name}"
+    return f"{{{{ {value} if params.{name} else '' }}}}"
+
+
+_FORM_OPTIONS: Final = tuple(_template(name) for name in _FIELDS if name != "operation")
 
 
 def _settings(options: DagOptions) -> PluginSettings:
@@ -183,14 +171,14 @@ def _settings(options: DagOptions) -> PluginSettings:
     return from_environment(os.environ, None if beside is None else Path(beside).parent, options)
 
 
-def _at(schedule: Any, timezone: str) -> Any:
+def _timetable(schedule: Any, timezone: str) -> Any:
     """A cron expression waits for its next time when its DAG is switched on in between."""
     if not isinstance(schedule, str):
         return schedule
     return CronTriggerTimetable(schedule, timezone=timezone, run_immediately=timedelta(0))
 
 
-def _made(
+def _make(
     dag_id: str,
     build: Callable[[], None],
     settings: PluginSettings,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -56,8 +55,9 @@ def from_environment(
     options = given or {}
 
     def minutes(name: str, default: float) -> timedelta:
-        chosen: timedelta | None = options.get(name.lower())
-        return chosen or timedelta(minutes=float(environ.get(f"NIGHTKEEP_{name}_MINUTES") or default))
+        text = environ.get(f"NIGHTKEEP_{name}_MINUTES")
+        found: timedelta = options.get(name.lower(), timedelta(minutes=float(text or default)))
+        return found
 
     named = options.get("policy") or environ.get("NIGHTKEEP_POLICY") or (dags and dags / "tables.yaml")
     if named is None:
@@ -70,13 +70,13 @@ def from_environment(
     return PluginSettings(
         policy=str(policy),
         reports=absolute(str(reports)),
-        jobs=str(options.get("jobs") or environ.get("NIGHTKEEP_JOBS") or _jobs(dags)),
-        retry_delay=options.get("retry_delay") or timedelta(seconds=seconds),
-        deadlines=tuple(options.get("deadlines") or ([timedelta(minutes=float(deadline))] if deadline else ())),
+        jobs=str(Path(options.get("jobs") or environ.get("NIGHTKEEP_JOBS") or _jobs(dags)).absolute()),
+        retry_delay=options.get("retry_delay", timedelta(seconds=seconds)),
+        deadlines=tuple(options.get("deadlines", [timedelta(minutes=float(deadline))] if deadline else ())),
         task_timeout=minutes("TASK_TIMEOUT", 360),
         run_timeout=minutes("RUN_TIMEOUT", 1200),
         start_within=minutes("START_WITHIN", 180),
-        cores=options.get("cores") or (int(cores) if cores else None),
+        cores=options.get("cores", int(cores) if cores else None),
         submitting={
             "conn_id": options.get("connection", DEFAULT_NAME),
             "pool": options.get("pool", DEFAULT_NAME),
@@ -87,9 +87,8 @@ def from_environment(
 
 def _jobs(dags: Path | None) -> Path:
     """The folder of the job scripts: that of a clone, else that of the wheel."""
-    beside = None if dags is None else Path(os.path.abspath(dags.parent / "jobs"))
-    if beside is not None and (beside / "care.py").is_file():
-        return beside
+    if dags is not None and (dags.parent / "jobs" / "care.py").is_file():
+        return dags.parent / "jobs"
     found = find_spec("nightkeep")
     assert found is not None and found.origin is not None
     return Path(found.origin).parent / "job_scripts"

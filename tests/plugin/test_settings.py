@@ -1,0 +1,63 @@
+"""Options of a DAG, the environment, and defaults: which one stands."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from nightkeep.errors import UsageError
+from nightkeep_airflow.dags import _FORM_OPTIONS
+from nightkeep_airflow.settings import from_environment
+
+ENVIRON = {
+    "NIGHTKEEP_POLICY": "/environment/tables.yaml",
+    "NIGHTKEEP_RETRY_DELAY_SECONDS": "7",
+    "NIGHTKEEP_DEADLINE_MINUTES": "9",
+    "NIGHTKEEP_TASK_TIMEOUT_MINUTES": "11",
+    "NIGHTKEEP_SPARK_CORES": "3",
+}
+
+
+def test_what_is_given_stands_also_where_it_is_nothing(tmp_path: Path) -> None:
+    given = {"retry_delay": timedelta(0), "deadlines": [], "start_within": timedelta(0), "policy": tmp_path / "p.yaml"}
+    settings = from_environment(ENVIRON, None, given)
+    assert (settings.retry_delay, settings.deadlines, settings.start_within) == (timedelta(0), (), timedelta(0))
+    assert (settings.policy, settings.reports) == (str(tmp_path / "p.yaml"), str(tmp_path / "reports"))
+    assert (settings.task_timeout, settings.cores) == (timedelta(minutes=11), 3)
+
+
+def test_the_environment_stands_over_defaults() -> None:
+    settings = from_environment(ENVIRON, Path("/dags"))
+    assert (settings.retry_delay, settings.deadlines) == (timedelta(seconds=7), (timedelta(minutes=9),))
+    assert settings.policy == "/environment/tables.yaml" and settings.run_timeout == timedelta(minutes=1200)
+    assert settings.submitting == {"conn_id": "nightkeep_spark", "pool": "nightkeep_spark"}
+
+
+def test_a_relative_folder_of_jobs_is_of_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert from_environment({**ENVIRON, "NIGHTKEEP_JOBS": "jobs"}, None).jobs == str(tmp_path / "jobs")
+
+
+def test_jobs_are_those_of_the_clone_else_those_of_the_wheel(tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    assert from_environment(ENVIRON, tmp_path / "dags").jobs.endswith("/nightkeep/job_scripts")
+    (tmp_path / "jobs" / "care.py").touch()
+    assert from_environment(ENVIRON, tmp_path / "dags").jobs == str(tmp_path / "jobs")
+
+
+def test_a_dag_without_any_policy_is_refused() -> None:
+    with pytest.raises(UsageError, match="NIGHTKEEP_POLICY, found neither"):
+        from_environment({}, None)
+
+
+def test_each_field_of_the_form_is_an_option_of_the_job() -> None:
+    assert _FORM_OPTIONS == (
+        "{{ '--where=' ~ params.where if params.where else '' }}",
+        "{{ '--dry-run' if params.dry_run else '' }}",
+        "{{ '--full' if params.full else '' }}",
+        "{{ '--zorder=' ~ params.zorder if params.zorder else '' }}",
+        "{{ '--hilbert=' ~ params.hilbert if params.hilbert else '' }}",
+        "{{ '--target-size=' ~ params.target_size if params.target_size else '' }}",
+    )
