@@ -28,7 +28,7 @@ from nightkeep.records import (
     reports_place,
     write_page,
 )
-from nightkeep.records.releases import Released, keep_release, read_releases, with_release
+from nightkeep.records.releases import Released, keep_release, releases_of, with_release
 from nightkeep.records.validations import (
     DATA_DOCS,
     YOUNGEST_MS,
@@ -58,10 +58,8 @@ def history(
     context = find_context(policy, reports)
     name = None if table is None else _reported_name(context, table)
     stored = read_history(context.reports) if name is None else read_thread(context.reports, name)
-    releases = {
-        each: read_releases(context.reports, each) for each in {document.table for document in stored.documents}
-    }
-    documents = (with_release(each, releases[each.table]) for each in stored.documents)
+    releases = releases_of(context.reports, dict.fromkeys(document.table for document in stored.documents))
+    documents = (with_release(each, releases.get(each.table, ())) for each in stored.documents)
     listed = sorted((each for some in releases.values() for each in some), key=lambda each: each.at)
     return RunHistory(tuple(documents), stored.unreadable, tuple(listed))
 

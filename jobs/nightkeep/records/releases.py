@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.records.codec import decode, encode
 from nightkeep.records.document import Extra, RunDocument
-from nightkeep.records.file_names import releases_name
+from nightkeep.records.file_names import HOLDS, releases_name
 from nightkeep.records.holds import Hold
-from nightkeep.records.json_files import Unreadable, parsed, read_kept
+from nightkeep.records.json_files import Unreadable, parsed, read_kept, side_by_side
 from nightkeep.records.places import report_store
 from nightkeep.records.store import bytes_of, why_not
 from nightkeep.redaction import redacted
@@ -71,6 +72,17 @@ def read_releases(reports: str | Path, table: str) -> tuple[Released, ...]:
         return _standing(reports, table)[1]
     except (OSError, CorruptMetadata):
         return ()
+
+
+def releases_of(reports: str | Path, tables: Iterable[str]) -> dict[str, tuple[Released, ...]]:
+    """The releases by table, of tables that have any. The folder is listed once, as few tables were ever on hold."""
+    store = report_store(reports)
+    try:
+        there = {f"{HOLDS}/{each.name}" for each in store.list(HOLDS)}
+    except OSError:
+        return {}
+    held = [table for table in tables if releases_name(table) in there]
+    return dict(zip(held, side_by_side(store, partial(read_releases, reports), held), strict=True))
 
 
 def with_release(document: RunDocument, releases: tuple[Released, ...]) -> RunDocument:
