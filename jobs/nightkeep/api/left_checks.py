@@ -11,6 +11,7 @@ from nightkeep.errors import UsageError
 from nightkeep.groups.one_operation import stored
 from nightkeep.groups.reads import Reads
 from nightkeep.groups.session.left_checks import check_all_left, was_left
+from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import RunDocument, read_history
 from nightkeep.records.failure_outcomes import unfinished_check
@@ -23,22 +24,20 @@ def check_left(context: CallContext, table: str | None, master: str, spark: Spar
     """Check what runs left. A table that the policy does not have is opened by the address in its document."""
     name = None if table is None else context.chosen(table).address.name
     history = read_history(context.reports, name)
-    left = {document.table: document for document in history.documents if was_left(document)}
-    policies = {each: _policy(context, document) for each, document in left.items()}
+    left: dict[str, list[RunDocument]] = {}
+    for document in filter(was_left, history.documents):
+        left.setdefault(document.table, []).append(document)
+    policies = {each: _policy(context, documents[-1]) for each, documents in left.items()}
     memory = [policy.settings.task_memory for policy in policies.values() if isinstance(policy, EffectivePolicy)]
-    documents = list[RunDocument]()
+    done = list[StoredDocument]()
     with new_engine(master, max(memory, default=2 << 30), spark, checks=True) as engine:
         for each, policy in policies.items():
             if isinstance(policy, EffectivePolicy):
-                documents += [done.document for done in check_all_left(policy, context.reports, Reads(engine))]
+                done += check_all_left(policy, left[each], context.reports, Reads(engine))
             else:
-                waiting = (document for document in history.documents if document.table == each)
-                documents += [
-                    stored(unfinished_check(document, policy), context.reports).document
-                    for document in waiting
-                    if document.awaits_check
-                ]
-    return RunHistory(tuple(documents), history.unreadable)
+                waiting = (document for document in left[each] if document.awaits_check)
+                done += [stored(unfinished_check(document, policy), context.reports) for document in waiting]
+    return RunHistory(tuple(each.document for each in done), history.unreadable)
 
 
 def _policy(context: CallContext, document: RunDocument) -> EffectivePolicy | str:

@@ -7,7 +7,7 @@ A retry of the run does the check. Where none comes, the next night does, or `ni
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -15,6 +15,7 @@ from itertools import islice, takewhile
 from typing import Final
 
 from nightkeep.admission.order import Order
+from nightkeep.admission.run_ids import stored_document
 from nightkeep.errors import EvidenceError, NightkeepError, RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.groups.one_operation import check_and_store
@@ -22,7 +23,7 @@ from nightkeep.groups.reads import Reads
 from nightkeep.groups.session.after_crash import store_found_commits
 from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.policy import EffectivePolicy
-from nightkeep.records import RunDocument, document_path, load_document, read_history, table_documents
+from nightkeep.records import RunDocument, table_documents
 from nightkeep.retention.kept_versions import CHECK_WAIT_MS
 from nightkeep.running.ended_early import may_be_published
 from nightkeep.spark.engine import Engine
@@ -53,18 +54,23 @@ def check_lately_left(policy: EffectivePolicy, reports: str, run_id: str, reads:
             yield _checked(policy, document, reports, reads.engine)
 
 
-def check_all_left(policy: EffectivePolicy, reports: str, reads: Reads) -> Iterator[StoredDocument]:
-    """Check whatever runs of the table left, oldest first."""
-    left = [document for document in read_history(reports, policy.address.name).documents if was_left(document)]
+def check_all_left(
+    policy: EffectivePolicy, left: Sequence[RunDocument], reports: str, reads: Reads
+) -> Iterator[StoredDocument]:
+    """Check what the runs of these documents of the table left, in their order."""
     for document in _found(policy, left, reports, reads):
         yield _checked(policy, document, reports, reads.engine)
 
 
 def _checked(policy: EffectivePolicy, document: RunDocument, reports: str, engine: Engine) -> StoredDocument:
-    return check_and_store(document, policy, Order(document.operation, document.run_id, reports), engine)
+    return check_and_store(document, policy, _order(document, reports), engine)
 
 
-def _found(policy: EffectivePolicy, left: list[RunDocument], reports: str, reads: Reads) -> list[RunDocument]:
+def _order(document: RunDocument, reports: str) -> Order:
+    return Order(document.operation, document.run_id, reports)
+
+
+def _found(policy: EffectivePolicy, left: Sequence[RunDocument], reports: str, reads: Reads) -> list[RunDocument]:
     """The documents that wait for a check, once the table was asked for commits that they do not name."""
     for run_id in dict.fromkeys(document.run_id for document in left if may_be_published(document)):
         store_found_commits(policy, run_id, reports, reads)
@@ -74,9 +80,7 @@ def _found(policy: EffectivePolicy, left: list[RunDocument], reports: str, reads
 
 def _again(document: RunDocument, reports: str) -> RunDocument:
     with suppress(NightkeepError, OSError):
-        return load_document(
-            document_path(reports, document.table, run_id=document.run_id, operation=document.operation)
-        )
+        return stored_document(_order(document, reports), document.table) or document
     return document
 
 
