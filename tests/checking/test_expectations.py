@@ -27,7 +27,7 @@ RIGHT = FactRow(
     expected_rows=5,
     unsound=0,
     misstated=0,
-    untold=0,
+    unreported=0,
 )
 OTHER = replace(RIGHT, unit="day=2")
 NAMES = [str(each.description) for each in EXPECTATIONS]
@@ -42,7 +42,7 @@ WRONG = {
     "metadata counts the rows that are there": {"expected_rows": 2**60 + 1},
     "every row is live and stored under its own key": {"unsound": 1},
     "statistics cover every value": {"misstated": 1},
-    "streaming readers receive every change": {"untold": 1},
+    "streaming readers receive every change": {"unreported": 1},
 }
 OWN_FACT = {
     "the number of rows is the same": "base_rows",
@@ -55,7 +55,7 @@ OWN_FACT = {
     "metadata counts the rows that are there": "expected_rows",
     "every row is live and stored under its own key": "unsound",
     "statistics cover every value": "misstated",
-    "streaming readers receive every change": "untold",
+    "streaming readers receive every change": "unreported",
 }
 
 

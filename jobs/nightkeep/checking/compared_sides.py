@@ -198,7 +198,7 @@ def _fact_row(
         expected_rows=comparison.rows[unit],
         unsound=None if "unsound" in relation.silent else after.unsound,
         misstated=comparison.misstated.get(unit),
-        untold=comparison.unreported.get(unit),
+        unreported=comparison.unreported.get(unit),
     )
 
 

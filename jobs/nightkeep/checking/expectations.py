@@ -60,7 +60,7 @@ class FactRow:
     expected_rows: int | None = None
     unsound: int | None = None
     misstated: int | None = None
-    untold: int | None = None
+    unreported: int | None = None
 
 
 Judged = tuple[tuple[ExpectationResult, ...], tuple[Mapping[str, Any], ...]]
@@ -142,7 +142,7 @@ EXPECTATIONS: Final = (
     _pair("metadata counts the rows that are there", "candidate_rows", "expected_rows"),
     _none("every row is live and stored under its own key", "unsound"),
     _none("statistics cover every value", "misstated"),
-    _none("streaming readers receive every change", "untold"),
+    _none("streaming readers receive every change", "unreported"),
 )
 KEPT: Final = (
     *EXPECTATIONS[:3],

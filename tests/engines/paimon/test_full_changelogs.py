@@ -17,7 +17,7 @@ from tests.formats.paimon.followed import (
     assert_told_as_by_java,
     created,
     read,
-    untold_in_spark,
+    unreported_in_spark,
     write,
 )
 from tests.formats.paimon.gate.test_changes import AFTER, BEFORE, CAUGHT, GONE, INSERT, KIND, changed, lose_the_list
@@ -116,7 +116,7 @@ def test_spark_counts_every_wrong_change(table: Path, spark: SparkSession, paimo
     write(paimon_java, table, 3)
     minor = optimize(table).committed_version
     assert minor is not None
-    assert untold_in_spark(table, minor, spark)() == 0
+    assert unreported_in_spark(table, minor, spark)() == 0
 
 
 def test_an_append_meanwhile_is_reported_by_the_next_run(table: Path, paimon_java: PaimonJava) -> None:

@@ -15,7 +15,12 @@ from pyspark.sql import SparkSession
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.paimon_values import MERGE_ON_READ, Compaction, Layout, Row, Scan, Writer
 from tests.formats.paimon.changelogs import applied, newest
-from tests.formats.paimon.followed import Maintain, assert_spark_counts_wrong_changes, seen_beside_java, untold_in_spark
+from tests.formats.paimon.followed import (
+    Maintain,
+    assert_spark_counts_wrong_changes,
+    seen_beside_java,
+    unreported_in_spark,
+)
 from tests.formats.paimon.gate.test_changes import AFTER, KIND, changed
 from tests.formats.paimon.gate.test_sabotage import assert_stopped, before_the_gate
 from tests.formats.paimon.upgrade import optimize, upgrade
@@ -211,7 +216,7 @@ def test_streaming_readers_receive_nested_values(
     if options.get("file.format") != "orc":
         assert_spark_counts_wrong_changes(table, version, spark)
     else:
-        assert untold_in_spark(table, version, spark)() == 0
+        assert unreported_in_spark(table, version, spark)() == 0
 
 
 def another_element(rows: pa.Table) -> pa.Table:
@@ -271,4 +276,4 @@ def test_java_reports_rows_again_that_hold_nulls(paimon_java: PaimonJava, spark:
     paimon_java.compact(java, Compaction(user="compactor", single_pick=True))
     told = [[row[1] for row in paimon_java.changes(table, since=since).rows] for table in (ours, java)]
     assert told == [[1, 1, 2, 2, 3, 3], [1, 1, 2, 2, 3, 3, 5, 5, 6, 6]]
-    assert untold_in_spark(ours, document.committed_version or 0, spark)() == 0
+    assert unreported_in_spark(ours, document.committed_version or 0, spark)() == 0

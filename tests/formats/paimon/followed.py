@@ -96,7 +96,7 @@ def seen_beside_java(
     return seen[ours]
 
 
-def untold_in_spark(table: Path, version: int, spark: SparkSession) -> Callable[[], int]:
+def unreported_in_spark(table: Path, version: int, spark: SparkSession) -> Callable[[], int]:
     """A function that counts by Spark the wrong changes that a version of ours tells."""
     relation = open_view(Address("paimon", str(table), "t"), spark)
     held = [relation.version(number) for number in range(version + 1)]
@@ -107,11 +107,11 @@ def untold_in_spark(table: Path, version: int, spark: SparkSession) -> Callable[
 def assert_spark_counts_wrong_changes(table: Path, version: int | None, spark: SparkSession) -> pa.Table:
     """The newest changelog of the table, of which Spark finds nothing wrong but what is made wrong here."""
     assert version is not None
-    untold = untold_in_spark(table, version, spark)
+    unreported = unreported_in_spark(table, version, spark)
     path = max(table.rglob("changelog-nk-*.parquet"), key=lambda each: each.stat().st_mtime)
     rows = pq.read_table(path)
-    assert untold() == 0
+    assert unreported() == 0
     for change, count in ((rows.slice(2), 2), (pa.concat_tables([rows, rows.slice(0, 3)]), 3), (rows, 0)):
         pq.write_table(change, path, store_schema=False, store_decimal_as_integer=True)
-        assert untold() == count
+        assert unreported() == count
     return rows

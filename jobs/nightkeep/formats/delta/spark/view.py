@@ -78,7 +78,7 @@ class DeltaView:
         return {
             "distinct_keys": "Delta promises no column to be unique, and check.keys names none",
             "unsound": "a value of a Delta table is stored in one place, which nothing else could contradict",
-            "untold": "a commit that changes no row reports nothing to streaming readers",
+            "unreported": "a commit that changes no row reports nothing to streaming readers",
         }
 
     def latest(self) -> int:

@@ -87,7 +87,7 @@ class IcebergView:
     def silent(self) -> Mapping[str, str]:
         always = {
             "distinct_keys": "the table has no identifier fields, and check.keys names no columns",
-            "untold": "a commit that changes no row reports nothing to streaming readers",
+            "unreported": "a commit that changes no row reports nothing to streaming readers",
         }
         if IcebergColumns(self._schema).identities:
             return always

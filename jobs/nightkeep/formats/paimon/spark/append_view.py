@@ -64,7 +64,7 @@ class AppendView:
         return {
             "distinct_keys": "the table has no primary key",
             "unsound": "rows of a table without primary key are stored once, and all of them are live",
-            "untold": "streaming readers of a table without primary key follow its commits, and no changelog",
+            "unreported": "streaming readers of a table without primary key follow its commits, and no changelog",
         }
 
     def latest(self) -> int:

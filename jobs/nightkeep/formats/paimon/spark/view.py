@@ -105,7 +105,7 @@ class PaimonView:
 
     @property
     def silent(self) -> Mapping[str, str]:
-        return {"untold": "compactions of this table write no changelog"}
+        return {"unreported": "compactions of this table write no changelog"}
 
     @property
     def _fine(self) -> list[str]:
