@@ -2,7 +2,7 @@
 
 Tables are a group, or several if they are many (`tables_per_session`). One Spark job per group, in the pool
 `nightkeep_spark`, which runs whatever each table's policy asks for and checks what that publishes; then a task that
-lists what was checked, which starts a second one only where a check is missing; then one small task per table, which
+reads the documents, and starts a second job only for versions without a check; then one small task per table, which
 carries the table's outcome and, when a verified commit was published, its asset.
 The chain, and who retries what, is in `nightkeep_airflow.tasks`. One run at a time: two would only race.
 

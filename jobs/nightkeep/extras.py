@@ -25,16 +25,17 @@ def missing_module(subject: str, failure: ModuleNotFoundError) -> Exception:
     if package not in EXTRAS:
         return failure
     found = "none" if failure.name == package else f"a release without {failure.name}"
-    extra = f'pip install "nightkeep[{EXTRAS[package]}]" installs it'
-    return UsageError(f"{subject}: expected {package} 4 or later, found {found}; {extra}")
+    return UsageError(f"{subject}: expected {package} 4 or later, found {found}; {_installing(package)}")
 
 
 def require_packages(packages: Iterable[str]) -> None:
     """Raise UsageError, which names the extras, unless all `packages` can be imported."""
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
-        extras = ",".join(dict.fromkeys(EXTRAS[name] for name in missing))
         named = " and ".join(missing)
-        raise UsageError(
-            f'expected {named}, which this work needs, found none; pip install "nightkeep[{extras}]" installs it'
-        )
+        raise UsageError(f"expected {named}, which this work needs, found none; {_installing(*missing)}")
+
+
+def _installing(*packages: str) -> str:
+    extras = ",".join(dict.fromkeys(EXTRAS[name] for name in packages))
+    return f'pip install "nightkeep[{extras}]" installs it'
