@@ -22,6 +22,7 @@ from nightkeep.policy.settings import (
     Check,
     Defaults,
     Expire,
+    On,
     PatternEntry,
     Preset,
     Sweep,
@@ -43,7 +44,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, type[BaseModel]]]] = {
 }
 _BELOW: Final = {model.__name__ for models in _SECTIONS.values() for model in models.values()}
 """Blocks with a section of their own."""
-_NESTED: Final = {model.__name__ for model in (Budget, Check, Sweep, Expire)}
+_NESTED: Final = {model.__name__ for model in (Budget, Check, Sweep, Expire, On)}
 _PATTERNS: Final = {
     SIZE_PATTERN: ("size", "such as `512MB`"),
     DURATION_PATTERN: ("duration", "such as `7d`, `36h`, `90m`"),
@@ -135,8 +136,8 @@ def _kind(schema: Mapping[str, Any], blocks: Mapping[str, Any]) -> tuple[str, st
 
 
 def _list(schema: Mapping[str, Any], blocks: Mapping[str, Any]) -> tuple[str, str]:
-    kind, allowed = _kind(schema["items"], blocks)
-    return f"list, each {kind}", ", ".join(filter(None, (_bounds(schema), allowed)))
+    kinds = dict(_kind(each, blocks) for each in _choices(schema["items"]))
+    return f"list, each {' or '.join(kinds)}", ", ".join(filter(None, (_bounds(schema), *kinds.values())))
 
 
 def _bounds(schema: Mapping[str, Any]) -> str:

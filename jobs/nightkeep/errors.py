@@ -98,6 +98,10 @@ class AddressError(UsageError):
     """A table address that cannot be opened."""
 
 
+class NotAccepted(NightkeepError):
+    """A receiver of messages that answered, but not with success."""
+
+
 class PolicyError(UsageError):
     """A policy file that cannot be understood; the message starts with file:line."""
 

@@ -39,8 +39,8 @@ class DagOptions(TypedDict, total=False):
     by default those of the installed package. `connection`, `pool`, `queue` and `executor_config` are those of the
     tasks that submit jobs. `cores`: what a Spark application takes of a standalone cluster. A task or a run that takes
     longer than `task_timeout` or `run_timeout` is ended; a scheduled run that starts later than `start_within` after
-    its time does nothing. `deadlines`: a line in the log when a run takes longer. `default_args` are those of every
-    task. `beside` is the DAG file: where the policy and the jobs are if nothing names them.
+    its time does nothing. `deadlines`: a line in the log, and messages, when a run takes longer. `default_args` are
+    those of every task. `beside` is the DAG file: where the policy and the jobs are if nothing names them.
     """
 
     beside: str | Path
@@ -192,8 +192,9 @@ def _make(
     callbacks: dict[str, Any] = {name: options.get(name) for name in ("on_success_callback", "on_failure_callback")}
     paused = options.get("is_paused_upon_creation")
     # Only on request: `airflow dags test` of a DAG with a deadline ends in an error (apache/airflow#73428).
+    missed = SyncCallback(late, kwargs={"policy": settings.policy, "reports": settings.reports})
     deadlines = [
-        DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, interval=after, callback=SyncCallback(late))
+        DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, interval=after, callback=missed)
         for after in settings.deadlines
     ]
     made: DAG = dag(

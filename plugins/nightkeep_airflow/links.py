@@ -1,4 +1,4 @@
-"""Task instance -> the address of its run's report page. `pages` serves that page."""
+"""A run, or a task of it -> the address of its report page. `pages` serves that page."""
 
 from __future__ import annotations
 
@@ -22,5 +22,10 @@ class ReportLink(BaseOperatorLink):
     name = "Nightkeep report"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        base = conf.get("api", "base_url", fallback="").rstrip("/")
-        return f"{base}{URL_PREFIX}/?{urlencode({'dag_id': ti_key.dag_id, 'run_id': ti_key.run_id})}"
+        return report_url(ti_key.dag_id, ti_key.run_id)
+
+
+def report_url(dag_id: str, run_id: str) -> str:
+    """The address of the report page of a run."""
+    base = conf.get("api", "base_url", fallback="").rstrip("/")
+    return f"{base}{URL_PREFIX}/?{urlencode({'dag_id': dag_id, 'run_id': run_id})}"

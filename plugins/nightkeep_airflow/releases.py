@@ -7,7 +7,10 @@ from airflow.providers.common.compat.sdk import (
     AirflowFailException,
     AirflowSkipException,
     AirflowTaskTimeout,
+    BaseHook,
+    BaseNotifier,
     conf,
+    mask_secret,
 )
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
@@ -24,9 +27,12 @@ __all__ = [
     "AirflowFailException",
     "AirflowSkipException",
     "AirflowTaskTimeout",
+    "BaseHook",
+    "BaseNotifier",
     "CronTriggerTimetable",
     "DeadlineAlert",
     "DeadlineReference",
     "SyncCallback",
     "conf",
+    "mask_secret",
 ]

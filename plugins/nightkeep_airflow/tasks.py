@@ -3,8 +3,10 @@
                        per group (mapped)            per table (mapped)
     in_time -> groups -> [ care -> check ] -> settle -> outcome
                                                     `-> page
+                                                    `-> notify
     in_time -> groups -> [     sweep     ] -> settle -> swept
                                                     `-> page
+                                                    `-> notify
 
 The care job checks what it publishes, in the session that published it, so that a group's night is one session.
 `check` reads the documents: it succeeds at once where every published version was checked, is skipped where nothing
@@ -31,7 +33,9 @@ still there, before it reports how it went. So there is no `check` behind it, an
 waits for other rows or other files of a version, and a sweep is done when neither has changed.
 
 The DAG run fails when one table's outcome does. `settle` runs whatever became of the groups, and `page` comes
-after it but not after the outcomes, so it is always written and never turns a failed run green.
+after it but not after the outcomes, so it is always written and never turns a failed run green. `notify` sends messages
+to the receivers of the policy. It is a teardown, whose failure fails no run, and nothing waits for it. A try that comes
+again sends nothing twice (`nightkeep.records.sent_marks`).
 """
 
 from __future__ import annotations
@@ -49,6 +53,8 @@ from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import groups as groups_of
 from nightkeep_airflow.admission import require_known, too_late
+from nightkeep_airflow.links import report_url
+from nightkeep_airflow.notices import notify_of_tables
 from nightkeep_airflow.operators import CareOperator, CheckOperator
 from nightkeep_airflow.releases import AirflowFailException, AirflowSkipException, conf
 from nightkeep_airflow.results import (
@@ -117,6 +123,7 @@ def care_for(groups: XComArg, settings: PluginSettings, *, operation: str = "", 
     each.expand(tables=groups) >> results
     outcome.expand(results=results, place=places(results))
     page(results, settings.policy, settings.reports)
+    notify(results, settings.policy, settings.reports).as_teardown()
 
 
 def sweep_for(groups: XComArg, settings: PluginSettings) -> None:
@@ -132,6 +139,7 @@ def sweep_for(groups: XComArg, settings: PluginSettings) -> None:
     each.expand(tables=groups) >> results
     swept.expand(results=results, place=places(results))
     page(results, settings.policy, settings.reports, operation=Operation.SWEEP.value)
+    notify(results, settings.policy, settings.reports).as_teardown()
 
 
 def _submit(settings: PluginSettings) -> dict[str, Any]:
@@ -284,3 +292,18 @@ def page(results: Any, policy: str, reports: str, *, operation: str | None = Non
     )
     _log.info("The report of this run is %s", written)
     return written
+
+
+@task(retries=1, retry_delay=timedelta(seconds=10))
+def notify(results: Any, policy: str, reports: str, *, dag_run: Any = None) -> None:
+    """Send messages about the tables to whom the policy names. A receiver that is dead is a line in the log."""
+    if results is None:
+        raise AirflowSkipException("no table was settled")
+    prefix = run_prefix(dag_run.dag_id, dag_run.run_id)
+    notify_of_tables(
+        run_policy(policy, reports, prefix),
+        [settled_result(result) for chunk in results for result in chunk],
+        reports=reports,
+        prefix=prefix,
+        link=report_url(dag_run.dag_id, dag_run.run_id),
+    )

@@ -19,6 +19,7 @@ from tests.policy.schema import policy_schema
 import nightkeep.policy
 from nightkeep.errors import AddressError, PolicyError, UsageError
 from nightkeep.model import Address, Clustering, Curve, Operation, VerifyLevel, Writers
+from nightkeep.model.receivers import EventKind
 from nightkeep.model.sweep_rules import DAY_MS, floor_ms
 from nightkeep.policy import (
     Check,
@@ -124,6 +125,7 @@ def test_every_value_names_its_line_and_layer() -> None:
         "expire.enabled": (None, "built-in"),
         "expire.older_than": (None, "built-in"),
         "expire.retain_last": (None, "built-in"),
+        **dict.fromkeys((f"on.{each}" for each in EventKind), (None, "built-in")),
     }
 
 
@@ -228,6 +230,9 @@ def test_all_settings_can_be_written() -> None:
             sweep: {mode: delete, older_than: 36h, max_share: 0.1, purge_after: 90d, outside: true}
             expectations: [{type: expect_table_row_count_to_equal, kwargs: {value: 3}}]
             expire: {enabled: true, older_than: 90m, retain_last: 12}
+            on: {verified: [], unchanged: [], skipped: [], refused: [a], conflicted: [b, c], hold: [d],
+                 mismatch: [{webhook: 'https://h/x'}], failed: [{notifier: a.b.C, kwargs: {to: x}}],
+                 late: [{webhook: '${URL}'}]}
     """
     effective = policy(text).effective("a")
     assert effective.settings.operations == (Operation.OPTIMIZE, Operation.UPGRADE)
@@ -796,7 +801,16 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         sweep.outside             false                               built-in
         expire.enabled            false                               built-in
         expire.older_than         -                                   built-in
-        expire.retain_last        -                                   built-in"""
+        expire.retain_last        -                                   built-in
+        on.verified               -                                   built-in
+        on.unchanged              -                                   built-in
+        on.skipped                -                                   built-in
+        on.refused                -                                   built-in
+        on.conflicted             -                                   built-in
+        on.mismatch               -                                   built-in
+        on.failed                 -                                   built-in
+        on.hold                   -                                   built-in
+        on.late                   -                                   built-in"""
     )
 
 

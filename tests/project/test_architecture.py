@@ -35,6 +35,7 @@ EDGES = {
     "card": "redaction",
     "records": "card causes errors model redaction storage",
     "pages": "model records redaction",
+    "notifications": "causes errors model policy records redaction",
     "metastores": "errors limits model redaction silence",
     "discovery": "causes errors formats metastores model policy records",
     "sql_text": "errors kernels model policy",
@@ -55,8 +56,8 @@ EDGES = {
     "retention": "admission checking errors formats model policy protocol records running spark storage",
     "groups": "admission causes checking errors estimates formats interpreter limits model pages policy redaction "
     "records retention running silence spark surprises",
-    "api": "admission card checking clustering discovery errors extras formats groups model other_readers pages policy "
-    "protocol reading redaction records running spark sql_text tasks",
+    "api": "admission card checking clustering discovery errors extras formats groups model notifications "
+    "other_readers pages policy protocol reading redaction records running spark sql_text tasks",
     "commands": "api discovery errors formats groups model pages policy redaction records",
     "__main__": "commands errors",
 }
@@ -107,7 +108,9 @@ STAGES = {"plan", "execute", "verify", "publish"}
 OUTSIDE = {
     "jobs": {"commands", "model"},
     "dags": {"model", "policy"},
-    "plugins": {"api", "discovery", "errors", "model", "pages", "policy", "records", "redaction", "spark"},
+    "plugins": {
+        *("api", "discovery", "errors", "model", "notifications", "pages", "policy", "records", "redaction", "spark")
+    },
 }
 """What job scripts, DAGs and the plugin may import of the package."""
 
@@ -179,9 +182,9 @@ BASES = {
 }
 TREES = {"api/options.py", "errors.py", "operators.py", "settings.py"}
 """Modules whose classes may inherit from each other."""
-RIMS = {"surprises.py", "served_calls.py", "engine_script.py", "find_tables.py"}
+RIMS = {"surprises.py", "served_calls.py", "engine_script.py", "find_tables.py", "sending.py"}
 """Where a surprise must not end more than it is of: a night and what is known of a version that is published (both by
-`guarded`), the process that reads for a group, and the one of another engine."""
+`guarded`), the process that reads for a group, the one of another engine, and a notifier, which is anybody's code."""
 MANY_VERBS = {
     "Storage",
     "LocalStorage",

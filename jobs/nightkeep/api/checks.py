@@ -7,8 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
-from nightkeep.api.call_context import find_context, start_engine
+from nightkeep.api.call_context import find_context, name_run, start_engine
 from nightkeep.api.left_checks import check_left
+from nightkeep.api.notices import notify_of_check
 from nightkeep.api.results import RunHistory
 from nightkeep.checking import on_spark
 from nightkeep.errors import EvidenceError, NightkeepError, RefusedTable, UsageError
@@ -99,7 +100,9 @@ def check(
         own = None if asked is None else on_spark.expect_own(asked, engine)
     if other is not None:
         report = with_other_reader(report, chosen.address, other, byte_budget=request.byte_budget)
-    return report if own is None else with_own_report(report, own)
+    report = report if own is None else with_own_report(report, own)
+    notify_of_check(chosen, report, context.reports, name_run(None))
+    return report
 
 
 def diff(

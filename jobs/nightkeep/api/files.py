@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nightkeep.admission.order import Order, RemovalOptions
 from nightkeep.api.call_context import CallContext, find_context, name_run, parse_duration_option, start_engine
+from nightkeep.api.notices import notify_of_documents
 from nightkeep.errors import UsageError
 from nightkeep.groups.one_operation import run_one
 from nightkeep.model import Operation
@@ -118,7 +119,9 @@ def _carry_out(
 ) -> RunDocument:
     chosen = context.chosen(table)
     with start_engine(chosen, master, spark) as engine:
-        return run_one(chosen, order, engine).document
+        document = run_one(chosen, order, engine).document
+    notify_of_documents(chosen, [document], order.reports)
+    return document
 
 
 def _duration(option: str, text: str | None) -> int | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nightkeep.api.call_context import CallContext, new_engine
+from nightkeep.api.notices import notify_of_documents
 from nightkeep.api.results import RunHistory
 from nightkeep.errors import UsageError
 from nightkeep.groups.one_operation import stored
@@ -37,7 +38,11 @@ def check_left(context: CallContext, table: str | None, master: str, spark: Spar
             else:
                 waiting = (document for document in left[each] if document.awaits_check)
                 done += [stored(unfinished_check(document, policy), context.reports) for document in waiting]
-    return RunHistory(tuple(each.document for each in done), history.unreadable)
+    checked = tuple(each.document for each in done)
+    for each, policy in policies.items():
+        if isinstance(policy, EffectivePolicy):
+            notify_of_documents(policy, [document for document in checked if document.table == each], context.reports)
+    return RunHistory(checked, history.unreadable)
 
 
 def _policy(context: CallContext, document: RunDocument) -> EffectivePolicy | str:

@@ -11,6 +11,7 @@ from nightkeep.admission.order import Order
 from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.api.asked_rows import asked_condition, asked_keys, asked_values
 from nightkeep.api.call_context import CallContext, find_context, name_run, start_engine
+from nightkeep.api.notices import notify_of_documents
 from nightkeep.api.options import FileOptions, LayoutOptions, overrides_of, takes
 from nightkeep.api.results import Runs
 from nightkeep.errors import UsageError
@@ -193,7 +194,9 @@ def _changed(chosen: EffectivePolicy, order: Order, master: str, spark: SparkSes
     with start_engine(chosen, master, spark, checks=order.checked(chosen) and not order.dry_run) as engine:
         if order.dry_run:
             return run_operation(chosen, order, mapper=engine.mapper, exchange=engine.exchange)
-        return run_one(chosen, order, engine).document
+        document = run_one(chosen, order, engine).document
+    notify_of_documents(chosen, [document], order.reports)
+    return document
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,4 +256,5 @@ def _run(
     with start_engine(chosen, how.master, how.spark, checks=checks) as engine:
         for order in orders:
             documents.append(run_one(chosen, order, engine).document)
+    notify_of_documents(chosen, documents, context.reports)
     return tuple(documents)

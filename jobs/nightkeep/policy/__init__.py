@@ -1,8 +1,9 @@
 """tables.yaml -> the policy in force for each table. Imports nothing heavy, as DAG files import it when parsed."""
 
-from nightkeep.policy.address import format_of, is_address
+from nightkeep.policy.address import format_of, is_address, substitute
 from nightkeep.policy.document import Discovery, json_schema
 from nightkeep.policy.effective import EffectivePolicy, Pattern, PolicyFile, TablePolicy, UnusableTable
+from nightkeep.policy.event_receivers import receivers_of, receivers_of_run
 from nightkeep.policy.explain import explain_text
 from nightkeep.policy.grouping import groups
 from nightkeep.policy.layers import Origin
@@ -49,5 +50,8 @@ __all__ = [
     "parse_duration",
     "parse_size",
     "parse_window",
+    "receivers_of",
+    "receivers_of_run",
+    "substitute",
     "suited",
 ]

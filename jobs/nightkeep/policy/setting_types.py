@@ -9,10 +9,12 @@ from pydantic.json_schema import WithJsonSchema
 
 from nightkeep.model import Clustering
 from nightkeep.model.own_expectations import OwnExpectation
+from nightkeep.model.receivers import Receiver
 from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.policy.address import NAME_PATTERN, is_address
 from nightkeep.policy.clustering import CLUSTERING_SCHEMA, parse_clustering
 from nightkeep.policy.own_expectations import EXPECTATIONS_SCHEMA, SuiteFile, parse_expectations
+from nightkeep.policy.receivers import RECEIVERS_SCHEMA, parse_receivers
 from nightkeep.policy.units import (
     DURATION_PATTERN,
     SIZE_PATTERN,
@@ -48,6 +50,7 @@ ClusterBy = Annotated[Clustering, BeforeValidator(parse_clustering), WithJsonSch
 Expected = Annotated[
     tuple[OwnExpectation, ...] | SuiteFile, PlainValidator(parse_expectations), WithJsonSchema(EXPECTATIONS_SCHEMA)
 ]
+Receivers = Annotated[tuple[Receiver, ...], PlainValidator(parse_receivers), WithJsonSchema(RECEIVERS_SCHEMA)]
 Conditions = Annotated[When, BeforeValidator(parse_when), WithJsonSchema(WHEN_SCHEMA)]
 Text = Annotated[StrictStr, Field(min_length=1)]
 Name = Annotated[StrictStr, Field(pattern=NAME_PATTERN), AfterValidator(_not_an_address)]

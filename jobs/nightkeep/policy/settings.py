@@ -25,6 +25,7 @@ from nightkeep.policy.setting_types import (
     Expected,
     Hours,
     Name,
+    Receivers,
     Size,
     Text,
 )
@@ -128,6 +129,22 @@ class Expire(_Block):
     )
 
 
+class On(_Block):
+    """Who hears of what becomes of a table, and of a run that is late."""
+
+    verified: Receivers = Field(default=(), description="Who hears that a version was published and proven.")
+    unchanged: Receivers = Field(default=(), description="Who hears that there was nothing to do.")
+    skipped: Receivers = Field(default=(), description="Who hears that the policy or a hold left the table out.")
+    refused: Receivers = Field(default=(), description="Who hears that the table needs what is not handled.")
+    conflicted: Receivers = Field(default=(), description="Who hears that a race was lost on every try.")
+    mismatch: Receivers = Field(default=(), description="Who hears that rows differ.")
+    failed: Receivers = Field(default=(), description="Who hears that the work on the table failed.")
+    hold: Receivers = Field(default=(), description="Who hears that the table was put on hold, once for each hold.")
+    late: Receivers = Field(
+        default=(), description="Who hears that a run in Airflow missed its deadline, whichever table names them."
+    )
+
+
 class Settings(_Block):
     """Everything a layer may set for a table. Sizes are bytes, durations milliseconds; None is described per field."""
 
@@ -206,6 +223,11 @@ class Settings(_Block):
     )
     sweep: Sweep = Field(default_factory=Sweep, description="The sweep of orphan files.")
     expire: Expire = Field(default_factory=Expire, description="The expiry of old versions.")
+    on: On = Field(
+        default_factory=On,
+        description="Who hears of what: a connection of Airflow's by its name, {webhook: URL}, or {notifier: IMPORT "
+        "PATH, kwargs: {...}}. ${NAME} is replaced from the environment when a message is sent.",
+    )
 
 
 class Defaults(Settings):

@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from nightkeep.policy.document import DiscoverEntry
 from nightkeep.policy.setting_types import Budget
-from nightkeep.policy.settings import Check, Defaults, Expire, PatternEntry, Sweep, TableEntry
+from nightkeep.policy.settings import Check, Defaults, Expire, On, PatternEntry, Sweep, TableEntry
 from nightkeep.policy.yaml_source import Location, YamlDocument, dotted
 
 _ENTRIES: dict[str | int, type[BaseModel]] = {
@@ -19,7 +19,13 @@ _ENTRIES: dict[str | int, type[BaseModel]] = {
     "tables": TableEntry,
     "discover": DiscoverEntry,
 }
-_BLOCKS: dict[str | int, type[BaseModel]] = {"budget": Budget, "check": Check, "sweep": Sweep, "expire": Expire}
+_BLOCKS: dict[str | int, type[BaseModel]] = {
+    "budget": Budget,
+    "check": Check,
+    "expire": Expire,
+    "on": On,
+    "sweep": Sweep,
+}
 _EXPECTED = {
     "bool_type": "true or false",
     "float_type": "a number",

@@ -17,7 +17,7 @@ from nightkeep.records.document import (
 )
 from nightkeep.records.failure_outcomes import failure_outcome
 from nightkeep.records.file_names import RESULTS, page_name, slug
-from nightkeep.records.holds import Hold, held, hold, hold_or_note, release
+from nightkeep.records.holds import Hold, held, hold, hold_or_note, holds_of, release
 from nightkeep.records.json_files import History, Unreadable, load_document
 from nightkeep.records.last_run import (
     DocumentsOfRun,
@@ -92,6 +92,7 @@ __all__ = [
     "held",
     "hold",
     "hold_or_note",
+    "holds_of",
     "is_address",
     "is_kept",
     "keep_look",

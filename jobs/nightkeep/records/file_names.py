@@ -14,7 +14,8 @@ PAGES: Final = "pages"
 FOUND: Final = "~found"
 RESULTS: Final = "~results"
 LEDGER: Final = "~ledger"
-NO_TABLES: Final = (HOLDS, PAGES, FOUND, RESULTS, LEDGER)
+SENT: Final = "~sent"
+NO_TABLES: Final = (HOLDS, PAGES, FOUND, RESULTS, LEDGER, SENT)
 """Folders that are not a table's."""
 
 # Upper case is escaped because some file systems ignore case; a leading dot because it hides the file.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from nightkeep.errors import CorruptMetadata, EvidenceError, Unreachable
 from nightkeep.model import Operation
 from nightkeep.records.codec import decode, encode
 from nightkeep.records.document import Extra, RunDocument
-from nightkeep.records.file_names import document_name, hold_name
+from nightkeep.records.file_names import HOLDS, document_name, hold_name
 from nightkeep.records.json_files import Unreadable, parsed, read_kept
 from nightkeep.records.places import is_address, report_store
 from nightkeep.records.store import bytes_of, joined, why_not
@@ -134,6 +134,17 @@ def held(reports: str | Path, table: str) -> Hold | None:
         return _hold(store, name, _read(store, name))
     except FileNotFoundError:
         return None
+
+
+def holds_of(reports: str | Path, tables: Iterable[str]) -> tuple[str, ...]:
+    """Those of the tables for which there is the file of a hold. The folder is listed once, as few tables are held;
+    none if it cannot be listed."""
+    named = [*tables]
+    try:
+        there = {f"{HOLDS}/{each.name}" for each in report_store(reports).list(HOLDS)} if named else set()
+    except OSError:
+        return ()
+    return tuple(table for table in named if hold_name(table) in there)
 
 
 def release(reports: str | Path, table: str) -> Hold | Unreadable | None:

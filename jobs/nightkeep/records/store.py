@@ -8,6 +8,7 @@
 <reports>/pages/<name>.html                    a page
 <reports>/~found/<run>.json                    the tables that a run found
 <reports>/~ledger/...                          what was predicted and measured (`ledger`)
+<reports>/~sent/...                            which message was sent to whom (`sent_marks`)
 <reports>/~results/...                         what a job passes to the task that submitted it
 """
 

@@ -1,0 +1,1 @@
+"""Documents of a run -> events -> messages -> receivers, each once."""
