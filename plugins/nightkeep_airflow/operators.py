@@ -19,7 +19,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from nightkeep.errors import NightkeepError
 from nightkeep.model import OPERATION_TABLE, Outcome
 from nightkeep.model.version import __version__
-from nightkeep.records import read_text
+from nightkeep.places import read_text
 from nightkeep.spark.settings import driver_memory, given_by_file
 from nightkeep_airflow.connection import require_client_mode, require_no_secret
 from nightkeep_airflow.links import ReportLink

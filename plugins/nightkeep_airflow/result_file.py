@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 from uuid import uuid4
 
-from nightkeep.records import RESULTS, is_address, read_text, remove_file, report_store
-from nightkeep.records.places import forget_old
+from nightkeep.places import forget_old, is_address, read_text, remove_file, report_store
+from nightkeep.records import RESULTS
 
 _KEPT_SECONDS: Final = 30 * 24 * 60 * 60
 

@@ -16,7 +16,8 @@ from typing import Final, TypedDict
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Outcome
 from nightkeep.model.job_entry import JobEntry
-from nightkeep.records import RunDocument, documents_of_run, load_document, report_store
+from nightkeep.places import report_store
+from nightkeep.records import RunDocument, documents_of_run, load_document
 from nightkeep.records.failure_outcomes import UNREPORTED, unreported_as_failed
 from nightkeep.records.json_files import side_by_side
 from nightkeep.records.store import why_not

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nightkeep.discovery import completed, find_tables, keep_found, kept_found, last_found, located_all, places_for
+from nightkeep.places import is_kept
 from nightkeep.policy import Discovery, PolicyFile, load_usable
-from nightkeep.records import found_path, is_kept, night_path
+from nightkeep.records import found_path, night_path
 
 
 def find_all(policy: str, reports: str, prefix: str) -> PolicyFile:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nightkeep.errors import UsageError
-from nightkeep.records import absolute
+from nightkeep.places import absolute
 
 DEFAULT_NAME: Final = "nightkeep_spark"
 """The pool, and the connection to Spark, unless others are given."""

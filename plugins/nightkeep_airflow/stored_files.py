@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.records import is_address, report_store
+from nightkeep.places import is_address, report_store
 
 SERVED: Final = {".html": "text/html", ".json": "application/json"}
 _KEPT_SECONDS: Final = 10

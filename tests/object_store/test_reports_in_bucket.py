@@ -25,8 +25,9 @@ from nightkeep.groups.session.run_group import run_group
 from nightkeep.groups.session.table_group import TableGroup
 from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.model import Operation, Outcome
+from nightkeep.places import read_text, write_file
 from nightkeep.policy import load
-from nightkeep.records import CheckStatus, load_document, load_history, read_text, write_file
+from nightkeep.records import CheckStatus, load_document, load_history
 from nightkeep.spark.engine import Engine
 from nightkeep_airflow.result_file import result_file, tables_at_death
 from nightkeep_airflow.results import awaits_check, parse, refresh_result, settle_results

@@ -11,7 +11,8 @@ from tests.drivers.s3_server import Bucket
 from tests.support.airflow_home import Airflow, DagRun, airflow_home, finished, with_database, without_jvm
 
 from nightkeep.model import Outcome
-from nightkeep.records import load_history, read_text
+from nightkeep.places import read_text
+from nightkeep.records import load_history
 
 pytestmark = pytest.mark.extended
 

@@ -30,14 +30,15 @@ EDGES = {
     "model": "",
     "tasks": "model",
     "storage": "errors limits silence",
+    "places": "errors redaction storage",
     "protocol": "errors kernels model storage",
-    "policy": "errors model",
+    "policy": "errors model places",
     "card": "redaction",
-    "records": "card causes errors model redaction storage",
+    "records": "card causes errors model places redaction storage",
     "pages": "model records redaction",
     "notifications": "causes errors model policy records redaction",
     "metastores": "errors limits model redaction silence",
-    "discovery": "causes errors formats metastores model policy records",
+    "discovery": "causes errors formats metastores model places policy records",
     "sql_text": "errors kernels model policy",
     "kernels": "model",
     "encodings": "errors kernels limits model",
@@ -53,12 +54,12 @@ EDGES = {
     "running": "admission errors estimates formats model policy protocol records sql_text stages surprises tasks",
     "other_readers": "causes errors formats interpreter kernels limits model protocol reading records",
     "checking": "causes errors formats model other_readers policy records spark surprises",
-    "retention": "admission checking errors formats model policy protocol records running spark storage",
-    "groups": "admission causes checking errors estimates formats interpreter limits model pages policy redaction "
-    "records retention running silence spark surprises",
+    "retention": "admission checking errors formats model places policy protocol records running spark storage",
+    "groups": "admission causes checking errors estimates formats interpreter limits model pages places policy "
+    "records redaction retention running silence spark surprises",
     "api": "admission card checking clustering discovery errors extras formats groups model notifications "
-    "other_readers pages policy protocol reading redaction records running spark sql_text tasks",
-    "commands": "api discovery errors formats groups model pages policy redaction records",
+    "other_readers pages places policy protocol reading redaction records running spark sql_text tasks",
+    "commands": "api discovery errors formats groups model pages places policy redaction records",
     "__main__": "commands errors",
 }
 
@@ -108,9 +109,7 @@ STAGES = {"plan", "execute", "verify", "publish"}
 OUTSIDE = {
     "jobs": {"commands", "model"},
     "dags": {"model", "policy"},
-    "plugins": {
-        *("api", "discovery", "errors", "model", "notifications", "pages", "policy", "records", "redaction", "spark")
-    },
+    "plugins": {"api", "discovery", "errors", "model", "pages", "places", "policy", "records", "redaction", "spark"},
 }
 """What job scripts, DAGs and the plugin may import of the package."""
 

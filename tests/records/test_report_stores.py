@@ -23,6 +23,7 @@ from nightkeep.discovery import keep_found, kept_found
 from nightkeep.discovery.found import Found, FoundTable
 from nightkeep.errors import CorruptMetadata, EvidenceError, RefusedTable, Unreachable
 from nightkeep.model import Operation, Outcome
+from nightkeep.places import is_kept, located, read_text, remove_file, report_store, write_file
 from nightkeep.policy import load
 from nightkeep.records import (
     CheckStatus,
@@ -32,25 +33,19 @@ from nightkeep.records import (
     held,
     hold,
     hold_or_note,
-    is_kept,
     keep_look,
     last_look,
     last_outcomes,
     load_document,
     load_history,
-    located,
     measured_of_format,
     measured_of_table,
-    read_text,
     release,
-    remove_file,
-    report_store,
     require_writable,
     secure,
     store,
     store_or_note,
     table_documents,
-    write_file,
     write_page,
 )
 from nightkeep.records.holds import _hold as parsed_hold

@@ -8,7 +8,7 @@ import nightkeep
 from nightkeep.commands.job import run_job
 from nightkeep.errors import UsageError
 from nightkeep.model import Operation
-from nightkeep.records import located, report_store, reports_place
+from nightkeep.places import located, report_store, reports_place
 from nightkeep_airflow.settings import from_environment
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.drivers.s3_server import Bucket
 from tests.support.faulty_hdfs import FaultyHdfs, Trouble
 
-from nightkeep.records import report_store
+from nightkeep.places import report_store
 from nightkeep.storage.hdfs import client as hdfs_client
 from nightkeep.storage.hdfs import kept as hdfs_kept
 from nightkeep.storage.hdfs import store as hdfs

@@ -30,7 +30,8 @@ SCRIPTED_JOB = """
 import argparse, json, os, pathlib, signal, sys, time
 from datetime import UTC, datetime
 from nightkeep.model import Operation, Outcome
-from nightkeep.records import CheckStatus, Expectations, RunDocument, store, write_file
+from nightkeep.records import CheckStatus, Expectations, RunDocument, store
+from nightkeep.places import write_file
 
 parser = argparse.ArgumentParser()
 options = "policy reports tables run-id-prefix result where zorder hilbert target-size expects"

@@ -14,9 +14,11 @@ from nightkeep.checking.on_spark import import_check
 from nightkeep.discovery import completed, find_tables, knowing, located_all
 from nightkeep.errors import AddressError, UsageError
 from nightkeep.formats import task_modules
+from nightkeep.places import is_address as is_stored
+from nightkeep.places import reports_place
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, is_address, load_usable, parse_duration
+from nightkeep.policy.files import beside
 from nightkeep.protocol.foreign_tables import suggested_for_path
-from nightkeep.records import reports_place
 from nightkeep.spark.engine import Engine
 
 if TYPE_CHECKING:
@@ -78,13 +80,16 @@ def parse_duration_option(option: str, text: str) -> int:
         raise UsageError(f"{option}: expected {failure.args[0]}, found {text!r}") from failure
 
 
-def find_policy(policy: str | Path | None) -> Path | None:
-    """The policy file of the option, else of the environment, else nearby; None if there is none nearby."""
+def find_policy(policy: str | Path | None) -> str | None:
+    """The policy file of the option, else of the environment, else nearby; None if there is none nearby. A path, or the
+    address of a file in a store."""
     named = policy or os.environ.get("NIGHTKEEP_POLICY")
-    return Path(named) if named else next((Path(p) for p in POLICY_PLACES if Path(p).exists()), None)
+    if named:
+        return str(named) if is_stored(named) else str(Path(named))
+    return next((place for place in POLICY_PLACES if Path(place).exists()), None)
 
 
-def require_policy(policy: str | Path | None) -> Path:
+def require_policy(policy: str | Path | None) -> str:
     """The policy file, as `find_policy`. Raises UsageError if there is none."""
     file = find_policy(policy)
     if file is None:
@@ -97,8 +102,8 @@ def find_context(policy: str | Path | None, reports: str | Path | None) -> CallC
     policy is empty."""
     file = find_policy(policy)
     loaded = load_usable(file) if file else load_usable("tables.yaml", text="version: 1")
-    beside = (file.parent if file else Path.cwd()) / "reports"
-    folder = reports_place(reports or os.environ.get("NIGHTKEEP_REPORTS") or beside)
+    nearby = beside(file or str(Path.cwd() / "tables.yaml"), "reports")
+    folder = reports_place(reports or os.environ.get("NIGHTKEEP_REPORTS") or nearby)
     return CallContext(loaded, folder, has_file=file is not None)
 
 

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 
 from nightkeep.groups.night_plan import budgets_of, night_order
 from nightkeep.groups.read_tables import statuses
+from nightkeep.places import write_file
 from nightkeep.policy import PolicyFile
-from nightkeep.records import night_path, write_file
+from nightkeep.records import night_path
 
 
 def order_night(policy: PolicyFile, reports: str, prefix: str) -> PolicyFile:

@@ -16,18 +16,8 @@ from nightkeep.api.call_context import CallContext, find_context, parse_duration
 from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
 from nightkeep.pages import render_index, render_run
-from nightkeep.records import (
-    RunDocument,
-    has_documents,
-    is_address,
-    page_name,
-    pages_in,
-    read_history,
-    read_thread,
-    report_store,
-    reports_place,
-    write_page,
-)
+from nightkeep.places import is_address, report_store, reports_place
+from nightkeep.records import RunDocument, has_documents, page_name, pages_in, read_history, read_thread, write_page
 from nightkeep.records.releases import Released, keep_release, releases_of, with_release
 from nightkeep.records.validations import (
     DATA_DOCS,

@@ -24,8 +24,8 @@ from nightkeep.model import Operation
 from nightkeep.model.job_entry import JobEntry
 from nightkeep.model.night import NightPlace
 from nightkeep.model.version import __version__, works_with
+from nightkeep.places import read_text, remove_file, reports_place, write_file
 from nightkeep.policy import Overrides, load_usable
-from nightkeep.records import read_text, remove_file, reports_place, write_file
 from nightkeep.redaction import redacted, redacted_output
 
 _OF_WORK: Final = ("where", "full", "zorder", "hilbert", "target_size")

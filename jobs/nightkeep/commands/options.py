@@ -99,7 +99,9 @@ OPTIONS: Final[dict[str, OptionRow]] = {
     "writers": OptionRow(
         _TEXT, _PROOF, "HOW", f"{' or '.join(Writers)}: others commit by conditional writes as well", _OF_POLICY
     ),
-    "policy": OptionRow(_PATH, _PLACES, "FILE", "The policy", "$NIGHTKEEP_POLICY or ./tables.yaml"),
+    "policy": OptionRow(
+        _TEXT, _PLACES, "FILE", "The policy, a file or its address in a bucket", "$NIGHTKEEP_POLICY or ./tables.yaml"
+    ),
     "reports": OptionRow(
         _TEXT, _PLACES, "FOLDER", "Folder of documents, or an address in a bucket", "reports/ beside the policy"
     ),

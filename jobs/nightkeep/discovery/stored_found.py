@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from nightkeep.discovery.found import Found
 from nightkeep.errors import CorruptMetadata, EvidenceError
-from nightkeep.records import found_path, located
+from nightkeep.places import forget_old, is_address, located
+from nightkeep.records import found_path
 from nightkeep.records.json_files import read_json
-from nightkeep.records.places import forget_old, is_address
 
 _KEPT_SECONDS: Final = 30 * 24 * 60 * 60
 """Runs are tried again for hours, not for weeks."""

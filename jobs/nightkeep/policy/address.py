@@ -79,8 +79,16 @@ def parse_address(text: str, folder: str, *, name: str | None = None) -> Address
     except ValueError as failure:
         raise AddressError(f"{failure}") from failure
     is_path = table_format != "iceberg" and "://" not in location and not location.startswith("file:")
-    where = os.path.normpath(os.path.join(folder, location)) if is_path else location.rstrip("/")
+    where = _within(folder, location) if is_path else location.rstrip("/")
     return Address(table_format, where, name or text)
+
+
+def _within(folder: str, path: str) -> str:
+    """A path, or an address in the store of a folder that is one."""
+    scheme, separator, place = folder.partition("://")
+    if not separator or os.path.isabs(path):
+        return os.path.normpath(os.path.join(folder, path))
+    return f"{scheme}://{os.path.normpath(os.path.join(place, path))}"
 
 
 def metastore_of(kind: str, text: str) -> str:

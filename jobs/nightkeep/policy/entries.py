@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from pydantic import BaseModel, ValidationError
 
 from nightkeep.errors import PolicyError
 from nightkeep.policy.document import Document, TeamDocument
+from nightkeep.policy.files import read_policy
 from nightkeep.policy.validation_messages import Fault, explain_faults
 from nightkeep.policy.yaml_source import Location, YamlDocument, parse
 
@@ -72,7 +72,7 @@ def _valid(model: type[BaseModel], values: Mapping[str, object]) -> Document | T
 
 def _read(file: str) -> str:
     try:
-        return Path(file).read_text(encoding="utf-8")
+        return read_policy(file)
     except OSError as error:
         raise PolicyError(f"{file}:1: expected a policy file, found {_found(error)}") from error
     except UnicodeDecodeError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from nightkeep.policy.address import format_of, metastore_of, parse_address, sam
 from nightkeep.policy.document import KINDS, DiscoverEntry, Discovery, Document, TeamDocument
 from nightkeep.policy.effective import Pattern, PolicyFile, TablePolicy, UnusableTable
 from nightkeep.policy.entries import FaultyEntry, FileEntries, read_entries
+from nightkeep.policy.files import absolute_folder, folder_of, matching, same_file
 from nightkeep.policy.layers import Origin, layer_of
 from nightkeep.policy.yaml_source import YamlDocument, dotted
 
@@ -24,6 +24,9 @@ MOST_IMPORTS: Final = 1000
 
 def load(path: str | Path, *, text: str | None = None, environ: Mapping[str, str] | None = None) -> PolicyFile:
     """The policy in the file `path`, or in `text` instead of its content (`version: 1` is a complete policy).
+
+    `path` is a local path, or the address of a file in a store (`s3://bucket/policies/tables.yaml`). What the file
+    names by a relative path, imports and suites and tables, is beside it.
 
     `environ` has the variables of addresses; None means the process environment. Every layer is checked, used or not.
     Raises PolicyError with one line per fault, each starting with file:line.
@@ -80,14 +83,18 @@ def _imported(
 ) -> tuple[list[FileEntries], list[UnusableTable], tuple[str, ...]]:
     """What the imported files hold, those that cannot be read, and warnings about globs without a file."""
     source, teams, warnings = main.source, list[FileEntries](), list[str]()
-    folder, seen = os.path.dirname(source.file), {os.path.abspath(source.file)}
+    folder, seen = folder_of(source.file), {same_file(source.file)}
     unreadable = [
         UnusableTable(f"{os.path.basename(source.file)} {dotted(faulty.location)}", "unknown", faulty.fault)
         for faulty in _faulty(main, "imports")
     ]
     for i, text in zip(main.places["imports"], globs, strict=True):
         here = f"{source.at(('imports', i))}: imports[{i}]"
-        files = _files(folder, text)
+        try:
+            files = matching(source.file, text)
+        except (OSError, ValueError) as failure:
+            unreadable.append(UnusableTable(f"import {text}", "unknown", f"{here}: {_unlisted(failure)}"))
+            continue
         if len(files) + len(seen) > MOST_IMPORTS:
             fault = f"{here}: expected at most {MOST_IMPORTS} files in all, found more"
             unreadable.append(UnusableTable(f"import {text}", "unknown", fault))
@@ -95,9 +102,9 @@ def _imported(
         if not files:
             warnings.append(f"{here}: no file matches {text}")
         for file in files:
-            if os.path.abspath(file) in seen:
+            if same_file(file) in seen:
                 continue
-            seen.add(os.path.abspath(file))
+            seen.add(same_file(file))
             try:
                 teams.append(read_entries(file, None, TeamDocument))
             except PolicyError as error:
@@ -106,10 +113,10 @@ def _imported(
     return teams, unreadable, tuple(warnings)
 
 
-def _files(folder: str, text: str) -> list[str]:
-    """The files of one entry of `imports`. A name without a glob is one file, there or not."""
-    place = os.path.join(glob.escape(folder), text)
-    return sorted(glob.glob(place)) if glob.has_magic(text) else [os.path.join(folder, text)]
+def _unlisted(failure: OSError | ValueError) -> str:
+    if isinstance(failure, OSError):
+        return f"expected files that can be listed, found {failure}"
+    return f"expected {failure.args[0]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +198,7 @@ class _Resolver:
         return self._address(f"{entry.kind}:{entry.place}", name, source).location
 
     def _address(self, text: str, name: str, source: YamlDocument) -> Address:
-        folder = os.path.dirname(os.path.abspath(source.file))
+        folder = absolute_folder(source.file)
         return parse_address(substitute(text, self.environ), folder, name=name)
 
     def _known(self, text: str, name: str, source: YamlDocument) -> Address | None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from nightkeep.errors import PolicyError
 from nightkeep.model.own_expectations import OwnExpectation, Severity
+from nightkeep.policy.files import beside, read_policy
 from nightkeep.policy.yaml_source import MAX_CHARACTERS, Location, YamlDocument, dotted, parse
 
 _KEYS = ("type", "kwargs", "severity", "description", "notes", "meta", "id", "rendered_content", "expectation_context")
@@ -65,7 +65,7 @@ def parse_expectations(value: object) -> tuple[OwnExpectation, ...] | SuiteFile:
 def placed(value: object, location: Location, source: YamlDocument) -> object:
     """Expectations with their places in the file; a suite is read. Raises PolicyError for a suite that cannot be."""
     if isinstance(value, SuiteFile):
-        return _suite(value, f"{source.at(location)}: {dotted(location)}", Path(source.file).parent)
+        return _suite(value, f"{source.at(location)}: {dotted(location)}", source.file)
     if isinstance(value, tuple):
         return tuple(
             _at(each, (*location, i), source) if isinstance(each, OwnExpectation) else each
@@ -111,10 +111,10 @@ def _at(each: OwnExpectation, here: Location, source: YamlDocument) -> OwnExpect
     return replace(each, places={name: f"{source.at(place)}: {dotted(place)}" for name, place in places.items()})
 
 
-def _suite(file: SuiteFile, subject: str, folder: Path) -> tuple[OwnExpectation, ...]:
-    path = folder / file.path
+def _suite(file: SuiteFile, subject: str, policy: str) -> tuple[OwnExpectation, ...]:
+    path = beside(policy, file.path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_policy(path)
         held = json.loads(text) if len(text) <= MAX_CHARACTERS else None
     except (OSError, ValueError, RecursionError) as failure:
         raise PolicyError(f"{subject}: expected a suite of Great Expectations in JSON, found {failure}") from failure
@@ -122,7 +122,7 @@ def _suite(file: SuiteFile, subject: str, folder: Path) -> tuple[OwnExpectation,
     if not isinstance(items, list):
         raise PolicyError(f"{subject}: expected a suite of Great Expectations 1, found no list expectations in {path}")
     # JSON is YAML, so far as lines matter.
-    source = parse(text, str(path))
+    source = parse(text, path)
     return tuple(_of_suite(items, subject, source))
 
 

@@ -12,11 +12,11 @@ from typing import Final
 
 from nightkeep.errors import CorruptMetadata, EvidenceError, Unreachable
 from nightkeep.model import Operation
+from nightkeep.places import is_address, report_store
 from nightkeep.records.codec import decode, encode
 from nightkeep.records.document import Extra, RunDocument
 from nightkeep.records.file_names import HOLDS, document_name, hold_name
 from nightkeep.records.json_files import Unreadable, parsed, read_kept
-from nightkeep.records.places import is_address, report_store
 from nightkeep.records.store import bytes_of, joined, why_not
 from nightkeep.redaction import redacted
 from nightkeep.storage.kept import KeptFile, KeptFiles

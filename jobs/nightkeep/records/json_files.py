@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from nightkeep.errors import CorruptMetadata
+from nightkeep.places import located
 from nightkeep.records.document import RunDocument
 from nightkeep.records.failure_outcomes import without_stacks
-from nightkeep.records.places import located
 from nightkeep.storage.kept import KeptFile, KeptFiles, ListedKept
 
 T = TypeVar("T")

@@ -13,10 +13,10 @@ from typing import Final
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Operation, Outcome
+from nightkeep.places import report_store
 from nightkeep.records.document import RunDocument
 from nightkeep.records.file_names import document_name, table_folder
 from nightkeep.records.json_files import History, Unreadable, documents_in, read_folders, side_by_side, stored_document
-from nightkeep.records.places import report_store
 from nightkeep.records.store import document_folders
 from nightkeep.storage.kept import KeptFiles
 

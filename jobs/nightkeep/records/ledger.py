@@ -18,11 +18,11 @@ from pathlib import Path
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Operation, Outcome
+from nightkeep.places import report_store
 from nightkeep.records.codec import decode, encode
 from nightkeep.records.document import PlanUnit, RunDocument
 from nightkeep.records.file_names import LEDGER, slug
 from nightkeep.records.json_files import json_value
-from nightkeep.records.places import report_store
 from nightkeep.storage.kept import KeptFile, KeptFiles
 
 _MOST_BYTES = 64 << 10

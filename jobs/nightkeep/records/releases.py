@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata
+from nightkeep.places import report_store
 from nightkeep.records.codec import decode, encode
 from nightkeep.records.document import Extra, RunDocument
 from nightkeep.records.file_names import HOLDS, releases_name
 from nightkeep.records.holds import Hold
 from nightkeep.records.json_files import Unreadable, parsed, read_kept, side_by_side
-from nightkeep.records.places import report_store
 from nightkeep.records.store import bytes_of, why_not
 from nightkeep.redaction import redacted
 from nightkeep.storage.kept import KeptFile

@@ -17,11 +17,11 @@ from enum import StrEnum
 from pathlib import Path
 
 from nightkeep.errors import CorruptMetadata
+from nightkeep.places import report_store
 from nightkeep.records.codec import decode, encode
 from nightkeep.records.document import Extra
 from nightkeep.records.file_names import SENT, slug
 from nightkeep.records.json_files import read_json
-from nightkeep.records.places import report_store
 from nightkeep.records.store import bytes_of
 from nightkeep.redaction import redacted
 

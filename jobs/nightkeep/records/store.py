@@ -21,6 +21,7 @@ from pathlib import Path
 from nightkeep.causes import advice_on
 from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.model import Operation
+from nightkeep.places import report_store
 from nightkeep.records.codec import decode, encode, keyed
 from nightkeep.records.document import Extra, RunDocument, to_text
 from nightkeep.records.file_names import (
@@ -36,7 +37,6 @@ from nightkeep.records.file_names import (
 )
 from nightkeep.records.json_files import History, read_folders, read_json
 from nightkeep.records.ledger import keep_measured
-from nightkeep.records.places import report_store
 from nightkeep.storage.kept import KeptFiles
 
 # Larger than most documents.

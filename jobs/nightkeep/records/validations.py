@@ -23,10 +23,10 @@ from typing import Any, Final
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model.sweep_rules import DAY_MS
+from nightkeep.places import absolute, is_address, report_store
 from nightkeep.records.document import RunDocument
 from nightkeep.records.file_names import NO_TABLES, PAGES, document_name, slug
 from nightkeep.records.json_files import read_json
-from nightkeep.records.places import absolute, is_address, report_store
 from nightkeep.records.store import write_below
 from nightkeep.redaction import redacted
 from nightkeep.storage.kept import KeptFiles

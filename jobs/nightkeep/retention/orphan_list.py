@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from nightkeep.model.sweep_rules import AGES
-from nightkeep.records import located
+from nightkeep.places import located
 from nightkeep.retention.orphans.sets import NO_FILES, FileTotals
 
 SHOWN: Final = 1000

@@ -7,8 +7,9 @@ from typing import Final
 
 from nightkeep.model import Outcome, Run
 from nightkeep.model.sweep_rules import SweepMode
+from nightkeep.places import absolute
 from nightkeep.protocol.table_files import OpenFiles
-from nightkeep.records import RunDocument, absolute, document_path
+from nightkeep.records import RunDocument, document_path
 from nightkeep.retention.check_afterwards import remember_content
 from nightkeep.retention.kept_versions import unchecked_versions
 from nightkeep.retention.orphan_list import SHOWN, counted, iso, write_orphans

@@ -12,8 +12,9 @@ from nightkeep.errors import UsageError
 from nightkeep.groups.stored_document import permanent
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.night import NightPlace
+from nightkeep.places import write_file
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, Settings, format_of, suited
-from nightkeep.records import RunDocument, write_file
+from nightkeep.records import RunDocument
 from nightkeep.running.run_log import versions
 
 
