@@ -102,5 +102,5 @@ def forget_old(store: KeptFiles, folder: str, *, seconds: float) -> None:
     """Remove the JSON files of a folder that were written so long ago, as far as that works."""
     with suppress(OSError):
         for old in store.list(folder):
-            if time.time() - old.modified_ns / 1e9 > seconds and old.name.endswith((".json", ".hand")):
+            if time.time() - old.modified_ns / 1e9 > seconds and old.name.endswith((".json", ".hand", ".end")):
                 store.remove("/".join(filter(None, [folder, old.name])), read=None)

@@ -168,6 +168,11 @@ def _secrets(settings: Mapping[str, object]) -> Iterator[str]:
             yield from {match[1], unquote(match[1])}
 
 
+def is_secret(name: str, value: str) -> bool:
+    """Whether a variable or a setting of this name and value is a secret, or has one in it."""
+    return _names_secret(name.replace("__", ".")) or any(_secrets({name: value}))
+
+
 _PASSWORD: Final = re.compile(r"://[^\s/:@?#]*:(?!\d*(?:/|$))(\S+)@")
 
 

@@ -22,6 +22,7 @@ from nightkeep.model import RUN_OPERATIONS
 from nightkeep.policy.units import SIZE_PATTERN
 from nightkeep_airflow.admission import require_known
 from nightkeep_airflow.alerts import late
+from nightkeep_airflow.job import Submit
 from nightkeep_airflow.parameters import TAG
 from nightkeep_airflow.releases import CronTriggerTimetable, DeadlineAlert, DeadlineReference, SyncCallback
 from nightkeep_airflow.run_tables import find_one, suggested
@@ -35,9 +36,14 @@ Callback = Callable[[Mapping[str, Any]], object]
 class DagOptions(TypedDict, total=False):
     """What all three factories take.
 
-    `policy`: the policy file. `reports`: a folder, or the address of a bucket. `jobs`: the folder of the job scripts;
-    by default those of the installed package. `connection`, `pool`, `queue` and `executor_config` are those of the
-    tasks that submit jobs. `cores`: what a Spark application takes of a standalone cluster. A task or a run that takes
+    `policy`: the policy file. `reports`: the folder of documents. `jobs`: the folder of the job scripts, by default
+    those of the installed package. Each is a path, or an address (`s3://...`), which is kept as given.
+
+    `connection`, `pool`, `queue` and `executor_config` are those of the tasks that submit jobs. `conf`, `env_vars`,
+    `archives`, `py_files`, `files` go with a job, and `spark_submit` has further arguments of SparkSubmitOperator.
+    `submit` is another way to submit: a function from a `job.Job` to an operator that waits for the job's end.
+
+    `cores`: what a Spark application takes of a standalone cluster. A task or a run that takes
     longer than `task_timeout` or `run_timeout` is ended; a scheduled run that starts later than `start_within` after
     its time does nothing. `deadlines`: a line in the log, and messages, when a run takes longer. `default_args` are
     those of every task. `beside` is the DAG file: where the policy and the jobs are if nothing names them.
@@ -48,6 +54,13 @@ class DagOptions(TypedDict, total=False):
     reports: str | Path
     jobs: str | Path
     connection: str
+    conf: Mapping[str, str]
+    env_vars: Mapping[str, str]
+    archives: str
+    py_files: str
+    files: str
+    spark_submit: Mapping[str, object]
+    submit: Submit
     pool: str
     queue: str
     executor_config: Mapping[str, object]

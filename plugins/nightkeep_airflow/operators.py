@@ -1,34 +1,35 @@
-"""Tables of one group -> spark-submit -> result file -> XCom. Each try reads only its own result.
+"""Tables of one group -> a job, submitted -> result file -> XCom. Each try reads only its own result.
 
 A care job checks what it publishes. A CheckOperator starts Spark only for published versions without a check.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from uuid import uuid4
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseOperator
 
+from nightkeep.environment import needed_elsewhere
 from nightkeep.errors import NightkeepError
 from nightkeep.model import OPERATION_TABLE, Outcome
 from nightkeep.model.version import __version__
-from nightkeep.places import read_text
-from nightkeep.spark.settings import driver_memory, given_by_file
-from nightkeep_airflow.connection import require_client_mode, require_no_secret
+from nightkeep.places import is_address, read_text
+from nightkeep.records.job_result import read_end
+from nightkeep_airflow.job import Job, Submit
 from nightkeep_airflow.links import ReportLink
+from nightkeep_airflow.nested import execute_within
 from nightkeep_airflow.releases import AirflowException, AirflowFailException, AirflowSkipException, AirflowTaskTimeout
 from nightkeep_airflow.result_file import result_file, tables_at_death
 from nightkeep_airflow.results import JobResult, as_json, awaits_check, parse, refresh_result, reported
 from nightkeep_airflow.run_tables import found_option, night_option, run_policy
 from nightkeep_airflow.runs import run_prefix
-from nightkeep_airflow.submitted import MARK, end
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -39,7 +40,8 @@ CARE_JOB, CHECK_JOB = "care.py", "check.py"
 # Outcomes that a retry may improve: a lost race is planned again, and a failure may be the machine's.
 RETRIED = frozenset({Outcome.CONFLICTED, Outcome.FAILED})
 
-# How Airflow's hook reports the exit status of a job that did not understand its policy or its arguments.
+_USAGE: Final = 2
+# How Airflow's hook reports that exit status, of a job that did not understand its policy or its arguments.
 _NOT_UNDERSTOOD = "Error code is: 2."
 
 # How many jobs are started one after the other. Each continues behind the tables at which the one before it died: the
@@ -48,9 +50,6 @@ _JOBS = 5
 
 # The memory of a task if no policy sets it.
 _TASK_MEMORY = 2 << 30
-
-# Airflow sends SIGKILL five seconds after SIGTERM, so Spark must have ended by then.
-_GRACE_SECONDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +65,16 @@ class _Rest:
         return [*died, *(["--one-by-one"] if self.one_by_one else [])]
 
 
-class NightkeepSparkOperator(SparkSubmitOperator):
-    """Submits one job script for a group of tables, in client mode, and reads back what it reports.
+class JobOperator(BaseOperator):
+    """Submits one job script for a group of tables, and reads back what it reports.
 
-    `jobs` is the folder of the scripts, `tables` the group, `options` further arguments of the script, of
-    which blank ones are left out. Whatever the job publishes is safe to submit again under the same run.
+    `jobs` is the folder of the scripts, or its address, `tables` the group, `options` further arguments of the script,
+    of which blank ones are left out. `submit` is the way to submit a job; by default that is spark-submit, whose
+    operator takes the further arguments (`conn_id`, `conf`, `archives` and so on). Whatever the job publishes is safe
+    to submit again under the same run.
     """
 
-    template_fields = (*SparkSubmitOperator.template_fields, "tables", "policy", "reports", "options")
+    template_fields: Sequence[str] = ("tables", "policy", "reports", "options", "spark")
     operator_extra_links = (ReportLink(),)
 
     def __init__(
@@ -84,15 +85,21 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         reports: str,
         tables: Sequence[str] = (),
         options: Sequence[str] = (),
+        submit: Submit | None = None,
         **kwargs: Any,
     ) -> None:
+        known = _spark_options() if submit is None else frozenset()
+        defaults: Mapping[str, Any] = kwargs.get("default_args") or {}
+        self.spark = {name: value for name, value in defaults.items() if name in known}
+        self.spark |= {name: kwargs.pop(name) for name in sorted(known & kwargs.keys())}
         super().__init__(**kwargs)
         self.jobs = jobs
         self.policy = policy
         self.reports = reports
         self.tables = tables
         self.options = options
-        self._mark = uuid4().hex
+        self._submit = submit
+        self._submitted: BaseOperator | None = None
         self._killed = False
 
     @property
@@ -102,7 +109,7 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         return f"{first} and {more} more" if more > 0 else first
 
     def submit(self, script: str, tables: Sequence[str], context: Context) -> tuple[JobResult, ...]:
-        """Run `script` over `tables` and return its result. All its processes have ended then.
+        """Run `script` over `tables` and return its result. The job has ended then.
 
         If a job dies at a table, another job reports that table as failed and works on the rest. If it dies while
         several are at work, the next job works on one after the other, so that a death is blamed on one. Raises
@@ -125,81 +132,85 @@ class NightkeepSparkOperator(SparkSubmitOperator):
             self.log.info("%s", entry)
         return results
 
+    def on_kill(self) -> None:
+        """End the job that was submitted."""
+        self._killed = True
+        if self._submitted is not None:
+            self._submitted.on_kill()
+
+    def job(
+        self, script: str, tables: Sequence[str], context: Context, *, result: str, rest: Sequence[str] = ()
+    ) -> Job:
+        """The job of `script` over `tables` in this task; `rest` are further arguments."""
+        run = context["dag_run"]
+        prefix = run_prefix(run.dag_id, run.run_id)
+        return Job(
+            script=f"{self.jobs.rstrip('/')}/{script}" if is_address(self.jobs) else str(Path(self.jobs, script)),
+            arguments=(*self._arguments(tables, prefix), *rest, "--result", result),
+            name=f"nightkeep {run.dag_id} {self.task_id}: {self.tables_label}",
+            tables=tuple(tables),
+            policy=self.policy,
+            reports=self.reports,
+            result=result,
+            mark=_mark(prefix, self.task_id, context),
+            task_memory=self._task_memory(tables, prefix),
+            environment=needed_elsewhere(os.environ),
+        )
+
     def _submit_once(
         self, script: str, tables: Sequence[str], context: Context, *, rest: _Rest, last: bool
     ) -> tuple[tuple[JobResult, ...], tuple[str, ...]]:
         """The results of a job, and the tables at which it died, if another job can continue behind it."""
         with result_file(self.reports) as result:
             at = tuple[str, ...]()
-            run = context["dag_run"]
-            prefix = run_prefix(run.dag_id, run.run_id)
-            self.name = f"nightkeep {run.dag_id} {self.task_id}: {self.tables_label}"
-            arguments = [*self._arguments(tables, prefix), *rest.options]
-            self._prepare(script, [*arguments, "--result", result], tables, prefix)
+            job = self.job(script, tables, context, result=result, rest=rest.options)
             try:
-                self._submitted(context)
+                self._run(job, context)
             except (AirflowFailException, AirflowTaskTimeout):
                 raise
-            except AirflowException as failure:
+            except Exception as failure:
                 at = tables_at_death(result)
-                if last or self._killed or at == (rest.died,) or not at or not set(at) <= set(tables):
-                    raise
-                self.log.warning("the job died at %s; another one goes on: %s", ", ".join(at), failure)
+                if not self._has_ended(result, failure):
+                    if last or self._killed or at == (rest.died,) or not at or not set(at) <= set(tables):
+                        raise
+                    self.log.warning("the job died at %s; another one goes on: %s", ", ".join(at), failure)
             text = read_text(result)
             if text is None:
-                raise AirflowException(f"{script}: expected a result file at exit status 0, found none")
+                raise AirflowException(f"{script}: expected a result file of a job that ended well, found none")
             entries = parse(text)
             self._note_versions(entries)
             return entries, at
+
+    def _run(self, job: Job, context: Context) -> None:
+        self._submitted = (self._submit or self._spark_submit())(job)
+        execute_within(self._submitted, context)
+
+    def _spark_submit(self) -> Submit:
+        from nightkeep_airflow.spark_submit import SparkSubmit  # noqa: PLC0415 -- the Spark provider
+
+        return SparkSubmit(self.jobs, self.spark)
+
+    def _has_ended(self, result: str, failure: Exception) -> bool:
+        """Whether the job had done its work all the same. A cluster may lose the driver's exit status, and a failed
+        submission may hide it. Raises AirflowFailException where a retry would fail too."""
+        end = None
+        with suppress(OSError):
+            end = read_end(result)
+        if end is not None and end.status == _USAGE:
+            raise AirflowFailException(f"the job did not start: {end.reason}") from failure
+        if end is None and _NOT_UNDERSTOOD in str(failure):
+            why = "the job did not understand its policy, its arguments or the version of this task; its log names it"
+            raise AirflowFailException(f"{why}: {failure}") from failure
+        if end is not None and end.status == 0:
+            self.log.warning("the job did all its work, and its submission failed afterwards: %s", failure)
+            return True
+        return False
 
     def _note_versions(self, entries: Sequence[JobResult]) -> None:
         """Log where a job has another version of Nightkeep than this task, which it has accepted."""
         other = sorted({entry.nightkeep for entry in entries} - {"", __version__})
         if other:
             self.log.warning("this task has Nightkeep %s, the job has %s", __version__, ", ".join(other))
-
-    def on_kill(self) -> None:
-        """End spark-submit, its JVM, the driver's Python and its workers; a cluster ends executors of a lost driver."""
-        self._killed = True
-        end(self._mark, grace_seconds=_GRACE_SECONDS)
-        if self._hook:
-            super().on_kill()
-
-    def _submitted(self, context: Context) -> None:
-        try:
-            super().execute(context)
-        except AirflowTaskTimeout:
-            raise
-        except AirflowException as failure:
-            if _NOT_UNDERSTOOD in str(failure):
-                why = (
-                    "the job did not understand its policy, its arguments or the version of this task; its log names it"
-                )
-                raise AirflowFailException(f"{why}: {failure}") from failure
-            raise
-        finally:
-            # A driver may outlive its JVM, also after a timeout, when Airflow calls `on_kill` next.
-            end(self._mark, grace_seconds=_GRACE_SECONDS)
-
-    def _prepare(self, script: str, arguments: list[str], tables: Sequence[str], prefix: str) -> None:
-        self.application = str(Path(self.jobs) / script)
-        self.application_args = arguments
-        self.conf = {**_python_path(self.jobs, "spark.executorEnv.PYTHONPATH"), **(self.conf or {})}
-        self._mark = uuid4().hex
-        # The provider's operator would reuse its first hook, which holds the command of the earlier submit.
-        self._hook = None
-        self.env_vars = {**_environment(os.environ, self.jobs), **(self.env_vars or {}), MARK: self._mark}
-        given = {**given_by_file({**os.environ, **self.env_vars}), **self.conf}
-        connection = self._get_hook()._connection
-        master = str(connection["master"])
-        require_client_mode(self._conn_id, connection["deploy_mode"], given)
-        # The hook logs the command, which contains both.
-        require_no_secret(f"connection {self._conn_id}: the host", master)
-        for table in tables:
-            require_no_secret("an address of a table", table)
-        # A session cannot set the driver's memory, as its JVM is already running. A setting of the deployment is kept.
-        if self._driver_memory is None and "spark.driver.memory" not in given:
-            self._driver_memory = driver_memory(master, self._task_memory(tables, prefix))
 
     def _arguments(self, tables: Sequence[str], prefix: str) -> list[str]:
         return [
@@ -220,19 +231,19 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         return max(sizes, default=_TASK_MEMORY)
 
 
-class CareOperator(NightkeepSparkOperator):
+class CareOperator(JobOperator):
     """One operation over a group of tables, or, if `operation` is blank, whatever their policies ask for.
 
     Returns one entry per table and operation.
     """
 
-    template_fields = (*NightkeepSparkOperator.template_fields, "operation")
+    template_fields = (*JobOperator.template_fields, "operation")
 
     def __init__(self, *, operation: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.operation = operation
 
-    def execute(self, context: Context) -> list[dict[str, object]]:  # type: ignore[override]
+    def execute(self, context: Context) -> list[dict[str, object]]:
         """Run the job. Raises AirflowException if tries remain and a retry may improve the outcome of a table, and
         AirflowFailException for an operation that no job does."""
         entries = self.submit(_script(self.operation), self.tables, context)
@@ -242,20 +253,20 @@ class CareOperator(NightkeepSparkOperator):
         return [as_json(entry) for entry in entries]
 
 
-class CheckOperator(NightkeepSparkOperator):
+class CheckOperator(JobOperator):
     """Reads the documents of the versions that a group's care job published. `cared` is its CareOperator's output.
 
     If a version has no check, because the care job died before or the check failed to run, the check is done now.
     `cared` is None if care failed for good: then the check itself looks for versions that the run published.
     """
 
-    template_fields = (*NightkeepSparkOperator.template_fields, "cared")
+    template_fields = (*JobOperator.template_fields, "cared")
 
     def __init__(self, *, cared: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.cared = cared
 
-    def execute(self, context: Context) -> list[dict[str, object]]:  # type: ignore[override]
+    def execute(self, context: Context) -> list[dict[str, object]]:
         """Raises AirflowSkipException if nothing was published, and AirflowException if a check must be tried again."""
         if self.cared is None:
             self.cared = [as_json(entry) for entry in self.submit(CHECK_JOB, self.tables, context)]
@@ -291,21 +302,14 @@ def _try_again(entries: Sequence[JobResult], context: Context) -> None:
         raise AirflowException("to be tried again: " + "; ".join(map(str, entries)))
 
 
-def _environment(environ: Mapping[str, str], jobs: str) -> dict[str, str]:
-    """The environment of the job. Its driver runs with PYSPARK_DRIVER_PYTHON, by default this task's interpreter, whose
-    folder has spark-submit: Airflow's environment needs no pyspark where another one has it."""
-    driver = environ.get("PYSPARK_DRIVER_PYTHON") or sys.executable
-    paths = [os.path.dirname(driver), environ.get("PATH", os.defpath)]
-    return {
-        "PATH": os.pathsep.join(paths),
-        "PYSPARK_PYTHON": environ.get("PYSPARK_PYTHON", driver),
-        "PYSPARK_DRIVER_PYTHON": driver,
-        **_python_path(jobs, "PYTHONPATH", environ.get("PYTHONPATH", "")),
-    }
+def _mark(prefix: str, task_id: str, context: Context) -> str:
+    """The same in every try of a task, and in no other task."""
+    map_index = getattr(context.get("ti"), "map_index", -1)
+    return hashlib.sha256(f"{prefix}\n{task_id}\n{map_index}".encode()).hexdigest()[:32]
 
 
-def _python_path(jobs: str, name: str, more: str = "") -> dict[str, str]:
-    """The folder of the jobs where it is a clone's, which has the package beside them; the wheel's is installed."""
-    beside = [jobs] if Path(jobs, "nightkeep").is_dir() else []
-    paths = [*beside, *filter(None, [more])]
-    return {name: os.pathsep.join(paths)} if paths else {}
+@lru_cache(maxsize=1)
+def _spark_options() -> frozenset[str]:
+    from nightkeep_airflow.spark_submit import OPTIONS  # noqa: PLC0415 -- the Spark provider
+
+    return OPTIONS

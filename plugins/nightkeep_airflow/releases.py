@@ -9,6 +9,7 @@ from airflow.providers.common.compat.sdk import (
     AirflowTaskTimeout,
     BaseHook,
     BaseNotifier,
+    TaskDeferred,
     conf,
     mask_secret,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "DeadlineAlert",
     "DeadlineReference",
     "SyncCallback",
+    "TaskDeferred",
     "conf",
     "mask_secret",
 ]

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from nightkeep.places import forget_old, is_address, read_text, remove_file, report_store
 from nightkeep.records import RESULTS
+from nightkeep.records.job_result import at_work_file, end_file
 
 _KEPT_SECONDS: Final = 30 * 24 * 60 * 60
 
@@ -34,11 +35,12 @@ def result_file(reports: str) -> Iterator[str]:
     finally:
         with suppress(OSError):
             remove_file(address)
-            remove_file(f"{address}.hand")
+            remove_file(at_work_file(address))
+            remove_file(end_file(address))
 
 
 def tables_at_death(result: str) -> tuple[str, ...]:
     """The tables at work when a job died, each a line of its file."""
     with suppress(OSError):
-        return tuple(filter(None, (read_text(f"{result}.hand") or "").split("\n")))
+        return tuple(filter(None, (read_text(at_work_file(result)) or "").split("\n")))
     return ()

@@ -11,21 +11,27 @@ from typing import Any, Final
 
 from nightkeep.errors import UsageError
 from nightkeep.places import absolute
+from nightkeep.policy.files import beside
 
 DEFAULT_NAME: Final = "nightkeep_spark"
 """The pool, and the connection to Spark, unless others are given."""
+
+
+_OF_SPARK: Final = ("conf", "env_vars", "archives", "py_files", "files")
+"""Options of a DAG that are arguments of SparkSubmitOperator."""
 
 
 @dataclass(frozen=True, slots=True)
 class PluginSettings:
     """Where things are and how patient the DAGs are; paths are absolute, mostly there are no deadlines.
 
-    `reports` is a path, or the address of a bucket.
+    `policy`, `reports` and `jobs` are paths or addresses; an address is kept as given.
 
     A task or a run that takes longer than its timeout is ended. A scheduled run that starts later than `start_within`
     after its time does nothing: nobody wants last night's work in the middle of the day. `cores` is what a Spark
     application takes of a standalone cluster, None for all there are. `submitting` are further arguments of the
-    operators that submit jobs: their connection, pool, queue and executor_config.
+    operators that submit jobs: their connection or way to submit, what goes with the job, pool, queue and
+    executor_config.
     """
 
     policy: str
@@ -62,26 +68,27 @@ def from_environment(
     named = options.get("policy") or environ.get("NIGHTKEEP_POLICY") or (dags and dags / "tables.yaml")
     if named is None:
         raise UsageError("policy: expected the policy file of the DAG, or NIGHTKEEP_POLICY, found neither")
-    policy = Path(named).absolute()
-    reports = options.get("reports") or environ.get("NIGHTKEEP_REPORTS") or policy.parent / "reports"
+    policy = absolute(str(named))
+    reports = options.get("reports") or environ.get("NIGHTKEEP_REPORTS") or beside(policy, "reports")
     deadline, cores = environ.get("NIGHTKEEP_DEADLINE_MINUTES"), environ.get("NIGHTKEEP_SPARK_CORES")
     seconds = float(environ.get("NIGHTKEEP_RETRY_DELAY_SECONDS") or 300)
     passed = {name: options[name] for name in ("queue", "executor_config") if name in options}
+    if "submit" in options:
+        way: dict[str, Any] = {"submit": options["submit"]}
+    else:
+        way = {"conn_id": options.get("connection", DEFAULT_NAME)}
+        way |= {name: options[name] for name in _OF_SPARK if name in options} | dict(options.get("spark_submit", {}))
     return PluginSettings(
-        policy=str(policy),
+        policy=policy,
         reports=absolute(str(reports)),
-        jobs=str(Path(options.get("jobs") or environ.get("NIGHTKEEP_JOBS") or _jobs(dags)).absolute()),
+        jobs=absolute(str(options.get("jobs") or environ.get("NIGHTKEEP_JOBS") or _jobs(dags))),
         retry_delay=options.get("retry_delay", timedelta(seconds=seconds)),
         deadlines=tuple(options.get("deadlines", [timedelta(minutes=float(deadline))] if deadline else ())),
         task_timeout=minutes("TASK_TIMEOUT", 360),
         run_timeout=minutes("RUN_TIMEOUT", 1200),
         start_within=minutes("START_WITHIN", 180),
         cores=options.get("cores", int(cores) if cores else None),
-        submitting={
-            "conn_id": options.get("connection", DEFAULT_NAME),
-            "pool": options.get("pool", DEFAULT_NAME),
-            **passed,
-        },
+        submitting={**way, "pool": options.get("pool", DEFAULT_NAME), **passed},
     )
 
 

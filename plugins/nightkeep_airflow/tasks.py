@@ -143,10 +143,11 @@ def sweep_for(groups: XComArg, settings: PluginSettings) -> None:
 
 
 def _submit(settings: PluginSettings) -> dict[str, Any]:
+    cores = {} if "submit" in settings.submitting else {"total_executor_cores": settings.cores}
     return {
+        **cores,
         **settings.submitting,
         "execution_timeout": settings.task_timeout,
-        "total_executor_cores": settings.cores,
         "map_index_template": "{{ task.tables_label }}",
         "jobs": settings.jobs,
         "policy": settings.policy,

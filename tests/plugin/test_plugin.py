@@ -144,14 +144,15 @@ def test_a_tasks_memory_and_the_cores_are_among_what_is_submitted(airflow: Airfl
     (airflow.home / "conf/spark-defaults.conf").write_text("spark.driver.memory 9g\n")
     found = airflow.python(
         f"""
-import json, os
+import json, os, types
 from nightkeep_airflow.operators import CareOperator
+context = dict(dag_run=types.SimpleNamespace(dag_id="nightly", run_id="manual"))
 def submitted(tables, host, **more):
     os.environ["AIRFLOW_CONN_NIGHTKEEP_SPARK"] = json.dumps(dict(conn_type="spark", host=host))
     where = dict(conn_id="nightkeep_spark", jobs="/jobs", policy={str(airflow.home / "tables.yaml")!r}, reports="r")
     operator = CareOperator(task_id="care", tables=tables, total_executor_cores=3, **where, **more)
-    operator._prepare("care.py", [], tables, "run")
-    return operator._get_hook()._build_spark_submit_command("care.py")
+    job = operator.job("care.py", tables, context, result="result.json")
+    return operator._spark_submit()(job)._get_hook()._build_spark_submit_command("care.py")
 answers = [
     submitted(["a", "b"], "local[2]"), submitted(["b", "gone"], "local[2]"), submitted(["a"], "spark://m:1"),
     submitted(["a"], "local[2]", driver_memory="3g"),
@@ -174,8 +175,9 @@ def test_a_driver_in_the_cluster_is_refused(airflow: Airflow, said_by: str) -> N
     (airflow.home / "conf/spark-defaults.conf").write_text("spark.submit.deployMode cluster\n")
     found = airflow.python(
         f"""
-import json, os
+import json, os, types
 from airflow.sdk.exceptions import AirflowFailException
+context = dict(dag_run=types.SimpleNamespace(dag_id="nightly", run_id="manual"))
 from nightkeep_airflow.operators import CareOperator
 extra = json.dumps({{"deploy-mode": "cluster"}}) if {said_by!r} == "connection" else "{{}}"
 os.environ["AIRFLOW_CONN_NIGHTKEEP_SPARK"] = json.dumps(dict(conn_type="spark", host="spark://m:1", extra=extra))
@@ -185,7 +187,7 @@ more = dict(deploy_mode="cluster") if {said_by!r} == "argument" else {{}}
 where = dict(conn_id="nightkeep_spark", jobs="/jobs", policy={str(airflow.home / "tables.yaml")!r}, reports="r")
 operator = CareOperator(task_id="care", tables=["a"], **where, **more)
 try:
-    operator._prepare("care.py", [], ["a"], "run")
+    operator._spark_submit()(operator.job("care.py", ["a"], context, result="result.json"))
 except AirflowFailException as failure:
     print(json.dumps(str(failure)))"""
     )

@@ -27,6 +27,7 @@ EDGES = {
     "limits": "errors",
     "silence": "errors limits",
     "interpreter": "errors",
+    "environment": "errors",
     "model": "",
     "tasks": "model",
     "storage": "errors limits silence",
@@ -46,7 +47,7 @@ EDGES = {
     "gate": "kernels model storage",
     "formats": "clustering encodings errors gate kernels limits metastores model protocol redaction silence "
     "spark sql_text storage",
-    "spark": "errors extras interpreter model storage tasks",
+    "spark": "environment errors extras interpreter model storage tasks",
     "stages": "errors kernels model protocol sql_text surprises tasks",
     "reading": "errors kernels model protocol sql_text",
     "admission": "errors formats model policy records",
@@ -59,7 +60,7 @@ EDGES = {
     "records redaction retention running silence spark surprises",
     "api": "admission card checking clustering discovery errors extras formats groups model notifications "
     "other_readers pages places policy protocol reading redaction records running spark sql_text tasks",
-    "commands": "api discovery errors formats groups model pages places policy redaction records",
+    "commands": "api discovery environment errors formats groups model pages places policy redaction records",
     "__main__": "commands errors",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from nightkeep.api.call_context import new_engine
 from nightkeep.groups.session.check_group import check_group
@@ -19,25 +20,39 @@ from nightkeep.spark.engine import Engine
 @contextmanager
 def run_tables(group: TableGroup, operations: Sequence[Operation]) -> Iterator[Iterator[StoredDocument]]:
     """Run these operations, or without any those of each table's policy, and check every published version."""
-    with _engine(group) as engine:
+    with _engine_of(group) as engine:
         yield run_group(group, operations, engine)
 
 
 @contextmanager
 def check_tables(group: TableGroup) -> Iterator[Iterator[StoredDocument]]:
     """Check every version that the group's run published and that no check has judged."""
-    with _engine(group) as engine:
+    with _engine_of(group) as engine:
         yield check_group(group, engine)
 
 
 @contextmanager
 def sweep_tables(group: TableGroup) -> Iterator[Iterator[StoredDocument]]:
     """Expire and sweep the tables by their policies, and check the remaining files."""
-    with _engine(group) as engine:
+    with _engine_of(group) as engine:
         yield sweep_group(group, engine)
 
 
-def _engine(group: TableGroup) -> Engine:
+_IN_YARN: Final = "SPARK_YARN_STAGING_DIR"
+"""YARN sets it for a driver that it runs. There, an application whose driver ends without a session has failed (exit
+code 13), and one that has none after 100 s is ended."""
+
+
+@contextmanager
+def _engine_of(group: TableGroup) -> Iterator[Engine]:
+    """The engine of the process. Its session starts when a table has work; in YARN at once."""
+    with _new_engine(group) as engine:
+        if _IN_YARN in os.environ:
+            engine.start()
+        yield engine
+
+
+def _new_engine(group: TableGroup) -> Engine:
     policies = [each for each in group.policies().values() if isinstance(each, EffectivePolicy)]
     memory = max((policy.settings.task_memory for policy in policies), default=2 << 30)
     # Under spark-submit the session already exists, and its master applies.

@@ -36,7 +36,7 @@ def one_line(work: Callable[[], int | None], *, program: str | None = None) -> i
             if os.environ.get(DEBUG) and isinstance(failure, Surprise):
                 traceback.print_exception(failure.__cause__)
             sys.stderr.write(f"{name}: {failure}\n")
-            return _status(failure)
+            return status_of(failure)
 
 
 def parsed(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
@@ -59,7 +59,8 @@ def _planned_for(work: Callable[[], int | None]) -> int | None:
         raise Surprise("ended by an unexpected error", failure) from failure
 
 
-def _status(failure: NightkeepError) -> int:
+def status_of(failure: NightkeepError) -> int:
+    """2 for usage, 3 for a refused table, 1 for any other failure."""
     if isinstance(failure, UsageError):
         return _USAGE_STATUS
     return (Outcome.REFUSED if isinstance(failure, RefusedTable) else Outcome.FAILED).exit_status

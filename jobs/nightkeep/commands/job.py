@@ -9,15 +9,16 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from nightkeep.api.table_groups import check_tables, run_tables, sweep_tables
-from nightkeep.commands.exit_status import parsed
+from nightkeep.commands.exit_status import parsed, status_of
 from nightkeep.commands.options import OPTIONS
 from nightkeep.discovery import completed, kept_found, knowing, located_some
-from nightkeep.errors import STOPS, UsageError
+from nightkeep.environment import add_from_file
+from nightkeep.errors import STOPS, NightkeepError, UsageError
 from nightkeep.groups.session.table_group import TableGroup
 from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.model import Operation
@@ -26,6 +27,7 @@ from nightkeep.model.night import NightPlace
 from nightkeep.model.version import __version__, works_with
 from nightkeep.places import read_text, remove_file, reports_place, write_file
 from nightkeep.policy import Overrides, load_usable
+from nightkeep.records.job_result import JobEnd, at_work_file, note_end
 from nightkeep.redaction import redacted, redacted_output
 
 _OF_WORK: Final = ("where", "full", "zorder", "hilbert", "target_size")
@@ -38,28 +40,74 @@ def run_job(argv: Sequence[str], *, operations: Sequence[Operation]) -> int:
 
     Raises UsageError, before any work, for an invalid policy or option.
     """
-    arguments = _parse(argv)
-    group = _group(arguments)
-    with run_tables(group, operations) as reported:
-        return _write(arguments.result, reported, group)
+
+    def work() -> int:
+        arguments = _parse(argv)
+        group = _group(arguments)
+        with run_tables(group, operations) as reported:
+            return _write(arguments.result, reported, group)
+
+    return _noting_end(argv, work)
 
 
 @redacted_output()
 def check_job(argv: Sequence[str]) -> int:
     """Check every version that the run of `argv` published and that no check has judged."""
-    arguments = _parse(argv)
-    group = _group(arguments)
-    with check_tables(group) as reported:
-        return _write(arguments.result, reported, group)
+
+    def work() -> int:
+        arguments = _parse(argv)
+        group = _group(arguments)
+        with check_tables(group) as reported:
+            return _write(arguments.result, reported, group)
+
+    return _noting_end(argv, work)
 
 
 @redacted_output()
 def sweep_job(argv: Sequence[str]) -> int:
     """Expire and sweep the tables of `argv` by their policies, and check the remaining files."""
-    arguments = parsed(_arguments(), argv)
-    group = _tables(arguments, Overrides())
-    with sweep_tables(group) as reported:
-        return _write(arguments.result, reported, group)
+
+    def work() -> int:
+        arguments = parsed(_arguments(), argv)
+        group = _tables(arguments, Overrides())
+        with sweep_tables(group) as reported:
+            return _write(arguments.result, reported, group)
+
+    return _noting_end(argv, work)
+
+
+def _noting_end(argv: Sequence[str], work: Callable[[], int]) -> int:
+    """Do the work of the job of `argv`, and note beside its result how it ended, once its session has ended."""
+    result = _result_of(argv)
+    try:
+        add_from_file()
+        status = work()
+    except NightkeepError as failure:
+        _note(result, JobEnd(status_of(failure), str(failure)))
+        raise
+    except SystemExit as stop:
+        # The parser of the arguments has printed why.
+        _note(result, JobEnd(stop.code if isinstance(stop.code, int) else 1, "its arguments were not understood"))
+        raise
+    _note(result, JobEnd(status))
+    return status
+
+
+def _result_of(argv: Sequence[str]) -> str | None:
+    """The result file, also of arguments that are not understood."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--result")
+    with suppress(argparse.ArgumentError):
+        found: str | None = parser.parse_known_args(list(argv))[0].result
+        return found
+    return None
+
+
+def _note(result: str | None, end: JobEnd) -> None:
+    """Best effort: what a job did is in its documents."""
+    if result is not None:
+        with suppress(OSError, NightkeepError):
+            note_end(result, end)
 
 
 def require_version(expected: str | None) -> None:
@@ -124,7 +172,7 @@ def _tables(arguments: argparse.Namespace, overrides: Overrides) -> TableGroup:
         overrides,
         dry_run=arguments.dry_run,
         night=places_of(arguments.night),
-        hand=_hand(arguments.result),
+        hand=at_work_file(arguments.result) if arguments.result else None,
         died=tuple(arguments.died),
         one_by_one=arguments.one_by_one,
     )
@@ -175,15 +223,10 @@ def _write_each(
         with suppress(UsageError):  # the last one reports it
             _put(result, entries)
     _put(result, entries)
-    if hand := _hand(result):
+    if result is not None:
         with suppress(OSError):
-            remove_file(hand)
+            remove_file(at_work_file(result))
     return 0
-
-
-def _hand(result: str | None) -> str | None:
-    """The file that names the tables at work. It exists only while tables are at work."""
-    return None if result is None else f"{result}.hand"
 
 
 def _put(result: str | None, entries: Sequence[JobEntry]) -> None:

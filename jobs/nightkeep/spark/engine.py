@@ -39,6 +39,7 @@ class Engine:
     ) -> None:
         self._master, self._task_memory_bytes, self._given = master, task_memory_bytes, spark
         self._open = ExitStack()
+        self._started: SparkSession | None = None
         self._spark: SparkSession | None = None
         self._without: Unreachable | None = None
         self._origin: Engine | None = None
@@ -55,10 +56,16 @@ class Engine:
         if kind is not None and issubclass(kind, Interrupted):
             # This process ends now, and its JVM with it. To stop Spark takes seconds, and makes failures of the work of
             # other threads.
-            if self._spark is not None:
-                self._spark.sparkContext.setLogLevel("OFF")
+            if self._started is not None:
+                self._started.sparkContext.setLogLevel("OFF")
             return
         self._open.close()
+
+    def start(self) -> None:
+        """Start the session now, and ask for no executor. A cluster that runs the driver may end one that has no
+        session, also one that has nothing to do. Raises UsageError as `spark`."""
+        with self._starting:
+            self._begin()
 
     def spark(self) -> SparkSession:
         """The SparkSession. Raises Unreachable if a cluster provides no executor; later calls raise it at once. Raises
@@ -69,12 +76,27 @@ class Engine:
     def _session(self) -> SparkSession:
         if self._without is not None:
             raise self._without
+        spark = self._begin()
+        if self._spark is None and self._origin is None:
+            from nightkeep.spark import session  # noqa: PLC0415 -- pyspark
+
+            try:
+                with executors_within(spark, float(os.environ.get("NIGHTKEEP_EXECUTOR_SECONDS", PATIENCE_SECONDS))):
+                    session.warm_up(spark, modules=self._task_modules())
+            except Unreachable as failure:
+                self._without = failure
+                raise
+        self._spark = spark
+        return spark
+
+    def _begin(self) -> SparkSession:
+        """The session, whether or not it has executors."""
         require_packages(("pyspark", *self._packages))
         from nightkeep.spark import session  # noqa: PLC0415 -- pyspark
 
-        if self._origin is not None and self._spark is None:
-            self._spark = session.session_beside(self._origin.spark())
-        if self._spark is None:
+        if self._started is None and self._origin is not None:
+            self._started = session.session_beside(self._origin.spark())
+        if self._started is None:
             started = session.spark_session(
                 master=self._master,
                 app_name="nightkeep",
@@ -83,15 +105,8 @@ class Engine:
                 stored_bytes=self.stored_bytes,
                 meanwhile=self._meanwhile,
             )
-            spark: SparkSession = self._open.enter_context(started)
-            try:
-                with executors_within(spark, float(os.environ.get("NIGHTKEEP_EXECUTOR_SECONDS", PATIENCE_SECONDS))):
-                    session.warm_up(spark, modules=self._task_modules())
-            except Unreachable as failure:
-                self._without = failure
-                raise
-            self._spark = spark
-        return self._spark
+            self._started = self._open.enter_context(started)
+        return self._started
 
     def mapper(self) -> Mapper:
         """A Mapper that runs each item as one Spark task."""

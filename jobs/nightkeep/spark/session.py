@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import Progress
 
+from nightkeep.environment import needed_elsewhere
 from nightkeep.errors import NightkeepError
 from nightkeep.interpreter import interpreter
 from nightkeep.spark.class_archive import reading_options
@@ -60,8 +61,9 @@ def spark_session(
     `local[*]` runs as many tasks as the machine has cores and memory for, with `task_memory_bytes` each, in a JVM that
     suits tables of `stored_bytes`, None if that is unknown. On other masters, each executor is requested with that much
     memory in its heap and as much beside it. Settings of the deployment take precedence: see `spark.settings`.
-    Executors of another master get this package as a zip. Their Python is PYSPARK_PYTHON, by default the path of this
-    one.
+    Executors of another master get this package as a zip, and the variables that reach stores and catalogs, with each
+    task: these are in no setting and no launch script. Their Python is PYSPARK_PYTHON, by default the path of this one;
+    in YARN and Kubernetes that of their image or archive.
     """
     if given is not None:
         with changed_settings(given, SESSION):
@@ -73,8 +75,6 @@ def spark_session(
             active.conf.set(name, value)
         yield active
         return
-    if not os.environ.get("PYSPARK_PYTHON"):
-        os.environ["PYSPARK_PYTHON"] = interpreter()
     with beside_this(meanwhile), starting_java():
         spark = _build(master, app_name, task_memory_bytes, stored_bytes)
     try:
@@ -82,6 +82,7 @@ def spark_session(
         with tempfile.TemporaryDirectory(prefix="nightkeep-package-") as folder:
             if not str(spark.sparkContext.master).startswith("local"):
                 ship_package(spark, folder)
+                spark.sparkContext.environment.update(needed_elsewhere(os.environ))
             yield spark
     finally:
         spark.stop()
@@ -113,6 +114,8 @@ def _build(master: str, app_name: str, task_memory_bytes: int, stored_bytes: int
     # Under spark-submit, its arguments set the master and the name.
     settings = {} if submitted else {"spark.master": _sized(master, task_memory_bytes), "spark.app.name": app_name}
     place = deployment.get("spark.master", master) if submitted else master
+    if not os.environ.get("PYSPARK_PYTHON") and not place.startswith(_OWN_PYTHON):
+        os.environ["PYSPARK_PYTHON"] = interpreter()
     if is_local(place) and not submitted:
         archive = reading_options(os.environ)
         settings |= package_path() | jvm_options(place, stored_bytes, deployment, os.environ, archive=archive)
@@ -213,6 +216,8 @@ def warm_up(spark: SparkSession, *, modules: Sequence[str] = ()) -> float:
     return time.perf_counter() - started
 
 
+_OWN_PYTHON: Final = ("yarn", "k8s")
+"""Masters whose executors have an image or an archive: a path of this machine is not in it."""
 _POLL_SECONDS: Final = 0.2
 
 
