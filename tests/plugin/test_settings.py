@@ -61,3 +61,27 @@ def test_each_field_of_the_form_is_an_option_of_the_job() -> None:
         "{{ '--hilbert=' ~ params.hilbert if params.hilbert else '' }}",
         "{{ '--target-size=' ~ params.target_size if params.target_size else '' }}",
     )
+
+
+def test_addresses_are_kept_as_they_are_given() -> None:
+    given = {"policy": "s3://lake/p/tables.yaml", "reports": "s3://lake/reports", "jobs": "local:///opt/job_scripts"}
+    settings = from_environment(ENVIRON, Path("/dags"), given)
+    assert (settings.policy, settings.reports, settings.jobs) == tuple(given.values())
+    beside = from_environment({"NIGHTKEEP_POLICY": "s3://lake/p/tables.yaml"}, None)
+    assert (beside.policy, beside.reports) == ("s3://lake/p/tables.yaml", "s3://lake/p/reports")
+
+
+def test_what_goes_with_a_job_is_of_its_submission() -> None:
+    given = {"connection": "lake", "archives": "s3://lake/env.tar.gz#environment", "conf": {"spark.yarn.queue": "low"}}
+    more = {"spark_submit": {"yarn_queue": "nights"}, "queue": "of airflow"}
+    assert from_environment(ENVIRON, None, given | more).submitting == {
+        "conn_id": "lake",
+        "archives": "s3://lake/env.tar.gz#environment",
+        "conf": {"spark.yarn.queue": "low"},
+        "yarn_queue": "nights",
+        "pool": "nightkeep_spark",
+        "queue": "of airflow",
+    }
+    submit = object()
+    own = from_environment(ENVIRON, None, {"submit": submit, "connection": "not used", "pool": "emr"})
+    assert own.submitting == {"submit": submit, "pool": "emr"}

@@ -68,3 +68,13 @@ def test_a_session_that_gets_no_executor_reports_it_and_ends(cluster: Standalone
         "memory; other applications hold the cores (spark.cores.max limits what one takes), or no worker is that large"
     }
     assert cluster.status()["activeapps"] == []
+
+
+def test_tasks_reach_stores_as_the_driver_does_and_no_setting_has_a_secret(cluster: Standalone) -> None:
+    goes = {"AWS_ACCESS_KEY_ID": "key-of-the-driver", "AWS_SECRET_ACCESS_KEY": "s3cr3t-of-the-driver"}
+    stays = {"GOOGLE_APPLICATION_CREDENTIALS": "/only/on/the/driver.json"}
+
+    printed = submit(cluster, ROOT / "tests/support/standalone_variables.py", json.dumps({**goes, **stays}))
+
+    told = json.loads(printed.strip().splitlines()[-1])
+    assert told == {"found": {**goes, "GOOGLE_APPLICATION_CREDENTIALS": None}, "shown": []}
