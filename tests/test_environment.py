@@ -22,9 +22,9 @@ def test_what_reaches_stores_and_catalogs_goes_and_places_of_this_machine_stay()
     stays = {
         "PATH": "/usr/bin",
         "PYTHONPATH": "lib",
-        "HOME": "/root",
-        "GOOGLE_APPLICATION_CREDENTIALS": "/root/key.json",
-        "PYICEBERG_HOME": "/root",
+        "HOME": "/opt",
+        "GOOGLE_APPLICATION_CREDENTIALS": "/opt/key.json",
+        "PYICEBERG_HOME": "/opt",
         "NIGHTKEEP_POLICY": "tables.yaml",
         "NIGHTKEEP_REPORTS": "s3://lake/reports",
         ENVIRONMENT_FILE: "variables.json",

@@ -30,7 +30,7 @@ _MARK_LABEL: Final = "spark.kubernetes.driver.label.nightkeep-job"
 _PYTHONS: Final = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH")
 
 
-class Manager(StrEnum):
+class Cluster(StrEnum):
     """What gives drivers and executors their places. `LOCAL` is this machine, or a standalone cluster."""
 
     LOCAL = "local"
@@ -40,9 +40,9 @@ class Manager(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DriverSide:
-    """The manager, and whether the driver runs in its cluster and not on this machine."""
+    """The cluster, and whether the driver runs in it and not on this machine."""
 
-    manager: Manager
+    cluster: Cluster
     remote: bool
 
 
@@ -53,14 +53,14 @@ def side_of(connection: str, master: str, mode: object, given: Mapping[str, str]
     a cluster that runs no Python driver.
     """
     chosen = str(mode or given.get(_DEPLOY_MODE) or "client")
-    manager = Manager.KUBERNETES if "k8s" in master else Manager.YARN if master.startswith("yarn") else Manager.LOCAL
-    if chosen != "client" and manager is Manager.LOCAL:
+    cluster = Cluster.KUBERNETES if "k8s" in master else Cluster.YARN if master.startswith("yarn") else Cluster.LOCAL
+    if chosen != "client" and cluster is Cluster.LOCAL:
         raise AirflowFailException(
             f"connection {connection}: expected deploy mode client, found {chosen}: the driver must run on this "
             "worker, as no standalone cluster runs one in Python; remove deploy-mode from the connection, or "
             f"{_DEPLOY_MODE} from Spark's settings, and the executors still run on the cluster"
         )
-    return DriverSide(manager, remote=chosen == "cluster")
+    return DriverSide(cluster, remote=chosen == "cluster")
 
 
 def require_reachable(side: DriverSide, job: Job, settings: Mapping[str, str]) -> None:
@@ -73,7 +73,7 @@ def require_reachable(side: DriverSide, job: Job, settings: Mapping[str, str]) -
                 f"{option}: expected the address of a store, as the driver runs in the cluster, found {place}; a path "
                 f"that is the same there is given as file://{os.path.abspath(place)}"
             )
-    uploaded = side.manager is Manager.YARN or "spark.kubernetes.file.upload.path" in settings
+    uploaded = side.cluster is Cluster.YARN or "spark.kubernetes.file.upload.path" in settings
     if not uploaded and "://" not in job.script:
         raise AirflowFailException(
             f"jobs: expected an address such as local:///opt/nightkeep/job_scripts, as the driver runs in Kubernetes, "
@@ -84,12 +84,12 @@ def require_reachable(side: DriverSide, job: Job, settings: Mapping[str, str]) -
 def driver_settings(side: DriverSide, job: Job, variables: Mapping[str, str], jobs: str) -> dict[str, str]:
     """Spark's settings for what the driver and the executors need. `variables` are those that the deployment gives."""
     plain = {name: value for name, value in variables.items() if not is_secret(name, value)}
-    if side.manager is Manager.LOCAL:
+    if side.cluster is Cluster.LOCAL:
         return python_path(jobs, "spark.executorEnv.PYTHONPATH")
     settings = {f"spark.executorEnv.{name}": value for name, value in plain.items()}
     if not side.remote:
         return settings
-    if side.manager is Manager.YARN:
+    if side.cluster is Cluster.YARN:
         plain |= {ENVIRONMENT_FILE: environment_file(job)}
         # A second attempt of the cluster would not continue behind the table at which the first one died.
         settings |= {"spark.yarn.maxAppAttempts": "1", "spark.yarn.tags": job.mark}
@@ -101,7 +101,7 @@ def driver_settings(side: DriverSide, job: Job, variables: Mapping[str, str], jo
 def driver_secrets(side: DriverSide, job: Job, variables: Mapping[str, str]) -> dict[str, str]:
     """The variables that no setting may have. In YARN, with all that the driver needs: a file takes them."""
     given = {**job.environment, **variables}
-    if side.manager is Manager.YARN:
+    if side.cluster is Cluster.YARN:
         return given
     return {name: value for name, value in given.items() if is_secret(name, value)}
 
@@ -119,7 +119,7 @@ def submitting_environment(side: DriverSide, environ: Mapping[str, str], jobs: s
     found = {**environ, "PATH": os.pathsep.join([os.path.dirname(driver), environ.get("PATH", os.defpath)])}
     if side.remote:
         return {name: value for name, value in found.items() if name not in _PYTHONS}
-    if side.manager is Manager.LOCAL:
+    if side.cluster is Cluster.LOCAL:
         found.setdefault("PYSPARK_PYTHON", driver)
     return {**found, "PYSPARK_DRIVER_PYTHON": driver, **python_path(jobs, "PYTHONPATH", environ.get("PYTHONPATH", ""))}
 

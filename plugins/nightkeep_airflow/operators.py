@@ -168,7 +168,7 @@ class JobOperator(BaseOperator):
                 self._run(job, context)
             except (AirflowFailException, AirflowTaskTimeout):
                 raise
-            except Exception as failure:
+            except AirflowException as failure:
                 at = tables_at_death(result)
                 if not self._has_ended(result, failure):
                     if last or self._killed or at == (rest.died,) or not at or not set(at) <= set(tables):
@@ -190,7 +190,7 @@ class JobOperator(BaseOperator):
 
         return SparkSubmit(self.jobs, self.spark)
 
-    def _has_ended(self, result: str, failure: Exception) -> bool:
+    def _has_ended(self, result: str, failure: AirflowException) -> bool:
         """Whether the job had done its work all the same. A cluster may lose the driver's exit status, and a failed
         submission may hide it. Raises AirflowFailException where a retry would fail too."""
         end = None

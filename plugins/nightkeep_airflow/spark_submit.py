@@ -21,8 +21,8 @@ from nightkeep.redaction import redact
 from nightkeep.spark.settings import driver_memory, given_by_file
 from nightkeep_airflow import cluster_jobs
 from nightkeep_airflow.driver_side import (
+    Cluster,
     DriverSide,
-    Manager,
     driver_secrets,
     driver_settings,
     environment_file,
@@ -112,7 +112,7 @@ class SparkJob(SparkSubmitOperator):
         # A session cannot set the driver's memory, as its JVM is already running. A setting of the deployment is kept.
         if self._driver_memory is None and "spark.driver.memory" not in given:
             self._driver_memory = driver_memory(master, self.job.task_memory)
-        if side == DriverSide(Manager.YARN, remote=True) and self._manager() is not None:
+        if side == DriverSide(Cluster.YARN, remote=True) and self._manager() is not None:
             self._yarn_track_via_rm_api = "yarn_track_via_rm_api" in OPTIONS
         return side
 
@@ -127,7 +127,7 @@ class SparkJob(SparkSubmitOperator):
         """A file with the variables of a driver in YARN, as long as it is being submitted. Of a driver in Kubernetes,
         log what it has to get from the cluster."""
         secrets = driver_secrets(self.side, self.job, self._variables) if self.side.remote else {}
-        if self.side.manager is Manager.KUBERNETES:
+        if self.side.cluster is Cluster.KUBERNETES:
             self._log_left_out(secrets)
             yield
             return
@@ -159,7 +159,7 @@ class SparkJob(SparkSubmitOperator):
             return
         hook = self._hook or self._get_hook()
         try:
-            if self.side.manager is Manager.KUBERNETES:
+            if self.side.cluster is Cluster.KUBERNETES:
                 namespace = str(hook._connection["namespace"] or "default")
                 cluster_jobs.end_in_kubernetes(namespace, self.job.mark)
             elif manager := self._manager():

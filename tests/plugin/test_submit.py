@@ -31,7 +31,7 @@ VARIABLES = {
     "AWS_SECRET_ACCESS_KEY": SECRET,
     "AWS_ENDPOINT_URL": "https://store.example",
     "PYICEBERG_CATALOG__LAKE__URI": "https://catalog.example",
-    "GOOGLE_APPLICATION_CREDENTIALS": "/home/airflow/key.json",
+    "GOOGLE_APPLICATION_CREDENTIALS": "/opt/airflow/key.json",
     "PYTHONPATH": "/only/here",
     "PYSPARK_PYTHON": "/only/here/python",
     "NIGHTKEEP_JOBS": "/only/here/jobs",
@@ -117,7 +117,7 @@ class TestYarn:
     def test_what_is_only_here_stays_here(self) -> None:
         job = spark_job(env_vars={"MODE": "blue"})
         words, environ = command(job), environment(job)
-        assert not [word for word in words if "/only/here" in word or "/home/airflow" in word]
+        assert not [word for word in words if "/only/here" in word or "/opt/airflow" in word]
         assert {"PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"}.isdisjoint(environ)
         assert environ["PATH"].startswith(os.path.dirname(sys.executable))
         found = settings(words)

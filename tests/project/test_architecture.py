@@ -110,7 +110,21 @@ STAGES = {"plan", "execute", "verify", "publish"}
 OUTSIDE = {
     "jobs": {"commands", "model"},
     "dags": {"model", "policy"},
-    "plugins": {"api", "discovery", "errors", "model", "pages", "places", "policy", "records", "redaction", "spark"},
+    "plugins": {
+        "api",
+        "causes",
+        "discovery",
+        "environment",
+        "errors",
+        "model",
+        "notifications",
+        "pages",
+        "places",
+        "policy",
+        "records",
+        "redaction",
+        "spark",
+    },
 }
 """What job scripts, DAGs and the plugin may import of the package."""
 
@@ -163,6 +177,7 @@ BASES = {
     "AirflowPlugin",
     "BaseException",
     "BaseModel",
+    "BaseOperator",
     "BaseOperatorLink",
     "Enum",
     "Exception",
