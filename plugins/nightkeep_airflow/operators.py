@@ -188,7 +188,7 @@ class NightkeepSparkOperator(SparkSubmitOperator):
         self._mark = uuid4().hex
         # The provider's operator would reuse its first hook, which holds the command of the earlier submit.
         self._hook = None
-        self.env_vars = {**_environment(os.environ, self.jobs), **(self.env_vars or {}), MARK: self._mark}
+        self.env_vars = {**driver_environment(os.environ, self.jobs), **(self.env_vars or {}), MARK: self._mark}
         given = {**given_by_file({**os.environ, **self.env_vars}), **self.conf}
         connection = self._get_hook()._connection
         master = str(connection["master"])
@@ -291,7 +291,7 @@ def _try_again(entries: Sequence[JobResult], context: Context) -> None:
         raise AirflowException("to be tried again: " + "; ".join(map(str, entries)))
 
 
-def _environment(environ: Mapping[str, str], jobs: str) -> dict[str, str]:
+def driver_environment(environ: Mapping[str, str], jobs: str) -> dict[str, str]:
     """The environment of the job. Its driver runs with PYSPARK_DRIVER_PYTHON, by default this task's interpreter, whose
     folder has spark-submit: Airflow's environment needs no pyspark where another one has it."""
     driver = environ.get("PYSPARK_DRIVER_PYTHON") or sys.executable

@@ -38,6 +38,7 @@ EDGES = {
     "notifications": "causes errors model policy records redaction",
     "metastores": "errors limits model redaction silence",
     "discovery": "causes errors formats metastores model policy records",
+    "readiness": "causes discovery errors extras limits model policy records spark storage",
     "sql_text": "errors kernels model policy",
     "kernels": "model",
     "encodings": "errors kernels limits model",
@@ -57,7 +58,7 @@ EDGES = {
     "groups": "admission causes checking errors estimates formats interpreter limits model pages policy redaction "
     "records retention running silence spark surprises",
     "api": "admission card checking clustering discovery errors extras formats groups model notifications "
-    "other_readers pages policy protocol reading redaction records running spark sql_text tasks",
+    "other_readers pages policy protocol readiness reading redaction records running spark sql_text tasks",
     "commands": "api discovery errors formats groups model pages policy redaction records",
     "__main__": "commands errors",
 }
@@ -109,7 +110,8 @@ OUTSIDE = {
     "jobs": {"commands", "model"},
     "dags": {"model", "policy"},
     "plugins": {
-        *("api", "discovery", "errors", "model", "notifications", "pages", "policy", "records", "redaction", "spark")
+        *("api", "discovery", "errors", "model", "notifications", "pages", "policy", "readiness", "records"),
+        *("redaction", "spark"),
     },
 }
 """What job scripts, DAGs and the plugin may import of the package."""

@@ -97,9 +97,13 @@ def find_context(policy: str | Path | None, reports: str | Path | None) -> CallC
     policy is empty."""
     file = find_policy(policy)
     loaded = load_usable(file) if file else load_usable("tables.yaml", text="version: 1")
+    return CallContext(loaded, reports_place(reports_beside(file, reports)), has_file=file is not None)
+
+
+def reports_beside(file: Path | None, reports: str | Path | None) -> str:
+    """The place of reports of the option, else of the environment, else beside the policy file."""
     beside = (file.parent if file else Path.cwd()) / "reports"
-    folder = reports_place(reports or os.environ.get("NIGHTKEEP_REPORTS") or beside)
-    return CallContext(loaded, folder, has_file=file is not None)
+    return str(reports or os.environ.get("NIGHTKEEP_REPORTS") or beside)
 
 
 def start_engine(chosen: EffectivePolicy, master: str, spark: SparkSession | None, *, checks: bool = False) -> Engine:
