@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nightkeep.api.advice import advise
     from nightkeep.api.checks import check, diff
     from nightkeep.api.data_source import DataSource
+    from nightkeep.api.doctor import doctor
     from nightkeep.api.files import expire, restore, sweep
     from nightkeep.api.reading import read, read_plan
     from nightkeep.api.runs import delete, plan, run, sql, update
@@ -28,6 +29,7 @@ __all__ = [
     "check",
     "delete",
     "diff",
+    "doctor",
     "expire",
     "explain",
     "history",
@@ -52,6 +54,7 @@ _MODULES: Final = {
     "check": "checks",
     "delete": "runs",
     "diff": "checks",
+    "doctor": "doctor",
     "expire": "files",
     "explain": "stored",
     "history": "stored",

@@ -23,7 +23,10 @@ from nightkeep.policy.units import SIZE_PATTERN
 from nightkeep_airflow.admission import require_known
 from nightkeep_airflow.alerts import late
 from nightkeep_airflow.job import Submit
+from nightkeep_airflow.needs import Needs
 from nightkeep_airflow.parameters import TAG
+from nightkeep_airflow.pool_listener import pool_note
+from nightkeep_airflow.readiness import require_ready
 from nightkeep_airflow.releases import CronTriggerTimetable, DeadlineAlert, DeadlineReference, SyncCallback
 from nightkeep_airflow.run_tables import find_one, suggested
 from nightkeep_airflow.runs import run_prefix
@@ -116,14 +119,16 @@ def on_demand(dag_id: str = "on_demand", **options: Unpack[DagOptions]) -> DAG:
     params = form(settings)
 
     @task(retries=0)
-    def asked(policy: str, reports: str, *, params: Any = None, dag_run: Any = None) -> list[list[str]]:
+    def asked(needs: Mapping[str, str], *, params: Any = None, dag_run: Any = None) -> list[list[str]]:
         """The table of the form, as a group of one, by the name that reports have for it."""
         require_known(dag_run.conf, _FORM)
+        needed = Needs.from_json(needs)
+        require_ready(needed, note=pool_note(dag_run), places=False)
         prefix, table = run_prefix(dag_run.dag_id, dag_run.run_id), params["table"]
-        return [[find_one(policy, reports, prefix, table).effective(table).address.name]]
+        return [[find_one(needed.policy, needed.reports, prefix, table).effective(table).address.name]]
 
     def build() -> None:
-        groups = asked(settings.policy, settings.reports)
+        groups = asked(needs=settings.needs.to_json())
         care_for(groups, settings, operation="{{ params.operation or '' }}", options=_FORM_OPTIONS)
 
     # Nothing starts by itself, so there is nothing to hold back.

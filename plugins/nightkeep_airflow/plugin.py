@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from airflow.plugins_manager import AirflowPlugin
 
+from nightkeep_airflow import pool_listener
 from nightkeep_airflow.links import URL_PREFIX
 from nightkeep_airflow.request_filter import KnownParameters
 
@@ -35,11 +36,13 @@ class ReportPages:
 
 
 class NightkeepPlugin(AirflowPlugin):
-    """Report pages, an entry in the navigation, a tab on each DAG run, and a check of the parameters of a new one."""
+    """Report pages, an entry in the navigation, a tab on each DAG run, a check of the parameters of a new one, and a
+    look for its pool when it begins."""
 
     name = "nightkeep"
     fastapi_apps = [{"app": ReportPages(), "url_prefix": URL_PREFIX, "name": "nightkeep"}]  # noqa: RUF012 (as AirflowPlugin declares it)
     fastapi_root_middlewares = [{"middleware": KnownParameters, "name": "nightkeep-parameters"}]  # noqa: RUF012 (as AirflowPlugin declares it)
+    listeners = [pool_listener]  # noqa: RUF012 (as AirflowPlugin declares it)
     external_views = [  # noqa: RUF012 (as AirflowPlugin declares it)
         {
             "name": "Nightkeep",

@@ -12,6 +12,7 @@ from typing import Any, Final
 from nightkeep.errors import UsageError
 from nightkeep.places import absolute
 from nightkeep.policy.files import beside
+from nightkeep_airflow.needs import Needs
 
 DEFAULT_NAME: Final = "nightkeep_spark"
 """The pool, and the connection to Spark, unless others are given."""
@@ -44,6 +45,12 @@ class PluginSettings:
     start_within: timedelta
     cores: int | None
     submitting: Mapping[str, Any]
+
+    @property
+    def needs(self) -> Needs:
+        """What the first task of a DAG looks for."""
+        connection, pool = str(self.submitting.get("conn_id", "")), str(self.submitting["pool"])
+        return Needs(self.policy, self.reports, self.jobs, connection, pool)
 
 
 def from_environment(

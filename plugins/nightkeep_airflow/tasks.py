@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -54,8 +54,11 @@ from nightkeep.model import Operation, Outcome
 from nightkeep.policy import groups as groups_of
 from nightkeep_airflow.admission import require_known, too_late
 from nightkeep_airflow.links import report_url
+from nightkeep_airflow.needs import Needs
 from nightkeep_airflow.notices import notify_of_tables
 from nightkeep_airflow.operators import CareOperator, CheckOperator
+from nightkeep_airflow.pool_listener import pool_note
+from nightkeep_airflow.readiness import require_ready
 from nightkeep_airflow.releases import AirflowFailException, AirflowSkipException, conf
 from nightkeep_airflow.results import (
     Settled,
@@ -158,20 +161,23 @@ def _submit(settings: PluginSettings) -> dict[str, Any]:
 def scheduled_groups(settings: PluginSettings, *, within_budget: bool = True) -> XComArg:
     """Groups of all tables, for a run that starts in time; in the order of a night, where the policy has a budget."""
     groups = policy_groups(settings.policy, settings.reports, within_budget=within_budget)
-    in_time(settings.start_within.total_seconds()) >> groups
+    in_time(settings.start_within.total_seconds(), needs=settings.needs.to_json()) >> groups
     return groups
 
 
 # Whatever their trigger rules are, all tasks behind it are skipped.
-@task.short_circuit(retries=0, ignore_downstream_trigger_rules=True)
-def in_time(within_seconds: float, *, dag_run: Any = None, dag: Any = None) -> bool:
-    """False for a scheduled run that starts late. Raises AirflowFailException for parameters the DAG does not know."""
+@task.short_circuit(ignore_downstream_trigger_rules=True)
+def in_time(within_seconds: float, *, needs: Mapping[str, str], dag_run: Any = None, dag: Any = None) -> bool:
+    """False for a scheduled run that starts late. Raises AirflowFailException for parameters the DAG does not know, and
+    where something is missing without which each task behind it would fail."""
     require_known(dag_run.conf, [*dag.params])
     within = timedelta(seconds=within_seconds)
     late = too_late(dag_run, now=datetime.now(UTC), within=within)
     if late:
         _log.warning("%s", late)
-    return late is None
+        return False
+    require_ready(Needs.from_json(needs), note=pool_note(dag_run))
+    return True
 
 
 @task(retries=0)

@@ -30,6 +30,7 @@ NAMES = (
     "check",
     "delete",
     "diff",
+    "doctor",
     "expire",
     "explain",
     "history",

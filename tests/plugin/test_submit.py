@@ -216,6 +216,7 @@ def own_way(reports: Path, submit: Submit, task_id: str = "care") -> CareOperato
 
 
 class TestOfOnesOwn:
+    @pytest.mark.slow
     def test_a_process_of_this_machine(self, tmp_path: Path) -> None:
         airflow = airflow_home(tmp_path, ["t.one", "t.two"])
         airflow.script(care={"t.one": ["verified"], "t.two": ["unchanged"]})

@@ -40,6 +40,7 @@ EDGES = {
     "notifications": "causes errors model policy records redaction",
     "metastores": "errors limits model redaction silence",
     "discovery": "causes errors formats metastores model places policy records",
+    "readiness": "causes discovery errors extras limits model places policy spark storage",
     "sql_text": "errors kernels model policy",
     "kernels": "model",
     "encodings": "errors kernels limits model",
@@ -59,7 +60,7 @@ EDGES = {
     "groups": "admission causes checking errors estimates formats interpreter limits model pages places policy "
     "records redaction retention running silence spark surprises",
     "api": "admission card checking clustering discovery errors extras formats groups model notifications "
-    "other_readers pages places policy protocol reading redaction records running spark sql_text tasks",
+    "other_readers pages places policy protocol readiness reading redaction records running spark sql_text tasks",
     "commands": "api discovery environment errors formats groups model pages places policy redaction records",
     "__main__": "commands errors",
 }
@@ -121,6 +122,7 @@ OUTSIDE = {
         "pages",
         "places",
         "policy",
+        "readiness",
         "records",
         "redaction",
         "spark",

@@ -102,9 +102,13 @@ def find_context(policy: str | Path | None, reports: str | Path | None) -> CallC
     policy is empty."""
     file = find_policy(policy)
     loaded = load_usable(file) if file else load_usable("tables.yaml", text="version: 1")
+    return CallContext(loaded, reports_place(reports_beside(file, reports)), has_file=file is not None)
+
+
+def reports_beside(file: str | None, reports: str | Path | None) -> str:
+    """The place of reports of the option, else of the environment, else beside the policy file."""
     nearby = beside(file or str(Path.cwd() / "tables.yaml"), "reports")
-    folder = reports_place(reports or os.environ.get("NIGHTKEEP_REPORTS") or nearby)
-    return CallContext(loaded, folder, has_file=file is not None)
+    return str(reports or os.environ.get("NIGHTKEEP_REPORTS") or nearby)
 
 
 def start_engine(chosen: EffectivePolicy, master: str, spark: SparkSession | None, *, checks: bool = False) -> Engine:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import typer
 
+from nightkeep.api.doctor import Diagnosis
 from nightkeep.api.results import Pages, RunHistory, Runs
 from nightkeep.api.status import Statuses
 from nightkeep.api.tables import Validation
@@ -62,6 +63,11 @@ def put_diff(report: DiffReport, *, as_json: bool, **_: object) -> None:
 def put_validation(found: Validation, *, as_json: bool, **_: object) -> None:
     put_result(found, as_json=as_json)
     raise typer.Exit(2 if found.faults else 0)
+
+
+def put_diagnosis(found: Diagnosis, *, as_json: bool, **_: object) -> None:
+    put_result(found, as_json=as_json)
+    raise typer.Exit(0 if found.is_ready else Outcome.FAILED.exit_status)
 
 
 def put_statuses(found: Statuses, *, as_json: bool, **_: object) -> None:

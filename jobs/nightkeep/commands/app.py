@@ -10,11 +10,12 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from nightkeep.api import advice, checks, files, runs, stored
+from nightkeep.api import advice, checks, doctor, files, runs, stored
 from nightkeep.api import status as health
 from nightkeep.api import tables as listed
 from nightkeep.commands.answers import (
     put_check,
+    put_diagnosis,
     put_diff,
     put_result,
     put_statuses,
@@ -173,6 +174,14 @@ COMMANDS: Final = (
         "Check the policy and the files that it imports. Exits with 2 if there is a fault.",
         "validate --tables",
         reads=True,
+    ),
+    Command(
+        doctor.doctor,
+        put_diagnosis,
+        "List what is missing here to run, before any Spark starts. Exits with 1 if something is.\n\n"
+        "Asks Python, packages, Java, Spark, the policy, its places, the place of reports, and Airflow where it is set "
+        "up. Writes and removes a small file in the place of reports and in buckets of tables.",
+        "doctor --policy tables.yaml",
     ),
 )
 

@@ -32,6 +32,19 @@ def find_tables(discoveries: Sequence[Discovery]) -> Found:
     )
 
 
+def ask_place(name: str, kind: str, location: str) -> str | None:
+    """Why a place cannot be listed; None if it answers. Its list is read up to the first table."""
+    try:
+        lister: Any = importlib.import_module(_LISTED_BY[kind])
+        first = next(iter(lister.list_tables(location, 1)), None)
+    except (NightkeepError, OSError) as failure:
+        return f"{failure}"
+    except Exception as failure:  # noqa: BLE001 -- as below, a surprise at one place is that of no other
+        _log.info("%s: the traceback", name, exc_info=True)
+        return failure_text(failure)
+    return first.why if isinstance(first, UnlistedPlace) else None
+
+
 def _listed(discovery: Discovery) -> list[FoundTable | FoundOther | Unlistable]:
     found = list[FoundTable | FoundOther | Unlistable]()
     try:

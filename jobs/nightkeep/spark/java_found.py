@@ -1,4 +1,4 @@
-"""Spark's JVM did not start -> what is wrong with the Java that it starts with."""
+"""The Java that Spark's scripts start, and what is wrong with it: before any start, and where the JVM did not start."""
 
 from __future__ import annotations
 
@@ -6,14 +6,33 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from nightkeep.errors import Unreachable
 
 LEAST: Final = 17
 """Spark 4 is compiled for it."""
+ADVICE: Final = f"install Java {LEAST}, and name its folder in JAVA_HOME"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundJava:
+    """The path of a Java, None where none is on the path, and its release, None where it does not run."""
+
+    path: str | None
+    release: int | None = None
+
+    @property
+    def is_fit(self) -> bool:
+        return self.release is not None and self.release >= LEAST
+
+    def __str__(self) -> str:
+        if self.path is None:
+            return "none on the path"
+        return f"none that runs at {self.path}" if self.release is None else f"Java {self.release} at {self.path}"
 
 
 @contextmanager
@@ -22,29 +41,26 @@ def starting_java() -> Iterator[None]:
     try:
         yield
     except (RuntimeError, OSError) as failure:
-        found = _fault()
-        if found is None:
+        found = find_java(os.environ)
+        if found.is_fit:
             raise
-        advice = f"install Java {LEAST}, and name its folder in JAVA_HOME"
-        raise Unreachable("Spark", f"Java {LEAST} or later", f"{found}; {advice}") from failure
+        raise Unreachable("Spark", f"Java {LEAST} or later", f"{found}; {ADVICE}") from failure
 
 
-def _fault() -> str | None:
-    """What is wrong with the Java that Spark's scripts look for, or None."""
-    home = os.environ.get("JAVA_HOME")
-    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+def find_java(environ: Mapping[str, str]) -> FoundJava:
+    """The Java that Spark's scripts look for, that of JAVA_HOME or else the first on the path, and its release."""
+    home = environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java", path=environ.get("PATH"))
     if java is None:
-        return "none on the path"
+        return FoundJava(None)
     try:
         done = subprocess.run(
             [java, "-version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return f"none that runs at {java}"
+        return FoundJava(java)
     version = _VERSION.search(done.stderr + done.stdout)
-    if done.returncode != 0 or version is None:
-        return f"none that runs at {java}"
-    return f"Java {version[1]} at {java}" if int(version[1]) < LEAST else None
+    return FoundJava(java, None if done.returncode != 0 or version is None else int(version[1]))
 
 
 _SECONDS: Final = 30.0
