@@ -189,6 +189,9 @@ policy-reference: environment  ## docs/policy-reference.md and dags/tables.schem
 	@$(BIN)/python -m docs_tools.policy_reference > docs/policy-reference.md
 	@$(BIN)/python -c "import json, nightkeep.policy as p; print(json.dumps(p.json_schema(), indent=2))" > dags/tables.schema.json
 
+schemas: environment  ## jobs/nightkeep/schemas, the JSON schemas of documents and answers, from their types
+	@$(BIN)/python -m docs_tools.document_schemas
+
 feature-pages: environment  ## docs/paimon-features.md, delta-features.md and iceberg-features.md, from what the code handles
 	@set -e; for format in paimon delta iceberg; do $(BIN)/python -m docs_tools.$${format}_features > docs/$$format-features.md; done
 

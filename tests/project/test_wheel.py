@@ -52,6 +52,8 @@ def test_the_bare_wheel_plans_reads_and_reports_without_spark(wheel: Path, tmp_p
     assert "index.html" in call(work, command, "report")
     rows = f"import nightkeep; print(nightkeep.read({table!r}).read_all().num_rows)"
     assert call(work, python, "-c", rows) == "3689\n"
+    ready = subprocess.run([command, "doctor"], cwd=work, capture_output=True, text=True, check=False)
+    assert ready.returncode == 1 and "pyspark: expected pyspark<4.4,>=3.5, found none" in ready.stdout, ready.stderr
     for words in (("run", "clicks"), ("check", "clicks"), ("delete", "clicks", "--rows-where", "user_id = 7")):
         ended = subprocess.run([command, *words], cwd=work, capture_output=True, text=True, check=False)
         assert ended.returncode == 2, ended.stderr

@@ -15,7 +15,7 @@ from nightkeep.card import render_card
 from nightkeep.model.counted import counted
 from nightkeep.pages.text_table import aligned_lines
 from nightkeep.policy import PolicyFile
-from nightkeep.readiness.finding import Finding
+from nightkeep.readiness.finding import Finding, FindingJson
 from nightkeep.readiness.packages import find_packages, find_python
 from nightkeep.readiness.places_side import find_places, schemes_of
 from nightkeep.readiness.policy_side import no_policy, read_policy
@@ -46,7 +46,7 @@ class Diagnosis:
     def is_ready(self) -> bool:
         return not any(each.hinders for each in self.findings)
 
-    def to_json(self) -> list[dict[str, object]]:
+    def to_json(self) -> list[FindingJson]:
         return [each.to_json() for each in self.findings]
 
     def __str__(self) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from nightkeep.card import render_card
-from nightkeep.model import Outcome
+from nightkeep.model import Operation, Outcome
 from nightkeep.pages import plans_text, summary_text
 from nightkeep.policy import EffectivePolicy, explain_text
 from nightkeep.policy.explain import settings_of
@@ -20,6 +21,53 @@ from nightkeep.redaction import redact, redacted
 from nightkeep.running.inspection.handled_operations import HandledOperation
 
 _HEAD = ("table", "operation", "outcome", "version", "reason")
+
+
+SettingJson = TypedDict("SettingJson", {"setting": str, "value": str, "from": str, "layer": str})
+"""A setting in force, and the line that it comes from. A TypedDict by a call, as one key is a word of Python."""
+
+
+class HandledJson(TypedDict):
+    """An operation of the table's format, and what of the table it is refused for."""
+
+    operation: Operation
+    nightly: bool
+    refused_for: list[str]
+
+
+class ExplanationJson(TypedDict):
+    """What `explain` prints."""
+
+    table: str
+    address: str
+    settings: list[SettingJson]
+    operations: list[HandledJson]
+
+
+class ReleasedByJson(TypedDict):
+    """Who released a table, and why."""
+
+    user: str
+    reason: str | None
+
+
+class ReleaseJson(TypedDict):
+    """What `release` prints. `lifted`: whether there was a hold. `unkept`: why the release is not in the history."""
+
+    table: str
+    lifted: bool
+    run_id: str | None
+    released: ReleasedByJson | None
+    unkept: str | None
+
+
+class PagesJson(TypedDict):
+    """What `report` prints: the pages that it wrote."""
+
+    index: str
+    runs: list[str]
+    unreadable: list[str]
+    data_docs: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +144,12 @@ class Explanation:
     def table(self) -> str:
         return self.policy.address.name
 
-    def to_json(self) -> dict[str, object]:
-        settings = [
+    def to_json(self) -> ExplanationJson:
+        settings: list[SettingJson] = [
             {"setting": each.name, "value": each.value, "from": each.place, "layer": each.layer}
             for each in settings_of(self.policy)
         ]
-        operations = [
+        operations: list[HandledJson] = [
             {"operation": each.operation, "nightly": each.nightly, "refused_for": list(each.refused_for)}
             for each in self.operations
         ]
@@ -142,12 +190,18 @@ class Release:
     released: Released | None = None
     unkept: str | None = None
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> ReleaseJson:
         run_id = self.hold.run_id if isinstance(self.hold, Hold) else None
         by = self.released
-        who = None if by is None else {"user": by.user, "reason": by.reason}
-        document = {"table": self.table, "lifted": self.hold is not None, "run_id": run_id, "released": who}
-        return redacted({**document, "unkept": self.unkept})
+        who: ReleasedByJson | None = None if by is None else {"user": by.user, "reason": by.reason}
+        document: ReleaseJson = {
+            "table": self.table,
+            "lifted": self.hold is not None,
+            "run_id": run_id,
+            "released": who,
+            "unkept": self.unkept,
+        }
+        return redacted(document)
 
     def __str__(self) -> str:
         unkept = "" if self.unkept is None else f"; the history does not have it: {self.unkept}"
@@ -179,7 +233,7 @@ class Pages:
     unreadable: tuple[Unreadable, ...]
     data_docs: Path | str | None = None
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> PagesJson:
         unreadable = [redact(str(each)) for each in self.unreadable]
         docs = None if self.data_docs is None else str(self.data_docs)
         runs = [str(page) for page in self.runs]

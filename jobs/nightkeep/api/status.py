@@ -15,7 +15,7 @@ from nightkeep.pages.bars import show_bytes
 from nightkeep.pages.text_table import aligned_lines
 from nightkeep.policy import PolicyFile
 from nightkeep.redaction import redact
-from nightkeep.running.inspection.table_status import TableStatus
+from nightkeep.running.inspection.table_status import StatusJson, TableStatus
 
 _HEAD = ("table", "score", "files", "small", "bytes", "deleted", "delete files", "level-0 rows", "would", "why")
 
@@ -42,7 +42,7 @@ class Statuses:
         known = [outcome for outcome in found if outcome is not None]
         return Outcome.worst(known) if known and len(known) == len(found) else None
 
-    def to_json(self) -> list[dict[str, object]]:
+    def to_json(self) -> list[StatusJson]:
         return [{**each.to_json(), "table": redact(each.table), "why": redact(each.why)} for each in self.tables]
 
     def __str__(self) -> str:

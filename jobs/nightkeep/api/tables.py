@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, NotRequired, TypedDict
 
 from nightkeep.api.call_context import find_context, require_policy
 from nightkeep.card import render_card
@@ -25,14 +25,29 @@ from nightkeep.redaction import redact
 _HEAD = ("table", "covered by", "last outcome", "found in", "address")
 _NAMED: Final = 20
 """Names of a place that a line lists. JSON has all."""
-_OF_NOBODY: Final[dict[str, object]] = {
-    "table": "",
-    "covered": False,
-    "covered_by": [],
-    "last_outcome": None,
-    "refused": None,
-    "ours": False,
-}
+
+
+class ListedJson(TypedDict):
+    """A row of `tables`: a table, or, with `ours` false, what a place names that is no table of ours, such as a view.
+    `format` states what it is."""
+
+    name: str
+    table: str
+    format: str
+    found_in: str
+    covered: bool
+    covered_by: list[str]
+    last_outcome: Outcome | None
+    refused: str | None
+    ours: NotRequired[bool]
+
+
+class ValidationJson(TypedDict):
+    """What `validate` found, a line each with file and line."""
+
+    file: str
+    faults: list[str]
+    warnings: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +66,7 @@ class ListedPolicy:
     last_outcome: Outcome | None = None
     refused: str | None = None
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> ListedJson:
         return {
             "name": self.name,
             "table": redact(self.table),
@@ -83,8 +98,8 @@ class ListedPolicies:
     def __getitem__(self, place: int) -> ListedPolicy:
         return self.tables[place]
 
-    def to_json(self) -> list[dict[str, object]]:
-        return [*(each.to_json() for each in self.tables), *({**_OF_NOBODY, **_other(each)} for each in self.others)]
+    def to_json(self) -> list[ListedJson]:
+        return [*(each.to_json() for each in self.tables), *map(_other, self.others)]
 
     def __str__(self) -> str:
         lines = aligned_lines([_HEAD, *map(_row, self.tables)])
@@ -106,7 +121,7 @@ class Validation:
     faults: tuple[str, ...]
     warnings: tuple[str, ...]
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> ValidationJson:
         return {"file": self.file, "faults": list(self.faults), "warnings": list(self.warnings)}
 
     def __str__(self) -> str:
@@ -211,8 +226,18 @@ def _refused(whole: PolicyFile, table: UnusableTable, last: Mapping[str, Outcome
     return ListedPolicy(table.name, address, table.format, found_in, (), last.get(table.name), table.fault)
 
 
-def _other(other: FoundOther) -> dict[str, object]:
-    return {"name": other.name, "format": other.kind, "found_in": other.found_in}
+def _other(other: FoundOther) -> ListedJson:
+    return {
+        "name": other.name,
+        "table": "",
+        "format": other.kind,
+        "found_in": other.found_in,
+        "covered": False,
+        "covered_by": [],
+        "last_outcome": None,
+        "refused": None,
+        "ours": False,
+    }
 
 
 def _counted(others: Sequence[FoundOther]) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, TypedDict
 
 from nightkeep.estimates.corrections import UNCORRECTED, Corrections
 from nightkeep.estimates.run_costs import seconds_of
@@ -21,6 +21,19 @@ FIXED_BYTES: Final = 32 << 20
 """What a run costs beside its rows (metadata, a commit, a check), as bytes read or written."""
 _QUERY: Final = 0.01
 """The share of the rows that a query asks for, as the metrics of layouts have it."""
+
+
+class PredictionJson(TypedDict):
+    """A Prediction as JSON holds it."""
+
+    operation: Operation
+    files: int
+    bytes: int
+    reads: int
+    writes: int
+    seconds: float
+    learned_from: str
+    skipping: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +56,17 @@ class Prediction:
         """As documents have it."""
         return Predicted(self.files, self.bytes, round(self.seconds, 2), self.learned_from, dict(self.skipping))
 
-    def to_json(self) -> dict[str, object]:
-        return {**asdict(self), "operation": self.operation.value, "seconds": round(self.seconds, 1)}
+    def to_json(self) -> PredictionJson:
+        return {
+            "operation": self.operation,
+            "files": self.files,
+            "bytes": self.bytes,
+            "reads": self.reads,
+            "writes": self.writes,
+            "seconds": round(self.seconds, 1),
+            "learned_from": self.learned_from,
+            "skipping": dict(self.skipping),
+        }
 
 
 def predict(

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import TypedDict
+
+
+class NightPlaceJson(TypedDict):
+    """A NightPlace as JSON holds it."""
+
+    table: str
+    place: int
+    of: int
+    taken: bool
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,5 +26,5 @@ class NightPlace:
     taken: bool
     reason: str
 
-    def to_json(self) -> dict[str, object]:
-        return asdict(self)
+    def to_json(self) -> NightPlaceJson:
+        return {"table": self.table, "place": self.place, "of": self.of, "taken": self.taken, "reason": self.reason}

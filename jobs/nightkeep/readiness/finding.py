@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypedDict
 
 from nightkeep.errors import brief
 
@@ -24,6 +25,18 @@ class Concern(StrEnum):
 
     RUN = "run"
     TABLES = "tables"
+
+
+class FindingJson(TypedDict):
+    """A row of `doctor`."""
+
+    check: str
+    status: Readiness
+    subject: str
+    expected: str
+    found: str
+    remedy: str | None
+    concerns: Concern
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +69,16 @@ class Finding:
     def stops_every_run(self) -> bool:
         return self.hinders and self.concerns is Concern.RUN
 
-    def to_json(self) -> dict[str, object]:
-        texts = {"subject": self.subject, "expected": self.expected, "found": self.found, "remedy": self.remedy}
-        return {"check": self.check, "status": self.status, **texts, "concerns": self.concerns}
+    def to_json(self) -> FindingJson:
+        return {
+            "check": self.check,
+            "status": self.status,
+            "subject": self.subject,
+            "expected": self.expected,
+            "found": self.found,
+            "remedy": self.remedy,
+            "concerns": self.concerns,
+        }
 
     @staticmethod
     def from_json(value: Mapping[str, str]) -> Finding:

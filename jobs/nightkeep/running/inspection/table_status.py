@@ -5,23 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TypedDict
 
 from nightkeep.admission.order import Order
 from nightkeep.admission.owner_settings import owner_of
 from nightkeep.admission.past_metrics import past_metrics
 from nightkeep.admission.reasons import Case, Opened, case_of, reason_to_skip
 from nightkeep.errors import NightkeepError, UsageError
-from nightkeep.estimates.prediction import Prediction, score, shown
+from nightkeep.estimates.prediction import Prediction, PredictionJson, score, shown
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.counted import counted
 from nightkeep.model.health import Health
-from nightkeep.model.night import NightPlace
+from nightkeep.model.night import NightPlace, NightPlaceJson
 from nightkeep.policy import EffectivePolicy
 from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.records import failure_outcome, table_documents
 from nightkeep.running.rewrites.planning import predicted_of, request_of
 from nightkeep.stages.plan import plan
+
+
+class StatusJson(TypedDict):
+    """A row of `status`. `metrics`: facts by name, null where the format has no such thing."""
+
+    name: str
+    table: str
+    format: str
+    score: float | None
+    metrics: dict[str, int | float | None]
+    would: PredictionJson | None
+    why: str
+    night: NightPlaceJson | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +64,7 @@ class TableStatus:
         """For how many nights a budget has left it out."""
         return int(self.metrics.get("nights_waited") or 0)
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> StatusJson:
         would = None if self.would is None else self.would.to_json()
         return {
             "name": self.name,
