@@ -191,6 +191,13 @@ class Interrupted(BaseException):
         super().__init__(f"interrupted by {signal.Signals(number).name}")
 
 
+class NeedsSession(BaseException):
+    """The work needs a Spark session, and this process is to start none. Nothing was changed.
+
+    No Exception, as it must pass all that makes a document of a failure: another process does the work.
+    """
+
+
 STOPS: Final = (KeyboardInterrupt, Interrupted)
 """What ends the work from outside. Whoever catches one adds what it knows and raises it again."""
 

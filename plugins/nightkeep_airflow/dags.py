@@ -46,6 +46,9 @@ class DagOptions(TypedDict, total=False):
     `archives`, `py_files`, `files` go with a job, and `spark_submit` has further arguments of SparkSubmitOperator.
     `submit` is another way to submit: a function from a `job.Job` to an operator that waits for the job's end.
 
+    `looks`: a process of Airflow's worker looks at all tables before Spark starts, and ends what needs no session.
+    False where that machine does not reach the tables.
+
     `cores`: what a Spark application takes of a standalone cluster. A task or a run that takes
     longer than `task_timeout` or `run_timeout` is ended; a scheduled run that starts later than `start_within` after
     its time does nothing. `deadlines`: a line in the log, and messages, when a run takes longer. `default_args` are
@@ -64,6 +67,7 @@ class DagOptions(TypedDict, total=False):
     files: str
     spark_submit: Mapping[str, object]
     submit: Submit
+    looks: bool
     pool: str
     queue: str
     executor_config: Mapping[str, object]

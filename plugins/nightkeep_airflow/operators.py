@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,13 +21,14 @@ from nightkeep.errors import NightkeepError
 from nightkeep.model import OPERATION_TABLE, Outcome
 from nightkeep.model.version import __version__
 from nightkeep.places import is_address, read_text
-from nightkeep.records.job_result import read_end
+from nightkeep.records.job_result import JobEnd, read_end
+from nightkeep_airflow.assets import VERIFIED, emit
 from nightkeep_airflow.job import Job, Submit
 from nightkeep_airflow.links import ReportLink
 from nightkeep_airflow.nested import execute_within
 from nightkeep_airflow.releases import AirflowException, AirflowFailException, AirflowSkipException, AirflowTaskTimeout
 from nightkeep_airflow.result_file import result_file, tables_at_death
-from nightkeep_airflow.results import JobResult, as_json, awaits_check, parse, refresh_result, reported
+from nightkeep_airflow.results import JobResult, as_json, awaits_check, parse, refresh_result, reported, settle_results
 from nightkeep_airflow.run_tables import found_option, night_option, run_policy
 from nightkeep_airflow.runs import run_prefix
 
@@ -65,16 +66,14 @@ class _Rest:
         return [*died, *(["--one-by-one"] if self.one_by_one else [])]
 
 
-class JobOperator(BaseOperator):
-    """Submits one job script for a group of tables, and reads back what it reports.
+class TablesOperator(BaseOperator):
+    """A task over a group of tables, whose job is known.
 
     `jobs` is the folder of the scripts, or its address, `tables` the group, `options` further arguments of the script,
-    of which blank ones are left out. `submit` is the way to submit a job; by default that is spark-submit, whose
-    operator takes the further arguments (`conn_id`, `conf`, `archives` and so on). Whatever the job publishes is safe
-    to submit again under the same run.
+    of which blank ones are left out.
     """
 
-    template_fields: Sequence[str] = ("tables", "policy", "reports", "options", "spark")
+    template_fields: Sequence[str] = ("tables", "policy", "reports", "options")
     operator_extra_links = (ReportLink(),)
 
     def __init__(
@@ -85,28 +84,77 @@ class JobOperator(BaseOperator):
         reports: str,
         tables: Sequence[str] = (),
         options: Sequence[str] = (),
-        submit: Submit | None = None,
         **kwargs: Any,
     ) -> None:
-        known = _spark_options() if submit is None else frozenset()
-        defaults: Mapping[str, Any] = kwargs.get("default_args") or {}
-        self.spark = {name: value for name, value in defaults.items() if name in known}
-        self.spark |= {name: kwargs.pop(name) for name in sorted(known & kwargs.keys())}
         super().__init__(**kwargs)
         self.jobs = jobs
         self.policy = policy
         self.reports = reports
         self.tables = tables
         self.options = options
-        self._submit = submit
-        self._submitted: BaseOperator | None = None
-        self._killed = False
 
     @property
     def tables_label(self) -> str:
         """The name of a mapped task and its Spark application: the first table, and the number of the others."""
         first, more = next(iter(self.tables), "no table"), len(self.tables) - 1
         return f"{first} and {more} more" if more > 0 else first
+
+    def job(
+        self, script: str, tables: Sequence[str], context: Context, *, result: str, rest: Sequence[str] = ()
+    ) -> Job:
+        """The job of `script` over `tables` in this task; `rest` are further arguments."""
+        run = context["dag_run"]
+        prefix = run_prefix(run.dag_id, run.run_id)
+        return Job(
+            script=f"{self.jobs.rstrip('/')}/{script}" if is_address(self.jobs) else str(Path(self.jobs, script)),
+            arguments=(*self._arguments(tables, prefix), *rest, "--result", result),
+            name=f"nightkeep {run.dag_id} {self.task_id}: {self.tables_label}",
+            tables=tuple(tables),
+            policy=self.policy,
+            reports=self.reports,
+            result=result,
+            mark=_mark(prefix, self.task_id, context),
+            task_memory=self._task_memory(tables, prefix),
+            environment=needed_elsewhere(os.environ),
+        )
+
+    def _arguments(self, tables: Sequence[str], prefix: str) -> list[str]:
+        return [
+            *("--policy", self.policy, "--reports", self.reports, *_named(tables), "--expects", __version__),
+            *("--run-id-prefix", prefix, *found_option(self.reports, prefix)),
+            *night_option(self.reports, prefix),
+            *(option for option in self.options if option.strip()),
+        ]
+
+    def _task_memory(self, tables: Sequence[str], prefix: str) -> int:
+        """The largest task memory of these tables, in bytes. A table without a valid policy is reported by the job."""
+        sizes = list[int]()
+        with suppress(NightkeepError, OSError):
+            policy = run_policy(self.policy, self.reports, prefix)
+            for table in tables:
+                with suppress(NightkeepError):
+                    sizes.append(policy.effective(table).settings.task_memory)
+        return max(sizes, default=_TASK_MEMORY)
+
+
+class JobOperator(TablesOperator):
+    """Submits one job script for a group of tables, and reads back what it reports.
+
+    `submit` is the way to submit a job; by default that is spark-submit, whose operator takes the further arguments
+    (`conn_id`, `conf`, `archives` and so on). Whatever the job publishes is safe to submit again under the same run.
+    """
+
+    template_fields: Sequence[str] = (*TablesOperator.template_fields, "spark")
+
+    def __init__(self, *, submit: Submit | None = None, **kwargs: Any) -> None:
+        known = _spark_options() if submit is None else frozenset()
+        defaults: Mapping[str, Any] = kwargs.get("default_args") or {}
+        self.spark = {name: value for name, value in defaults.items() if name in known}
+        self.spark |= {name: kwargs.pop(name) for name in sorted(known & kwargs.keys())}
+        super().__init__(**kwargs)
+        self._submit = submit
+        self._submitted: BaseOperator | None = None
+        self._killed = False
 
     def submit(self, script: str, tables: Sequence[str], context: Context) -> tuple[JobResult, ...]:
         """Run `script` over `tables` and return its result. The job has ended then.
@@ -138,25 +186,6 @@ class JobOperator(BaseOperator):
         if self._submitted is not None:
             self._submitted.on_kill()
 
-    def job(
-        self, script: str, tables: Sequence[str], context: Context, *, result: str, rest: Sequence[str] = ()
-    ) -> Job:
-        """The job of `script` over `tables` in this task; `rest` are further arguments."""
-        run = context["dag_run"]
-        prefix = run_prefix(run.dag_id, run.run_id)
-        return Job(
-            script=f"{self.jobs.rstrip('/')}/{script}" if is_address(self.jobs) else str(Path(self.jobs, script)),
-            arguments=(*self._arguments(tables, prefix), *rest, "--result", result),
-            name=f"nightkeep {run.dag_id} {self.task_id}: {self.tables_label}",
-            tables=tuple(tables),
-            policy=self.policy,
-            reports=self.reports,
-            result=result,
-            mark=_mark(prefix, self.task_id, context),
-            task_memory=self._task_memory(tables, prefix),
-            environment=needed_elsewhere(os.environ),
-        )
-
     def _submit_once(
         self, script: str, tables: Sequence[str], context: Context, *, rest: _Rest, last: bool
     ) -> tuple[tuple[JobResult, ...], tuple[str, ...]]:
@@ -182,8 +211,12 @@ class JobOperator(BaseOperator):
             return entries, at
 
     def _run(self, job: Job, context: Context) -> None:
+        """Submit the job. Raises AirflowException for one that did not end well, also where its submission did: a
+        cluster may report a driver that it lost as ended."""
         self._submitted = (self._submit or self._spark_submit())(job)
         execute_within(self._submitted, context)
+        if (at := tables_at_death(job.result)) and _end_of(job.result) is None:
+            raise AirflowException(f"the job was at work on {', '.join(at)}, and was ended by something else")
 
     def _spark_submit(self) -> Submit:
         from nightkeep_airflow.spark_submit import SparkSubmit  # noqa: PLC0415 -- the Spark provider
@@ -193,9 +226,7 @@ class JobOperator(BaseOperator):
     def _has_ended(self, result: str, failure: AirflowException) -> bool:
         """Whether the job had done its work all the same. A cluster may lose the driver's exit status, and a failed
         submission may hide it. Raises AirflowFailException where a retry would fail too."""
-        end = None
-        with suppress(OSError):
-            end = read_end(result)
+        end = _end_of(result)
         if end is not None and end.status == _USAGE:
             raise AirflowFailException(f"the job did not start: {end.reason}") from failure
         if end is None and _NOT_UNDERSTOOD in str(failure):
@@ -211,24 +242,6 @@ class JobOperator(BaseOperator):
         other = sorted({entry.nightkeep for entry in entries} - {"", __version__})
         if other:
             self.log.warning("this task has Nightkeep %s, the job has %s", __version__, ", ".join(other))
-
-    def _arguments(self, tables: Sequence[str], prefix: str) -> list[str]:
-        return [
-            *("--policy", self.policy, "--reports", self.reports, *_named(tables), "--expects", __version__),
-            *("--run-id-prefix", prefix, *found_option(self.reports, prefix)),
-            *night_option(self.reports, prefix),
-            *(option for option in self.options if option.strip()),
-        ]
-
-    def _task_memory(self, tables: Sequence[str], prefix: str) -> int:
-        """The largest task memory of these tables, in bytes. A table without a valid policy is reported by the job."""
-        sizes = list[int]()
-        with suppress(NightkeepError, OSError):
-            policy = run_policy(self.policy, self.reports, prefix)
-            for table in tables:
-                with suppress(NightkeepError):
-                    sizes.append(policy.effective(table).settings.task_memory)
-        return max(sizes, default=_TASK_MEMORY)
 
 
 class CareOperator(JobOperator):
@@ -246,7 +259,7 @@ class CareOperator(JobOperator):
     def execute(self, context: Context) -> list[dict[str, object]]:
         """Run the job. Raises AirflowException if tries remain and a retry may improve the outcome of a table, and
         AirflowFailException for an operation that no job does."""
-        entries = self.submit(_script(self.operation), self.tables, context)
+        entries = self.submit(job_script(self.operation), self.tables, context)
         # A retry only finds the run's own commits again; the next run plans the rest of such a table.
         unpublished = [entry for entry in entries if entry.committed_version is None and not entry.permanent]
         _try_again([entry for entry in unpublished if entry.outcome in RETRIED], context)
@@ -278,10 +291,22 @@ class CheckOperator(JobOperator):
         if unchecked:
             self.submit(CHECK_JOB, list(unchecked), context)
         _try_again([refresh_result(entry) for entry in published if awaits_check(entry)], context)
-        return [as_json(refresh_result(entry)) for entry in published]
+        checked = [refresh_result(entry) for entry in published]
+        emitted = self._emit([*cared, *checked], context)
+        return [as_json(replace(entry, emitted=entry.table in emitted)) for entry in checked]
+
+    def _emit(self, entries: Sequence[JobResult], context: Context) -> set[str]:
+        """Emit the assets of the group's verified tables now: nobody waits for other groups. Returns the tables."""
+        settled = settle_results(list(dict.fromkeys(entry.table for entry in entries)), entries)
+        verified = [result for result in settled if result.outcome is Outcome.VERIFIED]
+        if VERIFIED not in self.outlets:
+            return set()
+        for result in verified:
+            emit(context["outlet_events"], result.table, result.documents)
+        return {result.table for result in verified}
 
 
-def _script(operation: str) -> str:
+def job_script(operation: str) -> str:
     """The job script of an operation; of a blank one, the script that does what policies ask for."""
     script = JOBS.get(operation) if operation.strip() else CARE_JOB
     if script is None:
@@ -300,6 +325,12 @@ def _try_again(entries: Sequence[JobResult], context: Context) -> None:
     ti = context["ti"]
     if entries and ti.try_number <= ti.max_tries:
         raise AirflowException("to be tried again: " + "; ".join(map(str, entries)))
+
+
+def _end_of(result: str) -> JobEnd | None:
+    with suppress(OSError):
+        return read_end(result)
+    return None
 
 
 def _mark(prefix: str, task_id: str, context: Context) -> str:

@@ -1,6 +1,7 @@
-"""Place of reports -> pages under /nightkeep, for those who may read the nightly DAG.
+"""Places of reports -> pages under /nightkeep, for those who may read the DAG whose run they are of.
 
-Every route, files included, requires the application's dependency, and every name stays below the place.
+A place is that of a DAG's reports, or of the environment. The index of a place, and what no DAG's run has written, is
+for those who may read all DAGs of ours. Every name stays below its place.
 """
 
 from __future__ import annotations
@@ -8,12 +9,15 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import quote
 
-from airflow.api_fastapi.core_api.security import requires_access_dag
-from fastapi import Depends, FastAPI, HTTPException, Response
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from nightkeep.redaction import redact
+from nightkeep_airflow.page_rights import our_dags, owners_of, reports_of
 from nightkeep_airflow.releases import conf
 from nightkeep_airflow.run_pages import INDEX, page_path
 from nightkeep_airflow.runs import run_prefix
@@ -29,28 +33,44 @@ HEADERS = {
 }
 # How many characters of an unknown name a message shows.
 _SHOWN = 200
+_UNKNOWN = "nightly"
+"""Where Airflow knows no DAG of ours, reports are of commands: for who may read a DAG of this name, and all others."""
 
-# The DAG is fixed here and not taken from the request: otherwise access to any DAG would open every report.
-app = FastAPI(
-    docs_url=None,
-    redoc_url=None,
-    openapi_url=None,
-    dependencies=[Depends(requires_access_dag("GET", param_dag_id="nightly"))],
-)
+app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(requires_access_dag("GET"))])
 
 
 @app.get("/", response_model=None)
 def index(dag_id: str | None = None, run_id: str | None = None) -> RedirectResponse:
     """To the page of one DAG run, or to the index; a page's links are relative to the folder it is in."""
-    name = run_prefix(dag_id, run_id) if dag_id and run_id else INDEX
-    return RedirectResponse(f"files/{page_path(name)}", headers=HEADERS)
+    if dag_id is None:
+        return RedirectResponse(f"files/{page_path(INDEX)}", headers=HEADERS)
+    name = run_prefix(dag_id, run_id) if run_id else INDEX
+    return RedirectResponse(f"dags/{quote(dag_id, safe='')}/files/{page_path(name)}", headers=HEADERS)
 
 
 @app.get("/files/{name:path}", response_model=None)
-def serve(name: str) -> Response:
-    """One page or document; 404 for whatever else there is, links that lead out of the folder included."""
+def serve(name: str, request: Request, user: GetUserDep) -> Response:
+    """One page or document of the environment's place; 404 for whatever else there is, links that lead out included."""
+    _require_rights(name, request, user)
+    return _answer(_place(), name)
+
+
+@app.get("/dags/{dag_id}/files/{name:path}", response_model=None)
+def serve_of_dag(dag_id: str, name: str, request: Request, user: GetUserDep) -> Response:
+    """One page or document of the place of this DAG's reports."""
+    _require_rights(name, request, user)
+    return _answer(reports_of(dag_id) or _place(), name)
+
+
+def _require_rights(name: str, request: Request, user: Any) -> None:
+    """Raise HTTPException 403 for who may not read the DAG that wrote the file."""
+    for dag_id in owners_of(name, our_dags()) or {_UNKNOWN}:
+        requires_access_dag("GET", param_dag_id=dag_id)(request, user)
+
+
+def _answer(place: str, name: str) -> Response:
     try:
-        found = _files(_place()).read(name)
+        found = _files(place).read(name)
     except OSError as failure:
         raise HTTPException(503, redact(f"the reports cannot be read: {failure}")) from failure
     if found is None:
@@ -58,7 +78,7 @@ def serve(name: str) -> Response:
     return Response(found, media_type=SERVED[PurePosixPath(name).suffix], headers=HEADERS)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=16)
 def _files(place: str) -> StoredFiles:
     return StoredFiles(place)
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Final, TypedDict
+from typing import Final, NotRequired, TypedDict
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Outcome
@@ -29,7 +29,7 @@ NOT_REPORTED: Final = "no job reported on this table; see the log of its group"
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """A JobEntry with every key."""
+    """A JobEntry with every key. `emitted`: the task that returns it has emitted the asset of its table."""
 
     table: str
     operation: str
@@ -40,6 +40,7 @@ class JobResult:
     checked: bool = False
     permanent: bool = False
     nightkeep: str = ""
+    emitted: bool = False
 
     def __str__(self) -> str:
         return f"{self.table} {self.operation}: {self.outcome}" + (f" ({self.reason})" if self.reason else "")
@@ -53,6 +54,7 @@ class Settled:
     outcome: Outcome
     reason: str
     documents: tuple[str, ...]
+    emitted: bool = False
 
     def __str__(self) -> str:
         return f"{self.table}: {self.outcome}" + (f" ({self.reason})" if self.reason else "")
@@ -65,6 +67,7 @@ class SettledEntry(TypedDict):
     outcome: str
     reason: str
     documents: list[str]
+    emitted: NotRequired[bool]
 
 
 def parse(text: str) -> tuple[JobResult, ...]:
@@ -84,12 +87,14 @@ def reported(entry: JobEntry) -> JobResult:
         checked=entry.get("checked") is True,
         permanent=bool(entry.get("permanent")),
         nightkeep=entry.get("nightkeep") or "",
+        emitted=entry.get("emitted") is True,
     )
 
 
 def settled_result(entry: SettledEntry) -> Settled:
     """A Settled as an XCom holds it."""
-    return Settled(entry["table"], Outcome(entry["outcome"]), entry["reason"], tuple(map(str, entry["documents"])))
+    documents, emitted = tuple(map(str, entry["documents"])), entry.get("emitted") is True
+    return Settled(entry["table"], Outcome(entry["outcome"]), entry["reason"], documents, emitted)
 
 
 def awaits_check(entry: JobResult) -> bool:
@@ -176,4 +181,5 @@ def _of_table(table: str, entries: Sequence[JobResult]) -> Settled:
     reasons = [
         f"{r.operation}: {r.reason}" if r.operation else r.reason for r in entries if r.outcome is worst and r.reason
     ]
-    return Settled(table, worst, "; ".join(reasons), tuple(r.document for r in entries if r.document))
+    documents, emitted = tuple(r.document for r in entries if r.document), any(r.emitted for r in entries)
+    return Settled(table, worst, "; ".join(reasons), documents, emitted)

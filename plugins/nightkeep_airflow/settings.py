@@ -29,7 +29,8 @@ class PluginSettings:
     `policy`, `reports` and `jobs` are paths or addresses; an address is kept as given.
 
     A task or a run that takes longer than its timeout is ended. A scheduled run that starts later than `start_within`
-    after its time does nothing: nobody wants last night's work in the middle of the day. `cores` is what a Spark
+    after its time does nothing: nobody wants last night's work in the middle of the day. `looks`: whether a process
+    without Spark looks at the tables first. `cores` is what a Spark
     application takes of a standalone cluster, None for all there are. `submitting` are further arguments of the
     operators that submit jobs: their connection or way to submit, what goes with the job, pool, queue and
     executor_config.
@@ -44,6 +45,7 @@ class PluginSettings:
     run_timeout: timedelta
     start_within: timedelta
     cores: int | None
+    looks: bool
     submitting: Mapping[str, Any]
 
     @property
@@ -95,6 +97,7 @@ def from_environment(
         run_timeout=minutes("RUN_TIMEOUT", 1200),
         start_within=minutes("START_WITHIN", 180),
         cores=options.get("cores", int(cores) if cores else None),
+        looks=options.get("looks", True),
         submitting={**way, "pool": options.get("pool", DEFAULT_NAME), **passed},
     )
 
@@ -103,6 +106,11 @@ def _jobs(dags: Path | None) -> Path:
     """The folder of the job scripts: that of a clone, else that of the wheel."""
     if dags is not None and (dags.parent / "jobs" / "care.py").is_file():
         return dags.parent / "jobs"
+    return installed_jobs()
+
+
+def installed_jobs() -> Path:
+    """The folder of the job scripts of the installed package."""
     found = find_spec("nightkeep")
     assert found is not None and found.origin is not None
     return Path(found.origin).parent / "job_scripts"

@@ -1,12 +1,16 @@
 """Groups of tables -> care -> check -> one outcome per table, and a page. Every DAG is this chain.
 
-                       per group (mapped)            per table (mapped)
-    in_time -> groups -> [ care -> check ] -> settle -> outcome
-                                                    `-> page
-                                                    `-> notify
-    in_time -> groups -> [     sweep     ] -> settle -> swept
-                                                    `-> page
-                                                    `-> notify
+                               per group (mapped)            per table (mapped)
+    in_time -> groups -> look -> [ care -> check ] -> settle -> outcome
+                                                            `-> unchanged
+                                                            `-> page
+                                                            `-> notify
+    in_time -> groups ---------> [     sweep     ] -> settle -> swept
+                                                            `-> page
+                                                            `-> notify
+
+`look` takes no slot of the pool of Spark jobs: it plans all tables in one process, and ends those that need no session.
+Of the others, each group is a session. Tables with nothing to do have one task together.
 
 The care job checks what it publishes, in the session that published it, so that a group's night is one session.
 `check` reads the documents: it succeeds at once where every published version was checked, is skipped where nothing
@@ -45,15 +49,16 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
-from urllib.parse import quote
 
-from airflow.sdk import Asset, AssetAlias, TriggerRule, XComArg, task, task_group
+from airflow.sdk import TriggerRule, XComArg, task, task_group
 
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import groups as groups_of
 from nightkeep_airflow.admission import require_known, too_late
+from nightkeep_airflow.assets import VERIFIED, emit
 from nightkeep_airflow.links import report_url
+from nightkeep_airflow.look import ENTRIES, LookOperator
 from nightkeep_airflow.needs import Needs
 from nightkeep_airflow.notices import notify_of_tables
 from nightkeep_airflow.operators import CareOperator, CheckOperator
@@ -80,10 +85,10 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
+LOOK = "look"
+RETURNED = "return_value"
+"""Airflow's key of what a task returns."""
 TABLE = "{{ task.op_kwargs.results[task.op_kwargs.place].table }}"
-
-# Mapped tasks share one declaration, so each table's asset is reached through this alias when it is emitted.
-VERIFIED = AssetAlias("nightkeep-verified")
 
 RAISED = {
     Outcome.REFUSED: AirflowSkipException,
@@ -94,11 +99,6 @@ RAISED = {
 }
 
 
-def table_asset(table: str) -> Asset:
-    """The asset of a table, to schedule on; it has an event for every verified commit and no other."""
-    return Asset(name=f"nightkeep/{table}", uri=f"x-nightkeep://tables/{quote(table, safe='')}")
-
-
 def care_for(groups: XComArg, settings: PluginSettings, *, operation: str = "", options: Iterable[str] = ()) -> None:
     """The chain of this module behind `groups`, a task that returns lists of table names.
 
@@ -106,25 +106,30 @@ def care_for(groups: XComArg, settings: PluginSettings, *, operation: str = "", 
     option that renders blank is left out.
     """
     submit = _submit(settings)
+    asked: dict[str, Any] = {"operation": operation, "options": [*options]}
+    left, looked = groups, list[str]()
+    if settings.looks:
+        look = LookOperator(task_id=LOOK, groups=groups, **asked, **_places(settings))
+        left, looked = look.output, [LOOK]
 
     @task_group(group_id="group")
     def each(tables: Sequence[str]) -> None:
-        care = CareOperator(
-            task_id="care", name="nightkeep-care", tables=tables, operation=operation, options=[*options], **submit
-        )
+        care = CareOperator(task_id="care", tables=tables, **asked, **submit)
         # Not only after success: what a care published that then failed for good is to be checked as well.
         CheckOperator(
             task_id="check",
-            name="nightkeep-check",
             tables=tables,
             cared=care.output,
             trigger_rule=TriggerRule.ALL_DONE,
+            outlets=[VERIFIED],
             **submit,
         )
 
-    results = settle(groups, ["group.care", "group.check"], settings.policy, settings.reports)
-    each.expand(tables=groups) >> results
+    tasks = [*looked, "group.care", "group.check"]
+    results = settle(groups, tasks, settings.policy, settings.reports)
+    each.expand(tables=left) >> results
     outcome.expand(results=results, place=places(results))
+    unchanged(results)
     page(results, settings.policy, settings.reports)
     notify(results, settings.policy, settings.reports).as_teardown()
 
@@ -134,9 +139,7 @@ def sweep_for(groups: XComArg, settings: PluginSettings) -> None:
 
     @task_group(group_id="group")
     def each(tables: Sequence[str]) -> None:
-        CareOperator(
-            task_id="sweep", name="nightkeep-sweep", tables=tables, operation=Operation.SWEEP, **_submit(settings)
-        )
+        CareOperator(task_id="sweep", tables=tables, operation=Operation.SWEEP, **_submit(settings))
 
     results = settle(groups, ["group.sweep"], settings.policy, settings.reports, operation=Operation.SWEEP.value)
     each.expand(tables=groups) >> results
@@ -147,11 +150,12 @@ def sweep_for(groups: XComArg, settings: PluginSettings) -> None:
 
 def _submit(settings: PluginSettings) -> dict[str, Any]:
     cores = {} if "submit" in settings.submitting else {"total_executor_cores": settings.cores}
+    return {**cores, **settings.submitting, "map_index_template": "{{ task.tables_label }}", **_places(settings)}
+
+
+def _places(settings: PluginSettings) -> dict[str, Any]:
     return {
-        **cores,
-        **settings.submitting,
         "execution_timeout": settings.task_timeout,
-        "map_index_template": "{{ task.tables_label }}",
         "jobs": settings.jobs,
         "policy": settings.policy,
         "reports": settings.reports,
@@ -217,7 +221,7 @@ def settle(
     if groups is None:
         raise AirflowFailException("the list of tables is missing; see the first task of the run")
     tables = [table for group in groups for table in group]
-    returned = [group for task_id in task_ids for group in ti.xcom_pull(task_ids=[task_id])]
+    returned = [group for task_id in task_ids for group in ti.xcom_pull(task_ids=[task_id], key=_key_of(task_id))]
     entries = [reported(entry) for group in returned if group for entry in group]
     run = _run_page(dag_run, operation)
     left = unreported_results(reports, run.prefix, tables, entries)
@@ -225,6 +229,11 @@ def settle(
     if not all(result.documents for result in settled):
         settled = _stored(settled, run, policy, reports)
     return chunks([as_json(result) for result in settled], _most_mapped())
+
+
+def _key_of(task_id: str) -> str:
+    """The key under which a task returns entries: the look returns the groups that it leaves."""
+    return ENTRIES if task_id == LOOK else RETURNED
 
 
 def _stored(settled: list[Settled], run: RunPage, policy: str, reports: str) -> list[Settled]:
@@ -248,16 +257,35 @@ def _run_page(dag_run: Any, operation: str | None) -> RunPage:
 
 @task
 def places(results: Any) -> list[int]:
-    """Places in the longest chunk."""
-    return [*range(max(map(len, results), default=0))]
+    """Places in the longest chunk at which a table needs a task of its own: one that is not unchanged."""
+    longest = max(map(len, results), default=0)
+    return [place for place in range(longest) if any(map(_is_changed, at_place(results, place)))]
+
+
+@task
+def unchanged(results: Any) -> str:
+    """One task for all tables with nothing to do; skipped where there is none."""
+    tables = [str(entry["table"]) for chunk in results for entry in chunk if not _is_changed(entry)]
+    if not tables:
+        raise AirflowSkipException("no table of this run is unchanged")
+    _log.info("unchanged: %s", ", ".join(tables))
+    return f"{len(tables)} unchanged"
+
+
+def at_place(results: Sequence[Sequence[SettledEntry]], place: int) -> list[SettledEntry]:
+    return [chunk[place] for chunk in results if place < len(chunk)]
+
+
+def _is_changed(entry: SettledEntry) -> bool:
+    return entry["outcome"] != Outcome.UNCHANGED.value
 
 
 @task(outlets=[VERIFIED], map_index_template=TABLE)
 def outcome(results: Sequence[SettledEntry], place: int, *, outlet_events: Any = None) -> str:
-    """Ends as the table's outcome does; emits the table's asset for a verified commit."""
+    """Ends as the table's outcome does; emits the table's asset for a verified commit, unless its group has done so."""
     result = _unless_raised(results, place)
-    if result.outcome is Outcome.VERIFIED:
-        outlet_events[VERIFIED].add(table_asset(result.table), extra={"documents": list(result.documents)})
+    if result.outcome is Outcome.VERIFIED and not result.emitted:
+        emit(outlet_events, result.table, result.documents)
     return str(result)
 
 

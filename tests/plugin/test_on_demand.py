@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from samples.working_copy import copy_tables
+from tests.formats.delta.lake import Lake
 from tests.support.airflow_home import ROOT, Airflow, airflow_home, finished, with_database
 from tests.support.extended import some_extended
 
@@ -37,6 +40,46 @@ def airflow(airflow_database: Path, tmp_path_factory: pytest.TempPathFactory) ->
         "GX_ANALYTICS_ENABLED": "false",
     }
     return replace(scripted, environ={**scripted.environ, **ours})
+
+
+def without_spark(airflow: Airflow) -> Airflow:
+    """The same, whose connection names a program that submits nothing."""
+    (airflow.home / "bin").mkdir(exist_ok=True)
+    (airflow.home / "bin/spark3-submit").write_text("#!/bin/sh\necho no Spark is to start >&2\nexit 1\n")
+    (airflow.home / "bin/spark3-submit").chmod(0o755)
+    connection = {"conn_type": "spark", "host": "local[2]", "extra": {"spark-binary": "spark3-submit"}}
+    found = f"{airflow.home}/bin{os.pathsep}{os.environ['PATH']}"
+    ours = {"PATH": found, "AIRFLOW_CONN_NIGHTKEEP_SPARK": json.dumps(connection)}
+    return replace(airflow, environ={**airflow.environ, **ours})
+
+
+def test_a_plan_starts_no_spark(airflow: Airflow) -> None:
+    done = without_spark(airflow).call("airflow", "dags", "test", "on_demand", "--conf", '{"table": "lake.clicks"}')
+    run = finished(airflow, "on_demand", done.stdout + done.stderr)
+    assert run.state == "success", run.log
+    assert run.tasks["outcome", "lake.clicks"] == ("skipped", 1)
+    (document,) = load_history(str(airflow.home / "reports"), "lake.clicks")
+    assert (document.outcome, document.reason) == ("skipped", "dry run: this is the plan, nothing was changed")
+    assert document.plan.units
+
+
+def test_a_night_with_nothing_to_do_starts_no_spark_and_has_one_task_for_it(airflow: Airflow, tmp_path: Path) -> None:
+    names = [f"t.{number}" for number in range(20)]
+    for name in names:
+        Lake(tmp_path / name, pa.schema({"id": pa.int64()})).append(pa.table({"id": [1]}))
+    entries = [f"- {{name: {name}, table: 'delta:{tmp_path}/{name}'}}" for name in names]
+    (tmp_path / "tables.yaml").write_text("\n".join(["version: 1", "tables:", *entries]))
+    idle = without_spark(airflow)
+    ours = {"NIGHTKEEP_POLICY": str(tmp_path / "tables.yaml"), "NIGHTKEEP_REPORTS": str(tmp_path / "reports")}
+    done = idle.call("airflow", "dags", "test", "nightly", "2026-11-20", **ours)
+    run = finished(airflow, "nightly", done.stdout + done.stderr)
+    assert run.state == "success", run.log
+    assert run.tasks["unchanged", -1] == ("success", 1)
+    assert [state for (task, _), (state, _) in run.tasks.items() if task in ("group.care", "outcome")] in (
+        ["skipped", "skipped"],
+        [],
+    )
+    assert {each.outcome for each in load_history(str(tmp_path / "reports"))} == {"unchanged"}
 
 
 @pytest.mark.parametrize("operation", some_extended(RUN_OPERATIONS, keep=1))

@@ -19,7 +19,7 @@ from tests.support.airflow_home import ROOT, airflow_home
 
 from nightkeep.model import Outcome
 from nightkeep.places import write_file
-from nightkeep.records.job_result import JobEnd, note_end
+from nightkeep.records.job_result import JobEnd, at_work_file, note_end
 from nightkeep_airflow.job import Job, Submit
 from nightkeep_airflow.operators import CareOperator
 from nightkeep_airflow.releases import AirflowException, AirflowFailException
@@ -190,9 +190,9 @@ def in_process(job: Job) -> BaseOperator:
 class Ends(BaseOperator):
     """An operator that does what it is told in place of a job, and ends as it is told."""
 
-    def __init__(self, *, job: Job, end: JobEnd | None, writes: bool, **more: Any) -> None:
+    def __init__(self, *, job: Job, end: JobEnd | None, writes: bool, raises: bool = True, **more: Any) -> None:
         super().__init__(**more)
-        self.job, self.end, self.writes = job, end, writes
+        self.job, self.end, self.writes, self.raises = job, end, writes, raises
 
     def execute(self, context: Any) -> None:
         if self.writes:
@@ -200,7 +200,9 @@ class Ends(BaseOperator):
             write_file(self.job.result, json.dumps([entry]))
         if self.end is not None:
             note_end(self.job.result, self.end)
-        raise RuntimeError("pod status: unknown")
+        if self.raises:
+            raise RuntimeError("pod status: unknown")
+        write_file(at_work_file(self.job.result), "t")
 
 
 def ended(tmp_path: Path, end: JobEnd | None, *, writes: bool) -> list[dict[str, object]]:
@@ -245,6 +247,15 @@ class TestOfOnesOwn:
             with pytest.raises((RuntimeError, AirflowException), match="pod status: unknown") as raised:
                 ended(tmp_path, end, writes=True)
             assert not isinstance(raised.value, AirflowFailException)
+
+    def test_a_driver_that_was_lost_is_not_taken_for_one_that_ended(self, tmp_path: Path) -> None:
+        """spark-submit ends with 0 where Kubernetes has a driver's pod fail without a status of its container."""
+
+        def submit(job: Job) -> BaseOperator:
+            return Ends(task_id="job", job=job, end=None, writes=True, raises=False)
+
+        with pytest.raises(AirflowException, match="the job was at work on t, and was ended by something else"):
+            own_way(tmp_path, submit).execute(context())
 
 
 def test_marks_are_of_a_task_and_not_of_a_try(tmp_path: Path) -> None:

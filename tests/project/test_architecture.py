@@ -190,6 +190,7 @@ BASES = {
     "Sequence",
     "SparkSubmitOperator",
     "StrEnum",
+    "TablesOperator",
     "TypedDict",
     "datasource.DataSource",
     "datasource.DataSourceReader",

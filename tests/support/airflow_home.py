@@ -38,9 +38,13 @@ options = "policy reports tables run-id-prefix result where zorder hilbert targe
 for name in options.split():
     parser.add_argument(f"--{name}")
 parser.add_argument("--died", action="append", default=[])
-for name in ("dry-run", "full", "one-by-one"):
+for name in ("dry-run", "full", "one-by-one", "without-session"):
     parser.add_argument(f"--{name}", action="store_true")
 args, here, job = parser.parse_args(), pathlib.Path(__file__).parent, pathlib.Path(__file__).stem
+if args.without_session:
+    # Every table is left for a session.
+    write_file(args.result, "[]")
+    sys.exit(0)
 calls = here / "calls.jsonl"
 before = [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else []
 with calls.open("a") as sink:

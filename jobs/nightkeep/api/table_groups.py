@@ -47,7 +47,7 @@ code 13), and one that has none after 100 s is ended."""
 def _engine_of(group: TableGroup) -> Iterator[Engine]:
     """The engine of the process. Its session starts when a table has work; in YARN at once."""
     with _new_engine(group) as engine:
-        if _IN_YARN in os.environ:
+        if _IN_YARN in os.environ and not group.without_session:
             engine.start()
         yield engine
 
@@ -56,5 +56,7 @@ def _new_engine(group: TableGroup) -> Engine:
     policies = [each for each in group.policies().values() if isinstance(each, EffectivePolicy)]
     memory = max((policy.settings.task_memory for policy in policies), default=2 << 30)
     # Under spark-submit the session already exists, and its master applies.
+    if group.without_session:
+        return Engine(master="none", task_memory_bytes=memory, starts=False)
     checks = any(policy.settings.check.enabled for policy in policies)
     return new_engine(os.environ.get("NIGHTKEEP_MASTER", "local[*]"), memory, checks=checks)

@@ -140,6 +140,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--night", help="the order of a night with a budget")
     parser.add_argument("--died", action="append", default=[], help="a table at which an earlier process died")
     parser.add_argument("--one-by-one", action="store_true", help="no two tables side by side")
+    parser.add_argument("--without-session", action="store_true", help="only what needs no Spark; the rest is left")
     parser.add_argument("--found", help="the tables that the run found, in a file")
     parser.add_argument("--dry-run", action="store_true", help="plan only")
     parser.add_argument("--expects", metavar="VERSION", help="the Nightkeep of whoever submits the job")
@@ -175,6 +176,7 @@ def _tables(arguments: argparse.Namespace, overrides: Overrides) -> TableGroup:
         hand=at_work_file(arguments.result) if arguments.result else None,
         died=tuple(arguments.died),
         one_by_one=arguments.one_by_one,
+        without_session=arguments.without_session,
     )
 
 

@@ -10,7 +10,7 @@ class JobEntry(TypedDict):
 
     `document`: the address of the document, None if it could not be stored. `checked`: whether the job itself knows of
     a check, for entries without a document. `permanent`: a retry would fail for the same reason, such as a missing
-    table or denied access. `nightkeep`: the version of the job.
+    table or denied access. `nightkeep`: the version of the job. `emitted`: whether a task emitted the table's asset.
     """
 
     table: str
@@ -22,3 +22,4 @@ class JobEntry(TypedDict):
     checked: NotRequired[bool]
     permanent: NotRequired[bool]
     nightkeep: NotRequired[str]
+    emitted: NotRequired[bool]

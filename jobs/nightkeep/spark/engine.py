@@ -9,7 +9,7 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from nightkeep.errors import Interrupted, Unreachable
+from nightkeep.errors import Interrupted, NeedsSession, Unreachable
 from nightkeep.extras import require_packages
 from nightkeep.spark.executors import PATIENCE_SECONDS, executors_within
 from nightkeep.tasks import Exchange, Mapper
@@ -24,7 +24,7 @@ class Engine:
     `meanwhile` is called in a thread while a new session starts, to import what its user needs next. `task_modules`
     names what the workers import before their first task. `packages` are those that the work needs beside pyspark: no
     session starts without them. Whoever knows the size of all tables at work sets `stored_bytes` before: the JVM is
-    chosen for it.
+    chosen for it. `starts`: without it no session starts, and who asks for one gets NeedsSession.
     """
 
     def __init__(
@@ -36,6 +36,7 @@ class Engine:
         meanwhile: Callable[[], None] = lambda: None,
         task_modules: Callable[[], Sequence[str]] = tuple,
         packages: Sequence[str] = (),
+        starts: bool = True,
     ) -> None:
         self._master, self._task_memory_bytes, self._given = master, task_memory_bytes, spark
         self._open = ExitStack()
@@ -45,6 +46,7 @@ class Engine:
         self._origin: Engine | None = None
         self._starting = Lock()
         self._meanwhile, self._task_modules, self._packages = meanwhile, task_modules, packages
+        self._starts = starts
         self.stored_bytes: int | None = None
 
     def __enter__(self) -> Engine:
@@ -91,6 +93,8 @@ class Engine:
 
     def _begin(self) -> SparkSession:
         """The session, whether or not it has executors."""
+        if not self._starts:
+            raise NeedsSession
         require_packages(("pyspark", *self._packages))
         from nightkeep.spark import session  # noqa: PLC0415 -- pyspark
 
@@ -126,6 +130,6 @@ class Engine:
 def beside(engine: Engine) -> Engine:
     """An engine with a session of its own in the same Spark, for another thread: each has its own settings. It starts
     nothing before its session is asked for."""
-    other = Engine(master=engine._master, task_memory_bytes=engine._task_memory_bytes)
+    other = Engine(master=engine._master, task_memory_bytes=engine._task_memory_bytes, starts=engine._starts)
     other._origin = engine
     return other

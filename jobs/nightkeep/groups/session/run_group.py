@@ -9,7 +9,7 @@ from functools import partial
 
 from nightkeep.admission.order import Order
 from nightkeep.admission.suited_operations import suited_operations
-from nightkeep.errors import NightkeepError, UsageError
+from nightkeep.errors import NeedsSession, NightkeepError, UsageError
 from nightkeep.groups.children.child_process import ChildProcesses
 from nightkeep.groups.one_operation import log_plan, run_one, stored
 from nightkeep.groups.reads import Reads, SessionBytes
@@ -76,6 +76,13 @@ class _OneTable:
     time: SharedTime
 
     def __call__(self, table: str, engine: Engine) -> list[StoredDocument]:
+        """The documents of a table; none where it is left for a session."""
+        try:
+            return self._worked(table, engine)
+        except NeedsSession:
+            return []
+
+    def _worked(self, table: str, engine: Engine) -> list[StoredDocument]:
         group, policy = self.group, self.policies[table]
         if isinstance(policy, Unusable):
             return [stored(group.unusable(table, policy.why, self.named), group.reports)]

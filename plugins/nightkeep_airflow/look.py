@@ -1,0 +1,97 @@
+"""Groups of tables -> what needs no Spark, done at once; the rest of each group is left for a session.
+
+A plan reads metadata alone. So a process of this task, which has no slot of the pool of Spark jobs, finds the tables
+with nothing to do, those that a policy or a hold skips, and those that are refused; a dry run ends here. Spark starts
+only for tables that have work, and for what this process could not finish.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from nightkeep.model import Outcome
+from nightkeep.places import is_address, read_text
+from nightkeep.records.job_result import read_end
+from nightkeep_airflow.driver_side import Cluster, DriverSide, submitting_environment
+from nightkeep_airflow.operators import TablesOperator, job_script
+from nightkeep_airflow.releases import AirflowFailException
+from nightkeep_airflow.result_file import result_file
+from nightkeep_airflow.results import JobResult, as_json, parse
+from nightkeep_airflow.settings import installed_jobs
+from nightkeep_airflow.submitted import MARK, end
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+ENTRIES: Final = "entries"
+"""The key of what the task passes on beside the groups: what is known of the other tables."""
+_GRACE_SECONDS: Final = 3
+_USAGE: Final = 2
+_LEFT: Final = frozenset({Outcome.FAILED, Outcome.CONFLICTED})
+"""Outcomes that a session tries again: it may run where the tables can be reached and this task does not."""
+
+
+class LookOperator(TablesOperator):
+    """Looks at the tables of all `groups`. Returns the groups of tables that are left, the fewest that hold them."""
+
+    template_fields: Sequence[str] = (*TablesOperator.template_fields, "groups", "operation")
+
+    def __init__(self, *, groups: Any, operation: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.groups = groups
+        self.operation = operation
+        self._process = ""
+
+    def execute(self, context: Context) -> list[list[str]]:
+        """Raises AirflowFailException where the job did not understand its policy or arguments: no session would."""
+        groups: list[list[str]] = self.groups
+        tables = [table for group in groups for table in group]
+        entries = [entry for entry in self._look(tables, context) if entry.outcome not in _LEFT or entry.permanent]
+        done = {entry.table for entry in entries}
+        context["ti"].xcom_push(key=ENTRIES, value=[as_json(entry) for entry in entries])
+        self.log.info("%d of %d tables need no Spark", len(done), len(tables))
+        left = [[table for table in group if table not in done] for group in groups]
+        return joined(left, max(map(len, groups), default=0))
+
+    def on_kill(self) -> None:
+        end(self._process, grace_seconds=_GRACE_SECONDS)
+
+    def _look(self, tables: Sequence[str], context: Context) -> tuple[JobResult, ...]:
+        """What the process reports; of one that died, what it had reported."""
+        if not tables:
+            return ()
+        jobs = str(installed_jobs()) if is_address(self.jobs) else self.jobs
+        self._process = uuid4().hex
+        with result_file(self.reports) as result:
+            job = self.job(job_script(self.operation), tables, context, result=result, rest=["--without-session"])
+            environ = submitting_environment(DriverSide(Cluster.LOCAL, remote=False), os.environ, jobs)
+            words = [environ["PYSPARK_DRIVER_PYTHON"], str(Path(jobs, Path(job.script).name)), *job.arguments]
+            try:
+                done = subprocess.run(words, env={**environ, MARK: self._process}, check=False)
+            finally:
+                end(self._process, grace_seconds=_GRACE_SECONDS)
+            stopped = read_end(result)
+            if stopped is not None and stopped.status == _USAGE:
+                raise AirflowFailException(f"the job did not start: {stopped.reason}")
+            if done.returncode:
+                self.log.warning("the process ended with status %s; what it did not report is left", done.returncode)
+            with suppress(ValueError, KeyError, OSError):
+                return parse(read_text(result) or "[]")
+            return ()
+
+
+def joined(groups: Iterable[Sequence[str]], most: int) -> list[list[str]]:
+    """The groups without empty ones, neighbours joined where they have at most `most` tables together."""
+    together = list[list[str]]()
+    for group in filter(None, groups):
+        if together and len(together[-1]) + len(group) <= most:
+            together[-1] += group
+        else:
+            together.append([*group])
+    return together
