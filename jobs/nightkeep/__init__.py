@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nightkeep.api.data_source import DataSource
     from nightkeep.api.doctor import doctor
     from nightkeep.api.files import expire, restore, sweep
+    from nightkeep.api.metrics import metrics
     from nightkeep.api.reading import read, read_plan
     from nightkeep.api.runs import delete, plan, run, sql, update
     from nightkeep.api.status import status
@@ -33,6 +34,7 @@ __all__ = [
     "expire",
     "explain",
     "history",
+    "metrics",
     "plan",
     "read",
     "read_plan",
@@ -58,6 +60,7 @@ _MODULES: Final = {
     "expire": "files",
     "explain": "stored",
     "history": "stored",
+    "metrics": "metrics",
     "plan": "runs",
     "read": "reading",
     "read_plan": "reading",

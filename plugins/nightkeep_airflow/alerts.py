@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -11,9 +12,21 @@ from nightkeep.policy import load_usable
 from nightkeep.redaction import redact
 from nightkeep_airflow.links import report_url
 from nightkeep_airflow.notices import notify_of_late
+from nightkeep_airflow.releases import DEADLINES_ARE_AWAITED, DeadlineCallback
 from nightkeep_airflow.runs import run_prefix
 
 _log = logging.getLogger(__name__)
+
+
+def missed_deadline(policy: str, reports: str) -> DeadlineCallback:
+    """What Airflow calls when a run misses a deadline."""
+    call = late_awaited if DEADLINES_ARE_AWAITED else late
+    return DeadlineCallback(call, kwargs={"policy": policy, "reports": reports})
+
+
+async def late_awaited(**kwargs: Any) -> None:
+    """As `late`, for a triggerer, whose other work goes on meanwhile."""
+    await asyncio.to_thread(late, **kwargs)
 
 
 def late(context: Mapping[str, Any], policy: str | None = None, reports: str | None = None) -> None:

@@ -21,13 +21,13 @@ from airflow.sdk import DAG, Param, dag, task
 from nightkeep.model import RUN_OPERATIONS
 from nightkeep.policy.units import SIZE_PATTERN
 from nightkeep_airflow.admission import require_known
-from nightkeep_airflow.alerts import late
+from nightkeep_airflow.alerts import missed_deadline
 from nightkeep_airflow.job import Submit
 from nightkeep_airflow.needs import Needs
 from nightkeep_airflow.parameters import TAG
 from nightkeep_airflow.pool_listener import pool_note
 from nightkeep_airflow.readiness import require_ready
-from nightkeep_airflow.releases import CronTriggerTimetable, DeadlineAlert, DeadlineReference, SyncCallback
+from nightkeep_airflow.releases import CronTriggerTimetable, DeadlineAlert, DeadlineReference
 from nightkeep_airflow.run_tables import find_one, suggested
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import PluginSettings, from_environment
@@ -214,7 +214,7 @@ def _make(
     callbacks: dict[str, Any] = {name: options.get(name) for name in ("on_success_callback", "on_failure_callback")}
     paused = options.get("is_paused_upon_creation")
     # Only on request: `airflow dags test` of a DAG with a deadline ends in an error (apache/airflow#73428).
-    missed = SyncCallback(late, kwargs={"policy": settings.policy, "reports": settings.reports})
+    missed = missed_deadline(settings.policy, settings.reports)
     deadlines = [
         DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, interval=after, callback=missed)
         for after in settings.deadlines

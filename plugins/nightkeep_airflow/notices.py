@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 
@@ -11,20 +11,31 @@ from nightkeep.model.receivers import EventKind
 from nightkeep.notifications.events import late_event, table_event
 from nightkeep.notifications.heard import heard_of
 from nightkeep.notifications.sending import Heard, send
+from nightkeep.places import report_store
 from nightkeep.policy import PolicyFile, receivers_of, receivers_of_run
 from nightkeep.records import RunDocument, load_document
+from nightkeep.records.failure_outcomes import unreported_as_failed
+from nightkeep.records.json_files import side_by_side
 from nightkeep_airflow.results import Settled
+
+Documents = Mapping[str, RunDocument]
+"""Documents of a run by their addresses, as far as they can be read."""
 
 
 def notify_of_tables(
-    policy: PolicyFile, results: Iterable[Settled], *, reports: str, prefix: str, link: str | None
+    policy: PolicyFile, results: Iterable[Settled], documents: Documents, *, reports: str, prefix: str, link: str | None
 ) -> None:
-    """Send to whom the policy names what became of the tables of the run with this prefix. Documents are read only of
-    tables of which somebody wants to hear."""
+    """Send to whom the policy names what became of the tables of the run with this prefix."""
     from nightkeep_airflow.notifiers import DELIVER  # noqa: PLC0415 -- DAG files import this module
 
     events = [
-        table_event(each.table, f"{prefix}:{each.table}", each.outcome, each.reason, [*_documents(policy, each)])
+        table_event(
+            each.table,
+            f"{prefix}:{each.table}",
+            each.outcome,
+            each.reason,
+            [(address, documents[address]) for address in each.documents if address in documents],
+        )
         for each in results
     ]
     send(heard_of(events, partial(receivers_of, policy), reports), reports, link=link, deliver=DELIVER)
@@ -38,8 +49,19 @@ def notify_of_late(policy: PolicyFile, reason: str, *, reports: str, run_id: str
     send([heard], reports, link=link, deliver=DELIVER)
 
 
-def _documents(policy: PolicyFile, result: Settled) -> Iterator[tuple[str, RunDocument]]:
-    if receivers_of(policy, result.table, EventKind(result.outcome.value)):
-        for address in result.documents:
-            with suppress(CorruptMetadata, OSError):
-                yield address, load_document(address)
+def heard_results(policy: PolicyFile, results: Iterable[Settled]) -> list[Settled]:
+    """Those of which somebody wants to hear."""
+    return [each for each in results if receivers_of(policy, each.table, EventKind(each.outcome.value))]
+
+
+def documents_of(results: Iterable[Settled], reports: str) -> Documents:
+    """The documents of settled tables. Those that cannot be read are left out."""
+    addresses = [address for result in results for address in result.documents]
+    found = zip(addresses, side_by_side(report_store(reports), _readable, addresses), strict=True)
+    return {address: document for address, document in found if document is not None}
+
+
+def _readable(address: str) -> RunDocument | None:
+    with suppress(CorruptMetadata, OSError):
+        return unreported_as_failed(load_document(address))
+    return None

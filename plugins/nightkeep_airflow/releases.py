@@ -9,6 +9,7 @@ from airflow.providers.common.compat.sdk import (
     AirflowTaskTimeout,
     BaseHook,
     BaseNotifier,
+    Stats,
     TaskDeferred,
     conf,
     mask_secret,
@@ -17,13 +18,18 @@ from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 try:
     from airflow.sdk import CronTriggerTimetable
-    from airflow.sdk.definitions.callback import SyncCallback
+    from airflow.sdk.definitions.callback import SyncCallback as DeadlineCallback
+
+    DEADLINES_ARE_AWAITED = False
 except ImportError:
-    # Airflow 3.1
-    from airflow.sdk.definitions.deadline import SyncCallback  # type: ignore[no-redef, attr-defined, unused-ignore]
+    # Airflow 3.1, whose deadlines take what its triggerer can await, and nothing else.
+    from airflow.sdk.definitions.deadline import AsyncCallback as DeadlineCallback  # type: ignore[assignment, no-redef, attr-defined, unused-ignore]
     from airflow.timetables.trigger import CronTriggerTimetable  # type: ignore[assignment, unused-ignore]
 
+    DEADLINES_ARE_AWAITED = True
+
 __all__ = [
+    "DEADLINES_ARE_AWAITED",
     "AirflowException",
     "AirflowFailException",
     "AirflowSkipException",
@@ -32,8 +38,9 @@ __all__ = [
     "BaseNotifier",
     "CronTriggerTimetable",
     "DeadlineAlert",
+    "DeadlineCallback",
     "DeadlineReference",
-    "SyncCallback",
+    "Stats",
     "TaskDeferred",
     "conf",
     "mask_secret",

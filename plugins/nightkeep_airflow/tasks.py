@@ -55,12 +55,13 @@ from airflow.sdk import TriggerRule, XComArg, task, task_group
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import groups as groups_of
+from nightkeep_airflow import figures
 from nightkeep_airflow.admission import require_known, too_late
 from nightkeep_airflow.assets import VERIFIED, emit
 from nightkeep_airflow.links import report_url
 from nightkeep_airflow.look import ENTRIES, LookOperator
 from nightkeep_airflow.needs import Needs
-from nightkeep_airflow.notices import notify_of_tables
+from nightkeep_airflow.notices import documents_of, heard_results, notify_of_tables
 from nightkeep_airflow.operators import CareOperator, CheckOperator
 from nightkeep_airflow.pool_listener import pool_note
 from nightkeep_airflow.readiness import require_ready
@@ -331,14 +332,17 @@ def page(results: Any, policy: str, reports: str, *, operation: str | None = Non
 
 @task(retries=1, retry_delay=timedelta(seconds=10))
 def notify(results: Any, policy: str, reports: str, *, dag_run: Any = None) -> None:
-    """Send messages about the tables to whom the policy names. A receiver that is dead is a line in the log."""
+    """Emit the figures of the run, and send messages about the tables to whom the policy names. A receiver that is dead
+    is a line in the log."""
     if results is None:
         raise AirflowSkipException("no table was settled")
     prefix = run_prefix(dag_run.dag_id, dag_run.run_id)
+    loaded = run_policy(policy, reports, prefix)
+    settled = [settled_result(result) for chunk in results for result in chunk]
+    emitted = figures.are_on()
+    documents = documents_of(settled if emitted else heard_results(loaded, settled), reports)
+    if emitted:
+        figures.emit_figures(dag_run.dag_id, settled, documents.values(), reports)
     notify_of_tables(
-        run_policy(policy, reports, prefix),
-        [settled_result(result) for chunk in results for result in chunk],
-        reports=reports,
-        prefix=prefix,
-        link=report_url(dag_run.dag_id, dag_run.run_id),
+        loaded, settled, documents, reports=reports, prefix=prefix, link=report_url(dag_run.dag_id, dag_run.run_id)
     )

@@ -34,6 +34,7 @@ NAMES = (
     "expire",
     "explain",
     "history",
+    "metrics",
     "plan",
     "read",
     "read_plan",

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.drivers.toolchain import fetch_jars
 
 HADOOP = "org.apache.hadoop:hadoop-aws:3.4.2"
-_SDK = "2.29.52"
+SDK = "2.29.52"
 """What hadoop-project names."""
 _PARTS = (
     "annotations",
@@ -45,7 +45,7 @@ _PARTS = (
 )
 COORDINATES = (
     HADOOP,
-    *(f"software.amazon.awssdk:{part}:{_SDK}" for part in _PARTS),
+    *(f"software.amazon.awssdk:{part}:{SDK}" for part in _PARTS),
     "software.amazon.eventstream:eventstream:1.0.1",
     "org.reactivestreams:reactive-streams:1.0.4",
 )
@@ -53,4 +53,4 @@ COORDINATES = (
 
 def s3a_jars() -> tuple[Path, ...]:
     """The jars in the cache, fetched by Maven if they are not there."""
-    return fetch_jars(f"s3a-{_SDK}", COORDINATES)
+    return fetch_jars(f"s3a-{SDK}", COORDINATES)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import socketserver
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +233,28 @@ print(json.dumps(callback.path))
     assert message["title"] == "Nightkeep: the run: late"
     assert "run scheduled__2026-11-20 of nightly has not ended by 2026-11-20T03:30:00+00:00" in message["text"]
     assert yaml.safe_load((airflow.home / "tables.yaml").read_text())["version"] == 1
+
+
+@pytest.mark.slow
+def test_a_run_emits_its_figures_by_statsd(airflow: Airflow) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(0.5)
+        night(
+            airflow,
+            AIRFLOW__METRICS__STATSD_ON="True",
+            AIRFLOW__METRICS__STATSD_HOST="127.0.0.1",
+            AIRFLOW__METRICS__STATSD_PORT=str(receiver.getsockname()[1]),
+        )
+        packets = list[str]()
+        with suppress(TimeoutError):
+            while True:
+                packets += receiver.recv(65536).decode().splitlines()
+    ours = dict(
+        each.removeprefix("airflow.nightkeep.nightly.").split(":") for each in packets if "nightkeep.nightly" in each
+    )
+    assert ours == {
+        **{f"tables.{outcome}": "1|g" for outcome in Outcome},
+        "tables.mismatch": "2|g",
+        **dict.fromkeys(("rows_proven", "bytes_before", "bytes_after", "holds"), "0|g"),
+    }

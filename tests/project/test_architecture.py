@@ -38,6 +38,7 @@ EDGES = {
     "records": "card causes errors model places redaction storage",
     "pages": "model records redaction",
     "notifications": "causes errors model policy records redaction",
+    "monitoring": "model places records redaction",
     "metastores": "errors limits model redaction silence",
     "discovery": "causes errors formats metastores model places policy records",
     "readiness": "causes discovery errors extras limits model places policy spark storage",
@@ -59,7 +60,7 @@ EDGES = {
     "retention": "admission checking errors formats model places policy protocol records running spark storage",
     "groups": "admission causes checking errors estimates formats interpreter limits model pages places policy "
     "records redaction retention running silence spark surprises",
-    "api": "admission card checking clustering discovery errors extras formats groups model notifications "
+    "api": "admission card checking clustering discovery errors extras formats groups model monitoring notifications "
     "other_readers pages places policy protocol readiness reading redaction records running spark sql_text tasks",
     "commands": "api discovery environment errors formats groups model pages places policy redaction records",
     "__main__": "commands errors",
@@ -118,6 +119,7 @@ OUTSIDE = {
         "environment",
         "errors",
         "model",
+        "monitoring",
         "notifications",
         "pages",
         "places",

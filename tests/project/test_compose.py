@@ -20,6 +20,7 @@ from typing import Any
 import pyspark
 import pytest
 import yaml
+from tests.drivers import s3a
 from tests.support.airflow_home import airflow_home, with_database
 
 from nightkeep.model import Operation, Outcome
@@ -30,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 IMAGE_ROOT = "/opt/nightkeep"
 SERVICE_KEYS = {
     *("build", "image", "user", "restart", "environment", "volumes", "depends_on", "command", "ports"),
-    *("healthcheck", "hostname"),
+    *("healthcheck", "hostname", "logging", "mem_limit", "profiles", "stop_grace_period"),
 }
 HEALTHCHECK_KEYS = {"test", "interval", "timeout", "retries", "start_period"}
 CONDITIONS = {"service_healthy", "service_completed_successfully"}
@@ -43,17 +44,23 @@ def compose() -> dict[str, Any]:
 
 
 SERVICES: dict[str, dict[str, Any]] = compose()["services"]
-AIRFLOW_SERVICES = ("airflow-init", "apiserver", "scheduler", "dag-processor")
+AIRFLOW_SERVICES = ("airflow-init", "apiserver", "scheduler", "dag-processor", "triggerer", "housekeeping")
 
 
 def commands() -> list[list[str]]:
-    """Every command line of services and health checks, shell scripts split into theirs, without their `exec`."""
+    """Every command line of services and health checks, shell scripts split into theirs, without their `exec`. The
+    store's are arguments of its image's own program."""
     found = []
-    for service in SERVICES.values():
-        for line in (service.get("command"), service.get("healthcheck", {}).get("test", [])[1:]):
+    for name, service in SERVICES.items():
+        command = None if name == "store" else service.get("command")
+        for line in (command, service.get("healthcheck", {}).get("test")):
             match line:
-                case None | []:
+                case None:
                     continue
+                case ["CMD", *words]:
+                    found.append(words)
+                case ["CMD-SHELL", script]:
+                    found += [shlex.split(part) for part in script.split("|")]
                 case ["bash", "-ec", script]:
                     found += [shlex.split(row.removeprefix("exec ")) for row in script.splitlines()]
                 case _:
@@ -97,7 +104,7 @@ def test_every_service_that_keeps_running_has_a_healthcheck(name: str) -> None:
 def test_ports_are_published_on_loopback_only_and_once() -> None:
     ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert all(re.fullmatch(r"127\.0\.0\.1:\d+:\d+", port) for port in ports)
-    assert len({port.split(":")[1] for port in ports}) == len(ports) == 2
+    assert len({port.split(":")[1] for port in ports}) == len(ports) == 3
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -117,9 +124,47 @@ def test_secrets_come_from_outside_and_are_required() -> None:
     }
     assert all(rule for _, rule in VARIABLE.findall(text)), "a variable without a default must be required"
     settings = [item for s in SERVICES.values() for item in s.get("environment", {}).items() if item[1] is not None]
-    secrets = [value for key, value in settings if re.search("PASSWORD$|SECRET|FERNET", key)]
+    of_store = SERVICES["store"]["environment"]
+    assert of_store["ROOT_SECRET_KEY"] == "${AWS_SECRET_ACCESS_KEY:-}", "it is only needed where the store is started"
+    named = [item for item in settings if item not in of_store.items()]
+    secrets = [value for key, value in named if re.search("PASSWORD$|SECRET|FERNET", key)]
     assert all(re.fullmatch(r"\$\{\w+:\?[^}]+\}", value) for value in secrets)
     assert len(secrets) == 3 * len(AIRFLOW_SERVICES) + 2
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_is_bounded_and_has_time_to_end(name: str) -> None:
+    service = SERVICES[name]
+    assert re.fullmatch(r"\d+g", _by_default(str(service["mem_limit"])))
+    assert service["stop_grace_period"] in ("30s", "1m")
+    assert service["restart"] in ("unless-stopped", "no")
+    assert service["logging"]["options"] == {"max-size": "20m", "max-file": "5"}
+
+
+def test_limits_fit_what_runs_in_them_and_what_the_header_states() -> None:
+    limits = {name: int(_by_default(str(each["mem_limit"])).rstrip("g")) for name, each in SERVICES.items()}
+    running = {name: each for name, each in limits.items() if SERVICES[name]["restart"] != "no"}
+    header = (ROOT / "docker-compose.yml").read_text().partition("\nname:")[0]
+    assert f"together {sum(running.values()) - running['spark-worker'] - running['store']} GB" in header
+    worker = _by_default(_option(SERVICES["spark-worker"]["command"], "--memory")).rstrip("g")
+    assert running["spark-worker"] == 2 * int(worker) + 2
+    # Two drivers of 2 GB of heap, one in each slot that the pool may get, beside Airflow's own processes.
+    assert running["scheduler"] >= 6
+
+
+def test_no_health_check_starts_a_python() -> None:
+    """One each few seconds in each container would take more than the services do at rest."""
+    tests = [each["healthcheck"]["test"] for each in SERVICES.values() if "healthcheck" in each]
+    assert not [test for test in tests if {"python", "airflow", "nightkeep"} & {*test[1].split()}]
+
+
+def test_the_store_and_its_bucket_start_together_and_nothing_waits_for_them() -> None:
+    optional = {name for name, each in SERVICES.items() if each.get("profiles") == ["store"]}
+    assert optional == {"store", "first-bucket"}
+    assert {name for name, each in SERVICES.items() if optional & each.get("depends_on", {}).keys()} == {"first-bucket"}
+    header = (ROOT / "docker-compose.yml").read_text().partition("\nname:")[0]
+    assert "COMPOSE_PROFILES=store" in header
+    assert SERVICES["first-bucket"]["environment"]["AWS_ENDPOINT_URL"] in header
 
 
 def test_airflow_services_share_one_environment() -> None:
@@ -140,8 +185,8 @@ def test_airflow_settings_exist() -> None:
 
 def test_variables_of_ours_are_read_by_code_or_policy() -> None:
     sources = [path for glob in ("plugins/**/*.py", "dags/*", "jobs/nightkeep/**/*.py") for path in ROOT.glob(glob)]
-    sources += ROOT.glob("docker/*.py")
-    text = "\n".join(path.read_text() for path in sources if path.suffix in {".py", ".yaml"})
+    sources += [*ROOT.glob("docker/*.py"), *ROOT.glob("docker/*.sh")]
+    text = "\n".join(path.read_text() for path in sources if path.suffix in {".py", ".sh", ".yaml"})
     # Settings of minutes are read by their stem.
     text += "".join(f"NIGHTKEEP_{stem}_MINUTES" for stem in re.findall(r'minutes\("(\w+)"', text))
     ours = {k for s in SERVICES.values() for k in s.get("environment", {}) if k.startswith("NIGHTKEEP_")}
@@ -168,14 +213,15 @@ def test_drivers_and_workers_reach_buckets_by_variables_that_we_read() -> None:
     assert passed[0] <= {name for names in _VARIABLES.values() for name in names}
 
 
-def test_the_connector_that_the_file_reports_is_that_of_sparks_hadoop() -> None:
-    text = (ROOT / "docker-compose.yml").read_text()
+def test_the_jars_of_the_image_are_those_of_sparks_hadoop() -> None:
+    text = (ROOT / "docker/spark-jars/pom.xml").read_text()
+    found = dict(re.findall(r"<artifactId>(hadoop-aws|bundle)</artifactId>\s*<version>([0-9.]+)</version>", text))
     (hadoop,) = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")
-    assert set(re.findall(r"org\.apache\.hadoop:hadoop-aws:([0-9.]+)", text)) == {hadoop.stem.rpartition("-")[2]}
-    folder = SERVICES["scheduler"]["environment"]["SPARK_CONF_DIR"]
-    home = SERVICES["scheduler"]["environment"]["NIGHTKEEP_WAREHOUSE"]
-    assert f"$NIGHTKEEP_WAREHOUSE{folder.removeprefix(home)}/spark-defaults.conf" in text
-    assert f"spark.jars.ivy       {home}/" in text
+    assert found == {"hadoop-aws": hadoop.stem.rpartition("-")[2], "bundle": s3a.SDK}
+    assert f"org.apache.hadoop:hadoop-aws:{found['hadoop-aws']}" == s3a.HADOOP
+    image = (ROOT / "docker/Dockerfile").read_text()
+    version = re.search(r"^FROM python:(3\.\d+)-", image, re.MULTILINE)
+    assert version and f"/usr/local/lib/python{version[1]}/site-packages/pyspark/jars/" in image
 
 
 def test_catalogs_are_reported_where_the_tables_are() -> None:
@@ -199,7 +245,7 @@ def test_connection_points_at_the_master() -> None:
 
 def test_executables_are_in_the_environment() -> None:
     installed = Path(sys.executable).parent
-    outside = {"bash", "pg_isready", *installed_by_the_image()}
+    outside = {"bash", "find", "grep", "pg_isready", "wget", *installed_by_the_image()}
     assert {line[0] for line in commands() if not (installed / line[0]).exists()} <= outside
 
 
@@ -210,6 +256,8 @@ def test_the_image_has_the_command_and_the_script_that_prepares_airflow() -> Non
         "nightkeep": "docker/nightkeep.sh",
         "nightkeep-init": "docker/init.sh",
         "nightkeep-entrypoint": "docker/entrypoint.sh",
+        "nightkeep-healthy": "docker/healthy.sh",
+        "nightkeep-housekeeping": "docker/housekeeping.sh",
     }
     for source in scripts.values():
         assert subprocess.run(["sh", "-n", ROOT / source], check=False).returncode == 0, source
@@ -372,6 +420,7 @@ def test_spark_classes_are_in_the_distribution() -> None:
 def test_image_copies_what_exists_and_its_context_lets_it_through() -> None:
     lines = (ROOT / "docker/Dockerfile").read_text().splitlines()
     copies = [shlex.split(line)[1:-1] for line in lines if line.startswith("COPY")]
+    copies = [copy for copy in copies if not copy[0].startswith("--from=")]
     sources = [s for s in itertools.chain.from_iterable(copies) if not s.startswith("--")]
     assert {source for source in sources if not (ROOT / source).exists()} == set()
     allowed = {

@@ -30,8 +30,11 @@ _SECONDS: Final = 1800
 _OURS: Final = ("PYTHON", "PYSPARK", "NIGHTKEEP", "VIRTUAL", "AIRFLOW", "SPARK")
 
 FORM: Final = {"table": "delta:{table}", "operation": "optimize", "dry_run": False}
-DAG_FILE: Final = """from nightkeep_airflow.dags import on_demand
+DAG_FILE: Final = """from datetime import timedelta
 
+from nightkeep_airflow.dags import nightly, on_demand
+
+nightly(policy={policy!r}, reports={reports!r}, deadlines=[timedelta(hours=1)])
 on_demand(policy={policy!r}, reports={reports!r})
 """
 

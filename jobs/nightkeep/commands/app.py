@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from nightkeep.api import advice, checks, doctor, files, runs, stored
+from nightkeep.api import metrics as exported
 from nightkeep.api import status as health
 from nightkeep.api import tables as listed
 from nightkeep.commands.answers import (
@@ -166,6 +167,13 @@ COMMANDS: Final = (
         put_result,
         "Release a table from the hold that a failed check put on it.",
         "release shop.orders",
+    ),
+    Command(
+        exported.metrics,
+        put_result,
+        "Print outcomes, times, sizes and holds of all tables for Prometheus, from their documents.",
+        "metrics --out /var/lib/node_exporter/nightkeep.prom",
+        reads=True,
     ),
     Command(stored.report, put_stored, "Write the page of every run, and the index of them.", "report --out pages"),
     Command(

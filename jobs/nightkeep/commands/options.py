@@ -105,6 +105,7 @@ OPTIONS: Final[dict[str, OptionRow]] = {
     "reports": OptionRow(
         _TEXT, _PLACES, "FOLDER", "Folder of documents, or an address in a bucket", "reports/ beside the policy"
     ),
+    "metrics.out": OptionRow(_PATH, _PLACES, "FILE", "A file ending in .prom, which is replaced at once", "stdout"),
     "out": OptionRow(_TEXT, _PLACES, "FOLDER", "Where pages go", "beside the documents"),
     "master": OptionRow(str, _PLACES, "URL", "Spark master"),
     "data_docs": OptionRow(bool, _OUTPUT, "", "Write the Data Docs of Great Expectations too, which load nothing"),

@@ -59,6 +59,11 @@ def table_documents(reports: str | Path, table: str) -> TableDocuments:
     return _listed(report_store(reports), table_folder(table))
 
 
+def documents_below(reports: str | Path, folder: str) -> TableDocuments:
+    """The documents in one of the folders of tables, none if they cannot be listed."""
+    return _listed(report_store(reports), folder)
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentsOfRun:
     """What one run stored of a table: documents by their addresses, and the files that cannot be read, with the

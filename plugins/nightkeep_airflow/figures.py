@@ -1,0 +1,24 @@
+"""A settled run -> gauges of Airflow's own metrics: StatsD, Datadog or OpenTelemetry, as Airflow is configured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from nightkeep.monitoring.families import run_figures
+from nightkeep.records import RunDocument, holds_of
+from nightkeep_airflow.releases import Stats, conf
+from nightkeep_airflow.results import Settled
+
+_SWITCHES = ("statsd_on", "statsd_datadog_enabled", "otel_on")
+
+
+def are_on() -> bool:
+    """Whether Airflow emits metrics at all."""
+    return any(conf.getboolean("metrics", switch, fallback=False) for switch in _SWITCHES)
+
+
+def emit_figures(dag_id: str, results: Sequence[Settled], documents: Iterable[RunDocument], reports: str) -> None:
+    """Emit the figures of a run as `nightkeep.<dag_id>.<figure>`."""
+    held = len(holds_of(reports, [result.table for result in results]))
+    for name, value in run_figures([result.outcome for result in results], documents, held).items():
+        Stats.gauge(f"nightkeep.{dag_id}.{name}", value)
