@@ -25,6 +25,7 @@ from tests.drivers.fixtures import (
     pypaimon,
     s3_bucket,
     s3_server,
+    spark_on_yarn,
 )
 from tests.formats.iceberg.recipe_fixtures import golden, made, make
 from tests.support.airflow_home import airflow_database
@@ -67,6 +68,7 @@ __all__ = [
     "s3_bucket",
     "s3_server",
     "spark",
+    "spark_on_yarn",
 ]
 
 # Tests leave no key in the account's own folder.

@@ -31,6 +31,7 @@ PROCESSES = frozenset(
         "pypaimon",
         "s3_server",
         "spark",
+        "spark_on_yarn",
     }
 )
 """Fixtures that start a process."""

@@ -38,6 +38,7 @@ NEEDED: Mapping[str, Needs] = {
     "s3_server": Needs.S3,
     "azure_server": Needs.S3,
     "google_server": Needs.S3,
+    "spark_on_yarn": Needs.PROGRAMS,
     "hdfs_cluster": Needs.S3,
     "glue": Needs.PROGRAMS,
     "hive_metastore": Needs.PROGRAMS,
