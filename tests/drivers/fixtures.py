@@ -15,6 +15,7 @@ from tests.drivers.iceberg_java import IcebergJava
 from tests.drivers.iceberg_rest import IcebergRest
 from tests.drivers.iceberg_spark import IcebergSpark
 from tests.drivers.iceberg_tables import Warehouse
+from tests.drivers.kubernetes_api import KubernetesApi
 from tests.drivers.lakes_oracle import Lakes
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.postgres_server import PostgresServer, serve_postgres
@@ -99,6 +100,12 @@ def iceberg_rest() -> Iterator[IcebergRest]:
 def iceberg_spark() -> Iterator[IcebergSpark]:
     with IcebergSpark(conf=FEW_ROWS) as engine:
         yield engine
+
+
+@pytest.fixture(scope="session")
+def kubernetes_api() -> Iterator[KubernetesApi]:
+    with KubernetesApi() as api:
+        yield api
 
 
 @pytest.fixture(scope="session")

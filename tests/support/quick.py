@@ -25,6 +25,7 @@ PROCESSES = frozenset(
         "iceberg_java",
         "iceberg_rest",
         "iceberg_spark",
+        "kubernetes_api",
         "lakes",
         "paimon_java",
         "postgres",
