@@ -19,12 +19,14 @@ from tests.drivers.fixtures import (
     iceberg_rest,
     iceberg_spark,
     iceberg_warehouse,
+    kubernetes_api,
     lakes,
     paimon_java,
     postgres,
     pypaimon,
     s3_bucket,
     s3_server,
+    spark_on_yarn,
 )
 from tests.formats.iceberg.recipe_fixtures import golden, made, make
 from tests.support.airflow_home import airflow_database
@@ -53,6 +55,7 @@ __all__ = [
     "iceberg_rest",
     "iceberg_spark",
     "iceberg_warehouse",
+    "kubernetes_api",
     "lakes",
     "made",
     "make",
@@ -67,6 +70,7 @@ __all__ = [
     "s3_bucket",
     "s3_server",
     "spark",
+    "spark_on_yarn",
 ]
 
 # Tests leave no key in the account's own folder.

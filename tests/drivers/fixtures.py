@@ -15,12 +15,15 @@ from tests.drivers.iceberg_java import IcebergJava
 from tests.drivers.iceberg_rest import IcebergRest
 from tests.drivers.iceberg_spark import IcebergSpark
 from tests.drivers.iceberg_tables import Warehouse
+from tests.drivers.kubernetes_api import KubernetesApi
 from tests.drivers.lakes_oracle import Lakes
 from tests.drivers.paimon_java import PaimonJava
 from tests.drivers.postgres_server import PostgresServer, serve_postgres
 from tests.drivers.pypaimon_oracle import PyPaimon
 from tests.drivers.s3_server import Bucket, S3Server, serve_s3
 from tests.drivers.toolchain import FEW_ROWS
+from tests.drivers.yarn_cluster import YarnCluster
+from tests.drivers.yarn_spark import SparkOnYarn, install_spark
 
 
 @pytest.fixture(scope="session")
@@ -100,6 +103,12 @@ def iceberg_spark() -> Iterator[IcebergSpark]:
 
 
 @pytest.fixture(scope="session")
+def kubernetes_api() -> Iterator[KubernetesApi]:
+    with KubernetesApi() as api:
+        yield api
+
+
+@pytest.fixture(scope="session")
 def lakes() -> Iterator[Lakes]:
     with Lakes() as engine:
         yield engine
@@ -155,3 +164,9 @@ def s3_bucket(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Bucket:
     for name, value in s3_server.environment().items():
         monkeypatch.setenv(name, value)
     return s3_server.bucket()
+
+
+@pytest.fixture(scope="session")
+def spark_on_yarn(hdfs_cluster: HdfsCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkOnYarn]:
+    with YarnCluster(hdfs_cluster) as cluster:
+        yield install_spark(cluster, tmp_path_factory.mktemp("environment"))

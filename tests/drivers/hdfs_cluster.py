@@ -106,8 +106,8 @@ class HdfsCluster(Engine):
     def signed_in(self) -> Mapping[str, str]:
         """The environment of the keeper, who has a keytab."""
         assert self._kerberos is not None
-        _settings(self._kerberos / "core-site.xml", {"hadoop.security.authentication": "kerberos"})
-        _settings(self._kerberos / "hdfs-site.xml", {"dfs.data.transfer.protection": "privacy"})
+        write_settings(self._kerberos / "core-site.xml", {"hadoop.security.authentication": "kerberos"})
+        write_settings(self._kerberos / "hdfs-site.xml", {"dfs.data.transfer.protection": "privacy"})
         return {
             "HADOOP_CONF_DIR": str(self._kerberos),
             "KRB5_CONFIG": f"{self._kerberos}/krb5.conf",
@@ -134,11 +134,11 @@ class HdfsCluster(Engine):
             ),
             "dfs.nameservices": name,
         }
-        _settings(folder / "hdfs-site.xml", names)
+        write_settings(folder / "hdfs-site.xml", names)
         return {"HADOOP_CONF_DIR": str(folder)}
 
 
-def _settings(file: Path, values: Mapping[str, str]) -> None:
+def write_settings(file: Path, values: Mapping[str, str]) -> None:
     stated = "".join(f"<property><name>{key}</name><value>{value}</value></property>" for key, value in values.items())
     file.write_text(f"<configuration>{stated}</configuration>")
 

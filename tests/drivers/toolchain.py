@@ -93,30 +93,41 @@ def fetch_jar(coordinates: str) -> Path:
 
 def fetch_jars(name: str, coordinates: Sequence[str]) -> tuple[Path, ...]:
     """Exactly these jars in a folder of the cache, fetched by Maven at once if they are not there."""
+    found = _fetched(name, _project(coordinates, _NOTHING_ELSE))
+    assert len(found) == len(coordinates), f"{name}: expected {len(coordinates)} jars, found {len(found)}"
+    return found
+
+
+def fetch_closure(name: str, coordinates: Sequence[str]) -> tuple[Path, ...]:
+    """These jars and all that they depend on: for a process that has none of Spark's jars."""
+    return _fetched(name, _project(coordinates, ""))
+
+
+def _fetched(name: str, project: str) -> tuple[Path, ...]:
     folder = cache_dir() / name
     with alone(name):
         if not folder.exists():
             with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
-                project, jars = Path(scratch, "pom.xml"), Path(scratch, "jars")
-                project.write_text(_project(coordinates))
+                file, jars = Path(scratch, "pom.xml"), Path(scratch, "jars")
+                file.write_text(project)
                 # Maven's own repository is not safe for two at once.
                 with alone("jars"):
-                    command = [program("mvn", "maven"), "-q", "-B", "-f", str(project), "dependency:copy-dependencies"]
+                    command = [program("mvn", "maven"), "-q", "-B", "-f", str(file), "dependency:copy-dependencies"]
                     _run([*command, f"-DoutputDirectory={jars}"], f"Maven could not fetch {name}", _FETCH_SECONDS)
                 jars.rename(folder)
-    found = tuple(sorted(folder.glob("*.jar")))
-    assert len(found) == len(coordinates), f"{folder}: expected {len(coordinates)} jars, found {len(found)}"
-    return found
+    return tuple(sorted(folder.glob("*.jar")))
 
 
-def _project(coordinates: Sequence[str]) -> str:
-    """Of these jars alone: what they depend on is among them, or Spark's."""
-    everything = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+_NOTHING_ELSE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+"""What the jars depend on is among them, or Spark's."""
+
+
+def _project(coordinates: Sequence[str], exclusions: str) -> str:
     entries = []
     for each in coordinates:
         group, artifact, version = map(escape, each.split(":"))
         told = f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
-        entries.append(f"<dependency>{told}{everything}</dependency>")
+        entries.append(f"<dependency>{told}{exclusions}</dependency>")
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
         "<groupId>nightkeep.tests</groupId><artifactId>jars</artifactId><version>1</version>"

@@ -25,12 +25,14 @@ PROCESSES = frozenset(
         "iceberg_java",
         "iceberg_rest",
         "iceberg_spark",
+        "kubernetes_api",
         "lakes",
         "paimon_java",
         "postgres",
         "pypaimon",
         "s3_server",
         "spark",
+        "spark_on_yarn",
     }
 )
 """Fixtures that start a process."""

@@ -38,6 +38,8 @@ NEEDED: Mapping[str, Needs] = {
     "s3_server": Needs.S3,
     "azure_server": Needs.S3,
     "google_server": Needs.S3,
+    "spark_on_yarn": Needs.PROGRAMS,
+    "kubernetes_api": Needs.PROGRAMS,
     "hdfs_cluster": Needs.S3,
     "glue": Needs.PROGRAMS,
     "hive_metastore": Needs.PROGRAMS,
