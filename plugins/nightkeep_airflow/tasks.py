@@ -55,7 +55,7 @@ from airflow.sdk import TriggerRule, XComArg, task, task_group
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import groups as groups_of
-from nightkeep_airflow import figures
+from nightkeep_airflow import figures, lineage
 from nightkeep_airflow.admission import require_known, too_late
 from nightkeep_airflow.assets import VERIFIED, emit
 from nightkeep_airflow.links import report_url
@@ -332,16 +332,18 @@ def page(results: Any, policy: str, reports: str, *, operation: str | None = Non
 
 @task(retries=1, retry_delay=timedelta(seconds=10))
 def notify(results: Any, policy: str, reports: str, *, dag_run: Any = None) -> None:
-    """Emit the figures of the run, and send messages about the tables to whom the policy names. A receiver that is dead
-    is a line in the log."""
+    """Emit the figures of the run and what it published, and send messages about the tables to whom the policy names.
+    A receiver that is dead is a line in the log."""
     if results is None:
         raise AirflowSkipException("no table was settled")
     prefix = run_prefix(dag_run.dag_id, dag_run.run_id)
     loaded = run_policy(policy, reports, prefix)
     settled = [settled_result(result) for chunk in results for result in chunk]
-    emitted = figures.are_on()
-    documents = documents_of(settled if emitted else heard_results(loaded, settled), reports)
-    if emitted:
+    emits, traced = figures.are_on(), lineage.is_on()
+    documents = documents_of(settled if emits or traced else heard_results(loaded, settled), reports)
+    if traced:
+        lineage.emit_lineage([*documents.values()])
+    if emits:
         figures.emit_figures(dag_run.dag_id, settled, documents.values(), reports)
     notify_of_tables(
         loaded, settled, documents, reports=reports, prefix=prefix, link=report_url(dag_run.dag_id, dag_run.run_id)

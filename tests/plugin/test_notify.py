@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import socketserver
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -258,3 +260,40 @@ def test_a_run_emits_its_figures_by_statsd(airflow: Airflow) -> None:
         "tables.mismatch": "2|g",
         **dict.fromkeys(("rows_proven", "bytes_before", "bytes_after", "holds"), "0|g"),
     }
+
+
+def lineage(receiver: HttpReceiver) -> list[tuple[str, str, str]]:
+    """Our events: their types, and namespaces and names of their jobs. The provider sends others."""
+    events = [json.loads(body) for _, _, body in receiver.requests]
+    ours = [event for event in events if event["producer"].startswith("urn:nightkeep:")]
+    return [(event["eventType"], event["job"]["namespace"], event["job"]["name"]) for event in ours]
+
+
+@pytest.mark.slow
+def test_published_versions_are_events_of_open_lineage(airflow: Airflow) -> None:
+    with http_receiver() as receiver:
+        night(airflow, OPENLINEAGE_URL=f"http://127.0.0.1:{receiver.port}")
+    assert sorted(lineage(receiver)) == [
+        ("COMPLETE", "nightkeep", "t.verified.upgrade"),
+        ("FAIL", "nightkeep", "t.bad_check.upgrade"),
+        ("START", "nightkeep", "t.bad_check.upgrade"),
+        ("START", "nightkeep", "t.verified.upgrade"),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.extended
+def test_the_provider_sends_them_by_its_transport(airflow: Airflow) -> None:
+    packages = airflow.home / "provider"
+    wanted = ("apache-airflow-providers-openlineage", "openlineage-integration-common", "sqlparse")
+    install = (os.environ["NIGHTKEEP_UV"], "pip", "install", "-q", "--no-deps", "--target", str(packages), *wanted)
+    subprocess.run(install, check=True)
+    with http_receiver() as receiver:
+        night(
+            airflow,
+            PYTHONPATH=f"{airflow.environ['PYTHONPATH']}:{packages}",
+            AIRFLOW__OPENLINEAGE__TRANSPORT=json.dumps({"type": "http", "url": f"http://127.0.0.1:{receiver.port}"}),
+            AIRFLOW__OPENLINEAGE__NAMESPACE="team",
+        )
+    assert len(receiver.requests) > 4
+    assert ("COMPLETE", "team", "t.verified.upgrade") in lineage(receiver) and len(lineage(receiver)) == 4

@@ -39,6 +39,7 @@ EDGES = {
     "pages": "model records redaction",
     "notifications": "causes errors model policy records redaction",
     "monitoring": "model places records redaction",
+    "lineage": "model records redaction",
     "metastores": "errors limits model redaction silence",
     "discovery": "causes errors formats metastores model places policy records",
     "readiness": "causes discovery errors extras limits model places policy spark storage",
@@ -60,8 +61,9 @@ EDGES = {
     "retention": "admission checking errors formats model places policy protocol records running spark storage",
     "groups": "admission causes checking errors estimates formats interpreter limits model pages places policy "
     "records redaction retention running silence spark surprises",
-    "api": "admission card checking clustering discovery errors extras formats groups model monitoring notifications "
-    "other_readers pages places policy protocol readiness reading redaction records running spark sql_text tasks",
+    "api": "admission card checking clustering discovery errors extras formats groups lineage model monitoring "
+    "notifications other_readers pages places policy protocol readiness reading redaction records running spark "
+    "sql_text tasks",
     "commands": "api discovery environment errors formats groups model pages places policy redaction records",
     "__main__": "commands errors",
 }
@@ -118,6 +120,7 @@ OUTSIDE = {
         "discovery",
         "environment",
         "errors",
+        "lineage",
         "model",
         "monitoring",
         "notifications",
@@ -198,13 +201,15 @@ BASES = {
     "datasource.DataSourceReader",
     "datasource.InputPartition",
     "RestCatalog",
+    "RunFacet",
     "int",
 }
 TREES = {"api/options.py", "errors.py", "operators.py", "settings.py"}
 """Modules whose classes may inherit from each other."""
-RIMS = {"surprises.py", "served_calls.py", "engine_script.py", "find_tables.py", "sending.py"}
+RIMS = {"surprises.py", "served_calls.py", "engine_script.py", "find_tables.py", "sending.py", "emitting.py"}
 """Where a surprise must not end more than it is of: a night and what is known of a version that is published (both by
-`guarded`), the process that reads for a group, the one of another engine, and a notifier, which is anybody's code."""
+`guarded`), the process that reads for a group, the one of another engine, and a notifier
+or a transport of lineage, which are anybody's code."""
 MANY_VERBS = {
     "Storage",
     "LocalStorage",

@@ -1,10 +1,13 @@
-"""What a call of the API did -> messages to the webhooks of the table's policy. Under Airflow its own tasks send."""
+"""What a call of the API did -> messages to the webhooks of the table's policy, and events of OpenLineage.
+
+Under Airflow a task of the run sends both."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from nightkeep.lineage.emitting import emit_published, is_configured
 from nightkeep.model.receivers import EventKind, Receiver
 from nightkeep.notifications.events import Event, documents_event
 from nightkeep.notifications.heard import heard_of
@@ -17,8 +20,11 @@ _OF_CHECKS = {CheckStatus.FAILED: EventKind.MISMATCH, CheckStatus.ERRORED: Event
 
 
 def notify_of_documents(policy: EffectivePolicy, documents: Iterable[RunDocument], reports: str) -> None:
-    """Send what became of a table, once for each of the runs of these documents."""
-    of_runs = groupby(sorted(documents, key=lambda each: each.run_id), key=lambda each: each.run_id)
+    """Send what became of a table, once for each of the runs of these documents, and emit what was published."""
+    documents = sorted(documents, key=lambda each: each.run_id)
+    if is_configured():
+        emit_published(documents)
+    of_runs = groupby(documents, key=lambda each: each.run_id)
     _send(policy, [documents_event([*_addressed(some, reports)]) for _, some in of_runs], reports)
 
 

@@ -1,0 +1,1 @@
+"""Published versions -> OpenLineage events, with a facet for outcome and proof."""
