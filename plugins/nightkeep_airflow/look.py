@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,12 +17,15 @@ from uuid import uuid4
 
 from nightkeep.model import Outcome
 from nightkeep.places import is_address, read_text
+from nightkeep.policy import left_groups
 from nightkeep.records.job_result import read_end
 from nightkeep_airflow.driver_side import Cluster, DriverSide, submitting_environment
 from nightkeep_airflow.operators import TablesOperator, job_script
 from nightkeep_airflow.releases import AirflowFailException
 from nightkeep_airflow.result_file import result_file
 from nightkeep_airflow.results import JobResult, as_json, parse
+from nightkeep_airflow.run_tables import run_policy
+from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import installed_jobs
 from nightkeep_airflow.submitted import MARK, end
 
@@ -56,8 +59,9 @@ class LookOperator(TablesOperator):
         done = {entry.table for entry in entries}
         context["ti"].xcom_push(key=ENTRIES, value=[as_json(entry) for entry in entries])
         self.log.info("%d of %d tables need no Spark", len(done), len(tables))
-        left = [[table for table in group if table not in done] for group in groups]
-        return joined(left, max(map(len, groups), default=0))
+        run = context["dag_run"]
+        policy = run_policy(self.policy, self.reports, run_prefix(run.dag_id, run.run_id))
+        return [[*group] for group in left_groups(policy, groups, {*tables} - done)]
 
     def on_kill(self) -> None:
         end(self._process, grace_seconds=_GRACE_SECONDS)
@@ -84,14 +88,3 @@ class LookOperator(TablesOperator):
             with suppress(ValueError, KeyError, OSError):
                 return parse(read_text(result) or "[]")
             return ()
-
-
-def joined(groups: Iterable[Sequence[str]], most: int) -> list[list[str]]:
-    """The groups without empty ones, neighbours joined where they have at most `most` tables together."""
-    together = list[list[str]]()
-    for group in filter(None, groups):
-        if together and len(together[-1]) + len(group) <= most:
-            together[-1] += group
-        else:
-            together.append([*group])
-    return together

@@ -21,6 +21,7 @@ from nightkeep.errors import NightkeepError
 from nightkeep.model import OPERATION_TABLE, Outcome
 from nightkeep.model.version import __version__
 from nightkeep.places import is_address, read_text
+from nightkeep.policy import Settings
 from nightkeep.records.job_result import JobEnd, read_end
 from nightkeep_airflow.assets import VERIFIED, emit
 from nightkeep_airflow.job import Job, Submit
@@ -105,6 +106,7 @@ class TablesOperator(BaseOperator):
         """The job of `script` over `tables` in this task; `rest` are further arguments."""
         run = context["dag_run"]
         prefix = run_prefix(run.dag_id, run.run_id)
+        settings = self._settings(tables, prefix)
         return Job(
             script=f"{self.jobs.rstrip('/')}/{script}" if is_address(self.jobs) else str(Path(self.jobs, script)),
             arguments=(*self._arguments(tables, prefix), *rest, "--result", result),
@@ -114,7 +116,8 @@ class TablesOperator(BaseOperator):
             reports=self.reports,
             result=result,
             mark=_mark(prefix, self.task_id, context),
-            task_memory=self._task_memory(tables, prefix),
+            task_memory=max((each.task_memory for each in settings), default=_TASK_MEMORY),
+            configuration={name: value for each in settings for name, value in each.spark},
             environment=needed_elsewhere(os.environ),
         )
 
@@ -126,15 +129,15 @@ class TablesOperator(BaseOperator):
             *(option for option in self.options if option.strip()),
         ]
 
-    def _task_memory(self, tables: Sequence[str], prefix: str) -> int:
-        """The largest task memory of these tables, in bytes. A table without a valid policy is reported by the job."""
-        sizes = list[int]()
+    def _settings(self, tables: Sequence[str], prefix: str) -> list[Settings]:
+        """Those of each table. A table without a valid policy is reported by the job."""
+        found = list[Settings]()
         with suppress(NightkeepError, OSError):
             policy = run_policy(self.policy, self.reports, prefix)
             for table in tables:
                 with suppress(NightkeepError):
-                    sizes.append(policy.effective(table).settings.task_memory)
-        return max(sizes, default=_TASK_MEMORY)
+                    found.append(policy.effective(table).settings)
+        return found
 
 
 class JobOperator(TablesOperator):

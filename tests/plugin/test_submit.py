@@ -258,6 +258,26 @@ class TestOfOnesOwn:
             own_way(tmp_path, submit).execute(context())
 
 
+def test_settings_of_the_policy_go_with_the_job_below_those_of_the_dag(
+    tmp_path: Path, environ: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection(monkeypatch, "local[2]")
+    (tmp_path / "tables.yaml").write_text(
+        "version: 1\ndefaults: {spark: {spark.sql.shuffle.partitions: 64, spark.executor.cores: 2}}\n"
+        "tables: [{name: t, table: 'delta:/t', task_memory: 5GB}]\n"
+    )
+    places = {"jobs": "/jobs", "policy": str(tmp_path / "tables.yaml"), "reports": str(tmp_path)}
+    care = CareOperator(
+        task_id="care", tables=["t"], conn_id="nightkeep_spark", conf={"spark.executor.cores": "1"}, **places
+    )
+    job = care.job("care.py", ["t"], context(), result="r")
+    assert dict(job.configuration) == {"spark.executor.cores": "2", "spark.sql.shuffle.partitions": "64"}
+    words = command(care._spark_submit()(job))  # type: ignore[arg-type]
+    found = settings(words)
+    assert (found["spark.sql.shuffle.partitions"], found["spark.executor.cores"]) == ("64", "1")
+    assert words[words.index("--driver-memory") + 1] == "5120m"
+
+
 def test_marks_are_of_a_task_and_not_of_a_try(tmp_path: Path) -> None:
     care, other = own_way(tmp_path, in_process), own_way(tmp_path, in_process, "other")
     first, again = (care.job("care.py", ["t"], context(n), result="r").mark for n in (1, 2))

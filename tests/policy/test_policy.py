@@ -104,6 +104,7 @@ def test_every_value_names_its_line_and_layer() -> None:
         "commit_size": (None, "built-in"),
         "exchange_above": (None, "built-in"),
         "task_memory": (12, "pattern shop.ord*"),
+        "spark": (None, "built-in"),
         "verify": (3, "defaults"),
         "allow_compacting_writers": (None, "built-in"),
         "other_managers": (None, "built-in"),
@@ -221,6 +222,7 @@ def test_all_settings_can_be_written() -> None:
             commit_size: 5GB
             exchange_above: 8GB
             task_memory: 1.5GB
+            spark: {spark.executor.memory: 8g}
             verify: touched
             writers: conditional
             other_managers: known
@@ -781,6 +783,7 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         commit_size               10GB                                built-in
         task_memory               3GB       /etc/care/tables.yaml:12  pattern shop.ord*
         exchange_above            -                                   built-in
+        spark                     -                                   built-in
         verify                    touched   /etc/care/tables.yaml:3   defaults
         allow_compacting_writers  false                               built-in
         other_managers            unknown                             built-in

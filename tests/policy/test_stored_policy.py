@@ -33,7 +33,7 @@ FILES = {
 }
 
 
-@pytest.fixture(params=["bucket", "file"])
+@pytest.fixture(params=[pytest.param("bucket", marks=pytest.mark.slow), "file"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "file":
         (tmp_path / "policies/teams").mkdir(parents=True)
@@ -71,6 +71,7 @@ def test_what_is_not_there_is_named_by_its_address(place: str) -> None:
     assert fault.startswith(f"{place}/gone.yaml:1: expected a policy file, found ")
 
 
+@pytest.mark.slow
 def test_a_store_lists_one_folder_of_imports(s3_bucket: Bucket) -> None:
     file = f"{s3_bucket.uri}/tables.yaml"
     write_file(file, "version: 1\nimports: ['teams/*/policy.yaml']\n")

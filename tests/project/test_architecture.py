@@ -33,7 +33,7 @@ EDGES = {
     "storage": "errors limits silence",
     "places": "errors redaction storage",
     "protocol": "errors kernels model storage",
-    "policy": "errors model places",
+    "policy": "errors model places redaction",
     "card": "redaction",
     "records": "card causes errors model places redaction storage",
     "pages": "model records redaction",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -113,11 +114,17 @@ def reports_beside(file: str | None, reports: str | Path | None) -> str:
 
 def start_engine(chosen: EffectivePolicy, master: str, spark: SparkSession | None, *, checks: bool = False) -> Engine:
     """The engine of one call. Spark starts only when there is work for it."""
-    return new_engine(master, chosen.settings.task_memory, spark, checks=checks)
+    settings = chosen.settings
+    return new_engine(master, settings.task_memory, spark, checks=checks, settings=dict(settings.spark))
 
 
 def new_engine(
-    master: str, task_memory_bytes: int, spark: SparkSession | None = None, *, checks: bool = False
+    master: str,
+    task_memory_bytes: int,
+    spark: SparkSession | None = None,
+    *,
+    checks: bool = False,
+    settings: Mapping[str, str] | None = None,
 ) -> Engine:
     """An engine for tables; with `checks`, for checks among others."""
     return Engine(
@@ -127,6 +134,7 @@ def new_engine(
         task_modules=task_modules,
         meanwhile=import_check if checks else lambda: None,
         packages=("great_expectations",) if checks else (),
+        settings=settings,
     )
 
 

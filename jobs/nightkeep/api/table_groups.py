@@ -59,4 +59,5 @@ def _new_engine(group: TableGroup) -> Engine:
     if group.without_session:
         return Engine(master="none", task_memory_bytes=memory, starts=False)
     checks = any(policy.settings.check.enabled for policy in policies)
-    return new_engine(os.environ.get("NIGHTKEEP_MASTER", "local[*]"), memory, checks=checks)
+    settings = {name: value for policy in policies for name, value in policy.settings.spark}
+    return new_engine(os.environ.get("NIGHTKEEP_MASTER", "local[*]"), memory, checks=checks, settings=settings)

@@ -5,7 +5,7 @@ from nightkeep.policy.document import Discovery, json_schema
 from nightkeep.policy.effective import EffectivePolicy, Pattern, PolicyFile, TablePolicy, UnusableTable
 from nightkeep.policy.event_receivers import receivers_of, receivers_of_run
 from nightkeep.policy.explain import explain_text
-from nightkeep.policy.grouping import groups
+from nightkeep.policy.grouping import groups, left_groups, spark_of
 from nightkeep.policy.layers import Origin
 from nightkeep.policy.loading import faults_of, load, load_usable
 from nightkeep.policy.overrides import Overrides
@@ -45,6 +45,7 @@ __all__ = [
     "groups",
     "is_address",
     "json_schema",
+    "left_groups",
     "load",
     "load_usable",
     "parse_duration",
@@ -52,6 +53,7 @@ __all__ = [
     "parse_window",
     "receivers_of",
     "receivers_of_run",
+    "spark_of",
     "substitute",
     "suited",
 ]

@@ -15,6 +15,7 @@ from nightkeep.policy.address import NAME_PATTERN, is_address
 from nightkeep.policy.clustering import CLUSTERING_SCHEMA, parse_clustering
 from nightkeep.policy.own_expectations import EXPECTATIONS_SCHEMA, SuiteFile, parse_expectations
 from nightkeep.policy.receivers import RECEIVERS_SCHEMA, parse_receivers
+from nightkeep.policy.spark_settings import SPARK_SCHEMA, SparkSettings, parse_spark
 from nightkeep.policy.units import (
     DURATION_PATTERN,
     SIZE_PATTERN,
@@ -51,6 +52,7 @@ Expected = Annotated[
     tuple[OwnExpectation, ...] | SuiteFile, PlainValidator(parse_expectations), WithJsonSchema(EXPECTATIONS_SCHEMA)
 ]
 Receivers = Annotated[tuple[Receiver, ...], PlainValidator(parse_receivers), WithJsonSchema(RECEIVERS_SCHEMA)]
+SparkConf = Annotated[SparkSettings, PlainValidator(parse_spark), WithJsonSchema(SPARK_SCHEMA)]
 Conditions = Annotated[When, BeforeValidator(parse_when), WithJsonSchema(WHEN_SCHEMA)]
 Text = Annotated[StrictStr, Field(min_length=1)]
 Name = Annotated[StrictStr, Field(pattern=NAME_PATTERN), AfterValidator(_not_an_address)]

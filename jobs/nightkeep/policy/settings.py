@@ -27,6 +27,7 @@ from nightkeep.policy.setting_types import (
     Name,
     Receivers,
     Size,
+    SparkConf,
     Text,
 )
 from nightkeep.policy.when import parse_when
@@ -197,6 +198,12 @@ class Settings(_Block):
         default=None,
         description="A unit with more bytes than this is rewritten through Spark's exchange, on every core. "
         "null: four times task_memory.",
+    )
+    spark: SparkConf = Field(
+        default=(),
+        description="Settings of Spark for the sessions that work on the table, above those of the cluster and below "
+        "those of a DAG or a connection. A higher layer replaces them as a whole. Tables share a session only with "
+        "equal ones.",
     )
     verify: VerifyLevel = Field(
         default=VerifyLevel.FULL, description="full hashes every row of a touched unit, touched those that moved."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from threading import Lock
 from types import TracebackType
@@ -25,6 +25,7 @@ class Engine:
     names what the workers import before their first task. `packages` are those that the work needs beside pyspark: no
     session starts without them. Whoever knows the size of all tables at work sets `stored_bytes` before: the JVM is
     chosen for it. `starts`: without it no session starts, and who asks for one gets NeedsSession.
+    `settings` are those of Spark for a new session, above those of the cluster.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Engine:
         task_modules: Callable[[], Sequence[str]] = tuple,
         packages: Sequence[str] = (),
         starts: bool = True,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self._master, self._task_memory_bytes, self._given = master, task_memory_bytes, spark
         self._open = ExitStack()
@@ -46,7 +48,7 @@ class Engine:
         self._origin: Engine | None = None
         self._starting = Lock()
         self._meanwhile, self._task_modules, self._packages = meanwhile, task_modules, packages
-        self._starts = starts
+        self._starts, self._settings = starts, dict(settings or {})
         self.stored_bytes: int | None = None
 
     def __enter__(self) -> Engine:
@@ -108,6 +110,7 @@ class Engine:
                 given=self._given,
                 stored_bytes=self.stored_bytes,
                 meanwhile=self._meanwhile,
+                settings=self._settings,
             )
             self._started = self._open.enter_context(started)
         return self._started

@@ -14,7 +14,7 @@ import time
 import traceback
 import uuid
 import zipimport
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -50,6 +50,7 @@ def spark_session(
     given: SparkSession | None = None,
     stored_bytes: int | None = None,
     meanwhile: Callable[[], None] = lambda: None,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
     """The session `given`, else the active one, else another one of this process, else the one of spark-submit, else a
     new one on `master`.
@@ -63,7 +64,8 @@ def spark_session(
     memory in its heap and as much beside it. Settings of the deployment take precedence: see `spark.settings`.
     Executors of another master get this package as a zip, and the variables that reach stores and catalogs, with each
     task: these are in no setting and no launch script. Their Python is PYSPARK_PYTHON, by default the path of this one;
-    in YARN and Kubernetes that of their image or archive.
+    in YARN and Kubernetes that of their image or archive. `settings` are those of the policy: of a session that
+    spark-submit started, its arguments have them.
     """
     if given is not None:
         with changed_settings(given, SESSION):
@@ -76,7 +78,7 @@ def spark_session(
         yield active
         return
     with beside_this(meanwhile), starting_java():
-        spark = _build(master, app_name, task_memory_bytes, stored_bytes)
+        spark = _build(master, app_name, task_memory_bytes, stored_bytes, settings or {})
     try:
         # Executors fetch the package with their first task, so the file must exist as long as the session.
         with tempfile.TemporaryDirectory(prefix="nightkeep-package-") as folder:
@@ -108,9 +110,11 @@ def session_beside(spark: SparkSession) -> SparkSession:
     return beside
 
 
-def _build(master: str, app_name: str, task_memory_bytes: int, stored_bytes: int | None) -> SparkSession:
+def _build(
+    master: str, app_name: str, task_memory_bytes: int, stored_bytes: int | None, own: Mapping[str, str]
+) -> SparkSession:
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    deployment = _submitted() if submitted else given_by_deployment(os.environ)
+    deployment = _submitted() if submitted else {**given_by_deployment(os.environ), **own}
     # Under spark-submit, its arguments set the master and the name.
     settings = {} if submitted else {"spark.master": _sized(master, task_memory_bytes), "spark.app.name": app_name}
     place = deployment.get("spark.master", master) if submitted else master
@@ -120,6 +124,8 @@ def _build(master: str, app_name: str, task_memory_bytes: int, stored_bytes: int
         archive = reading_options(os.environ)
         settings |= package_path() | jvm_options(place, stored_bytes, deployment, os.environ, archive=archive)
     settings |= defaults(place, task_memory_bytes, deployment, submitted=submitted) | SESSION
+    if not submitted:
+        settings |= own
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
