@@ -10,7 +10,7 @@ from pathlib import Path
 from stat import S_IMODE
 
 import pytest
-from tests.drivers.s3_server import Bucket, S3Server
+from tests.drivers.s3_server import SECRET_KEY, Bucket, S3Server
 from tests.drivers.s3a import s3a_jars
 from tests.drivers.yarn_spark import SparkOnYarn, Submitted
 from tests.object_store.bucket_tables import upload
@@ -42,7 +42,7 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
 spark.sparkContext.parallelize([0], 1).foreach(lambda _: time.sleep(600))
 """
-POLICY = "version: 1\ndefaults:\n  writers: conditional\ntables:\n  - name: lake.clicks\n    table: delta:{}/clicks\n"
+POLICY = "version: 1\ndefaults:\n  writers: conditional\ntables:\n  - name: lake.clicks\n    table: delta:{}\n"
 
 
 @pytest.fixture(scope="module")
@@ -113,25 +113,28 @@ def test_an_application_is_ended_by_a_request(spark_on_yarn: SparkOnYarn, tmp_pa
     wait_for(lambda: not cluster.processes(application), "no process of the application")
 
 
-def test_a_table_in_a_bucket_is_maintained(
+def test_a_table_in_a_bucket_is_maintained_and_no_credentials_are_shown(
     spark_on_yarn: SparkOnYarn, s3_server: S3Server, s3_bucket: Bucket, tmp_path: Path
 ) -> None:
-    upload(ROOT / "samples" / "delta" / "shop.db" / "clicks", s3_bucket, "clicks")
-    policy = tmp_path / "tables.yaml"
-    policy.write_text(POLICY.format(s3_bucket.uri))
-    variables = {**s3_server.environment(), "NIGHTKEEP_EVIDENCE_SECRET": "of the tests only"}
-    places = ("spark.yarn.appMasterEnv", "spark.executorEnv")
-    conf = {f"{place}.{name}": value for place in places for name, value in variables.items()}
+    """Also of a job that finds nothing to do, which would not need Spark."""
+    policy, variables = tmp_path / "tables.yaml", tmp_path / "variables.json"
+    policy.write_text(POLICY.format(upload(ROOT / "samples" / "delta" / "shop.db" / "clicks", s3_bucket, "clicks")))
+    variables.write_text(json.dumps({**s3_server.environment(), "NIGHTKEEP_EVIDENCE_SECRET": "of the tests only"}))
+    conf = {"spark.yarn.appMasterEnv.NIGHTKEEP_ENVIRONMENT_FILE": variables.name}
     conf["spark.jars"] = ",".join(map(str, s3a_jars()))
-    job = ["--policy", "tables.yaml", "--tables", "lake.clicks", "--run-id-prefix", "night"]
-    job += ["--reports", f"{s3_bucket.uri}/reports", "--result", f"{s3_bucket.uri}/result.json"]
-    submitted = spark_on_yarn.submit(ROOT / "jobs" / "care.py", *job, conf=conf, files=[policy])
-    assert submitted.status == 0, submitted.log[-4000:]
-    (master, *_) = spark_on_yarn.cluster.containers(submitted.application)
-    (document,) = load_history(f"{s3_bucket.uri}/reports")
-    assert (document.table, document.outcome) == ("lake.clicks", "verified"), master.output[-4000:]
-    (entry,) = json.loads((s3_bucket.folder / "result.json").read_text())
-    assert entry["outcome"] == "verified"
+    job = ["--policy", policy.name, "--tables", "lake.clicks", "--reports", f"{s3_bucket.uri}/reports"]
+    outcomes = []
+    for night in ("one", "two"):
+        named = ["--run-id-prefix", night, "--result", f"{s3_bucket.uri}/{night}.json"]
+        submitted = spark_on_yarn.submit(ROOT / "jobs" / "care.py", *job, *named, conf=conf, files=[policy, variables])
+        containers = spark_on_yarn.cluster.containers(submitted.application)
+        assert submitted.status == 0, containers[0].output[-4000:]
+        (entry,) = json.loads((s3_bucket.folder / f"{night}.json").read_text())
+        outcomes.append(entry["outcome"])
+        logs = [log.read_text(errors="replace") for each in containers for log in each.logs.iterdir()]
+        assert not any(SECRET_KEY in text for text in (submitted.log, *logs))
+    assert outcomes == ["verified", "unchanged"], containers[0].output[-4000:]
+    assert {each.outcome for each in load_history(f"{s3_bucket.uri}/reports")} == {"verified", "unchanged"}
 
 
 def wait_for(ready: Callable[[], object], what: str) -> None:

@@ -24,8 +24,8 @@ import java.util.concurrent.TimeUnit;
 /**
  * The API of a cluster that has no node: it keeps objects and answers watches, and nothing runs.
  *
- * <p>Each line of the input is answered by where it listens, its certificate, and the changes asked of it so far. One
- * with the verb "forget" first removes all objects and these changes.
+ * <p>Each line of the input is answered by where it listens and the changes asked of it so far. One with the verb
+ * "forget" first removes all objects and these changes.
  */
 public final class MiniKubernetes {
   public static void main(String[] arguments) throws Exception {
@@ -34,7 +34,7 @@ public final class MiniKubernetes {
     ObjectMapper json = new ObjectMapper();
     MockWebServer web = new MockWebServer();
     KubernetesMockServer api =
-        new KubernetesMockServer(new Context(json), web, new HashMap<>(), new Objects(), true);
+        new KubernetesMockServer(new Context(json), web, new HashMap<>(), new Objects(), false);
     api.init(InetAddress.getByName("127.0.0.1"), 0);
     List<Map<String, String>> changes = new ArrayList<>();
     BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
@@ -48,8 +48,7 @@ public final class MiniKubernetes {
         api.reset();
         changes.clear();
       }
-      String certificate = web.getSelfSignedCertificate().certificatePath();
-      Map<String, Object> found = Map.of("port", web.getPort(), "certificate", certificate, "changes", changes);
+      Map<String, Object> found = Map.of("port", web.getPort(), "changes", changes);
       answers.println(json.writeValueAsString(Map.of("result", found)));
       answers.flush();
     }
