@@ -84,6 +84,7 @@ class SparkJob(SparkSubmitOperator):
         finally:
             # A driver may outlive its JVM, also after a timeout, when Airflow calls `on_kill` next.
             end(self._processes, grace_seconds=_GRACE_SECONDS)
+            self._close_output()
 
     def on_kill(self) -> None:
         """End spark-submit, its JVM, the driver and its workers; a cluster ends executors of a lost driver."""
@@ -166,6 +167,12 @@ class SparkJob(SparkSubmitOperator):
                 cluster_jobs.end_in_yarn(manager, self.job.mark, getattr(hook, "_resolved_yarn_rm_auth", None))
         except (OSError, ImportError) as failure:
             self.log.warning("what an earlier try may have left in the cluster is not ended: %s", failure)
+
+    def _close_output(self) -> None:
+        """The hook leaves the pipe of spark-submit open, and several jobs may follow in one task."""
+        process = getattr(self._hook, "_submit_sp", None)
+        if process is not None and process.stdout is not None:
+            process.stdout.close()
 
     def _manager(self) -> str | None:
         """The address of YARN's ResourceManager, which the connection names."""
