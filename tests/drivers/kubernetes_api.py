@@ -59,9 +59,10 @@ class KubernetesApi(Engine):
         """Report, as a node does, that the pod's container has ended."""
         (container,) = pod["spec"]["containers"]
         ended = {"terminated": {"exitCode": exit_code, "reason": "Error" if exit_code else "Completed"}}
+        found = {"name": container["name"], "image": container["image"], "imageID": "", "restartCount": 0}
         status = {
             "phase": "Failed" if exit_code else "Succeeded",
-            "containerStatuses": [{"name": container["name"], "image": container["image"], "state": ended}],
+            "containerStatuses": [{**found, "ready": False, "state": ended}],
         }
         self._ask(f"{_NAMESPACE}/pods/{pod['metadata']['name']}/status", patch={"status": status})
 

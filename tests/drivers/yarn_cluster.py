@@ -43,7 +43,7 @@ _SETTINGS: Final = {
     "yarn.nodemanager.delete.debug-delay-sec": "3600",
     "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "99.5",
 }
-_START_SECONDS: Final = 60.0
+_START_SECONDS: Final = 120.0
 _ANSWER_SECONDS: Final = 20.0
 
 
