@@ -64,13 +64,18 @@ def end_in_kubernetes(namespace: str, mark: str) -> list[str]:
     cluster does not answer or allow it.
     """
     kubernetes = import_module("airflow.providers.cncf.kubernetes.kube_client")
+    no_pod = import_module("kubernetes.config").ConfigException
     try:
-        api = kubernetes.get_kube_client()
+        try:
+            api = kubernetes.get_kube_client()
+        except no_pod:
+            # By its settings' default, Airflow takes itself for a pod.
+            api = kubernetes.get_kube_client(in_cluster=False)
         pods = api.list_namespaced_pod(namespace, label_selector=f"{_LABEL}={mark}").items
         ended = [pod.metadata.name for pod in pods if pod.status.phase not in ("Succeeded", "Failed")]
         for name in ended:
             _log.info("deleting the driver's pod %s", name)
             api.delete_namespaced_pod(name, namespace)
-    except (kubernetes.ApiException, HTTPError) as failure:
+    except (kubernetes.ApiException, no_pod, HTTPError) as failure:
         raise OSError(f"{namespace}: {failure}") from failure
     return ended

@@ -20,7 +20,7 @@ from nightkeep.places import is_address, read_text
 from nightkeep.policy import left_groups
 from nightkeep.records.job_result import read_end
 from nightkeep_airflow.driver_side import Cluster, DriverSide, submitting_environment
-from nightkeep_airflow.operators import TablesOperator, job_script
+from nightkeep_airflow.operators import ENTRIES, TablesOperator, job_script
 from nightkeep_airflow.releases import AirflowFailException
 from nightkeep_airflow.result_file import result_file
 from nightkeep_airflow.results import JobResult, as_json, parse
@@ -32,8 +32,6 @@ from nightkeep_airflow.submitted import MARK, end
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-ENTRIES: Final = "entries"
-"""The key of what the task passes on beside the groups: what is known of the other tables."""
 _GRACE_SECONDS: Final = 3
 _USAGE: Final = 2
 _LEFT: Final = frozenset({Outcome.FAILED, Outcome.CONFLICTED})
@@ -41,7 +39,8 @@ _LEFT: Final = frozenset({Outcome.FAILED, Outcome.CONFLICTED})
 
 
 class LookOperator(TablesOperator):
-    """Looks at the tables of all `groups`. Returns the groups of tables that are left, the fewest that hold them."""
+    """Looks at the tables of all `groups`. Returns the groups of tables that are left, the fewest that hold them, and
+    passes on what is known of the others."""
 
     template_fields: Sequence[str] = (*TablesOperator.template_fields, "groups", "operation")
 

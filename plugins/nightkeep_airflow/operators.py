@@ -27,7 +27,13 @@ from nightkeep_airflow.assets import VERIFIED, emit
 from nightkeep_airflow.job import Job, Submit
 from nightkeep_airflow.links import ReportLink
 from nightkeep_airflow.nested import execute_within
-from nightkeep_airflow.releases import AirflowException, AirflowFailException, AirflowSkipException, AirflowTaskTimeout
+from nightkeep_airflow.releases import (
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+    AirflowTaskTimeout,
+    DownstreamTasksSkipped,
+)
 from nightkeep_airflow.result_file import result_file, tables_at_death
 from nightkeep_airflow.results import JobResult, as_json, awaits_check, parse, refresh_result, reported, settle_results
 from nightkeep_airflow.run_tables import found_option, night_option, run_policy
@@ -38,6 +44,8 @@ if TYPE_CHECKING:
 
 JOBS: Final[Mapping[str, str]] = {each: row.script for each, row in OPERATION_TABLE.items() if row.script is not None}
 CARE_JOB, CHECK_JOB = "care.py", "check.py"
+ENTRIES: Final = "entries"
+"""The key under which a task passes on entries that does not return them."""
 
 # Outcomes that a retry may improve: a lost race is planned again, and a failure may be the machine's.
 RETRIED = frozenset({Outcome.CONFLICTED, Outcome.FAILED})
@@ -269,21 +277,53 @@ class CareOperator(JobOperator):
         return [as_json(entry) for entry in entries]
 
 
-class CheckOperator(JobOperator):
-    """Reads the documents of the versions that a group's care job published. `cared` is its CareOperator's output.
+class CheckedOperator(TablesOperator):
+    """Whether what a group's care job published is checked.
 
-    If a version has no check, because the care job died before or the check failed to run, the check is done now.
-    `cared` is None if care failed for good: then the check itself looks for versions that the run published.
+    Where it is, the check is skipped, and waits for no slot of
+    the pool of Spark jobs. `cared` is its CareOperator's output, None where care failed for good.
     """
 
-    template_fields = (*JobOperator.template_fields, "cared")
+    template_fields: Sequence[str] = (*TablesOperator.template_fields, "cared")
 
     def __init__(self, *, cared: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.cared = cared
 
+    def execute(self, context: Context) -> None:
+        """Passes on entries with the outcomes of the documents, under the key `ENTRIES`."""
+        if self.cared is None:
+            return
+        cared = [reported(entry) for entry in self.cared]
+        if any(entry.committed_version is not None and awaits_check(entry) for entry in cared):
+            return
+        context["ti"].xcom_push(key=ENTRIES, value=_settled_entries(self, cared, context))
+        ti, behind = context["ti"], self.get_direct_relatives()
+        # Not by Airflow's SkipMixin: what it notes is not found in a mapped group (NotPreviouslySkippedDep).
+        skipped = [(task.task_id, ti.map_index) for task in behind]
+        raise DownstreamTasksSkipped(tasks=skipped)  # type: ignore[no-untyped-call]
+
+
+class CheckOperator(JobOperator):
+    """Reads the documents of the versions that a group's care job published. `cared` is its CareOperator's output.
+
+    If a version has no check, because the care job died before or the check failed to run, the check is done now.
+    `cared` is None if care failed for good: then the check itself looks for versions that the run published. `behind`:
+    the CheckedOperator of the group.
+    """
+
+    template_fields = (*JobOperator.template_fields, "cared")
+
+    def __init__(self, *, cared: Any, behind: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.cared = cared
+        self.behind = behind
+
     def execute(self, context: Context) -> list[dict[str, object]]:
-        """Raises AirflowSkipException if nothing was published, and AirflowException if a check must be tried again."""
+        """Raises AirflowSkipException if nothing is left to check, and AirflowException if a check must be tried
+        again."""
+        if self.behind is not None and _passed_on(self.behind, context):
+            raise AirflowSkipException("all that was published is checked")
         if self.cared is None:
             self.cared = [as_json(entry) for entry in self.submit(CHECK_JOB, self.tables, context)]
         cared = [reported(entry) for entry in self.cared]
@@ -294,19 +334,26 @@ class CheckOperator(JobOperator):
         if unchecked:
             self.submit(CHECK_JOB, list(unchecked), context)
         _try_again([refresh_result(entry) for entry in published if awaits_check(entry)], context)
-        checked = [refresh_result(entry) for entry in published]
-        emitted = self._emit([*cared, *checked], context)
-        return [as_json(replace(entry, emitted=entry.table in emitted)) for entry in checked]
+        return _settled_entries(self, cared, context)
 
-    def _emit(self, entries: Sequence[JobResult], context: Context) -> set[str]:
-        """Emit the assets of the group's verified tables now: nobody waits for other groups. Returns the tables."""
-        settled = settle_results(list(dict.fromkeys(entry.table for entry in entries)), entries)
-        verified = [result for result in settled if result.outcome is Outcome.VERIFIED]
-        if VERIFIED not in self.outlets:
-            return set()
-        for result in verified:
-            emit(context["outlet_events"], result.table, result.documents)
-        return {result.table for result in verified}
+
+def _passed_on(task_id: str, context: Context) -> bool:
+    """Whether a CheckedOperator of this group has settled it."""
+    ti = context["ti"]
+    return ti.xcom_pull(task_ids=task_id, key=ENTRIES, map_indexes=ti.map_index) is not None
+
+
+def _settled_entries(operator: TablesOperator, cared: Sequence[JobResult], context: Context) -> list[dict[str, object]]:
+    """The published entries as their documents have them now. Emits the assets of the group's verified tables: nobody
+    waits for other groups."""
+    checked = [refresh_result(entry) for entry in cared if entry.committed_version is not None]
+    entries = [*cared, *checked]
+    settled = settle_results(list(dict.fromkeys(entry.table for entry in entries)), entries)
+    verified = [result for result in settled if result.outcome is Outcome.VERIFIED and VERIFIED in operator.outlets]
+    for result in verified:
+        emit(context["outlet_events"], result.table, result.documents)
+    emitted = {result.table for result in verified}
+    return [as_json(replace(entry, emitted=entry.table in emitted)) for entry in checked]
 
 
 def job_script(operation: str) -> str:

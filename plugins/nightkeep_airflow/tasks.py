@@ -1,21 +1,21 @@
 """Groups of tables -> care -> check -> one outcome per table, and a page. Every DAG is this chain.
 
-                               per group (mapped)            per table (mapped)
-    in_time -> groups -> look -> [ care -> check ] -> settle -> outcome
-                                                            `-> unchanged
-                                                            `-> page
-                                                            `-> notify
-    in_time -> groups ---------> [     sweep     ] -> settle -> swept
-                                                            `-> page
-                                                            `-> notify
+                                 per group (mapped)                    per table (mapped)
+    in_time -> groups -> look -> [ care -> checked -> check ] -> settle -> outcome
+                                                                       `-> unchanged
+                                                                       `-> page
+                                                                       `-> notify
+    in_time -> groups ---------> [          sweep           ] -> settle -> swept
+                                                                       `-> page
+                                                                       `-> notify
 
 `look` takes no slot of the pool of Spark jobs: it plans all tables in one process, and ends those that need no session.
 Of the others, each group is a session. Tables with nothing to do have one task together.
 
 The care job checks what it publishes, in the session that published it, so that a group's night is one session.
-`check` reads the documents: it succeeds at once where every published version was checked, is skipped where nothing
-was published, and starts Spark only for a version without a check, which the care job left behind when it died or
-when the check broke. Where care failed for good it runs all the same, and looks for what that care published.
+`checked` reads the documents, without a slot of the pool. Where every published version was checked, `check` is
+skipped: it starts Spark for a version without a check, which the care job left behind when it died or when the check
+broke. Where care failed for good it runs all the same, and looks for what that care published.
 
 A scheduled run that starts hours late ends after `in_time`, all else skipped. What is known of a table is one entry
 of a list that `settle` returns in chunks, as Airflow maps over 1,024 values of one task and no more: each table is
@@ -59,10 +59,10 @@ from nightkeep_airflow import figures, lineage
 from nightkeep_airflow.admission import require_known, too_late
 from nightkeep_airflow.assets import VERIFIED, emit
 from nightkeep_airflow.links import report_url
-from nightkeep_airflow.look import ENTRIES, LookOperator
+from nightkeep_airflow.look import LookOperator
 from nightkeep_airflow.needs import Needs
 from nightkeep_airflow.notices import documents_of, heard_results, notify_of_tables
-from nightkeep_airflow.operators import CareOperator, CheckOperator
+from nightkeep_airflow.operators import ENTRIES, CareOperator, CheckedOperator, CheckOperator
 from nightkeep_airflow.pool_listener import pool_note
 from nightkeep_airflow.readiness import require_ready
 from nightkeep_airflow.releases import AirflowFailException, AirflowSkipException, conf
@@ -86,7 +86,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-LOOK = "look"
+LOOK, _CHECKED = "look", "group.checked"
 RETURNED = "return_value"
 """Airflow's key of what a task returns."""
 TABLE = "{{ task.op_kwargs.results[task.op_kwargs.place].table }}"
@@ -117,16 +117,11 @@ def care_for(groups: XComArg, settings: PluginSettings, *, operation: str = "", 
     def each(tables: Sequence[str]) -> None:
         care = CareOperator(task_id="care", tables=tables, **asked, **submit)
         # Not only after success: what a care published that then failed for good is to be checked as well.
-        CheckOperator(
-            task_id="check",
-            tables=tables,
-            cared=care.output,
-            trigger_rule=TriggerRule.ALL_DONE,
-            outlets=[VERIFIED],
-            **submit,
-        )
+        later: dict[str, Any] = {"tables": tables, "cared": care.output, "trigger_rule": TriggerRule.ALL_DONE}
+        checked = CheckedOperator(task_id="checked", outlets=[VERIFIED], **later, **_places(settings))
+        checked >> CheckOperator(task_id="check", behind=_CHECKED, outlets=[VERIFIED], **later, **submit)
 
-    tasks = [*looked, "group.care", "group.check"]
+    tasks = [*looked, "group.care", _CHECKED, "group.check"]
     results = settle(groups, tasks, settings.policy, settings.reports)
     each.expand(tables=left) >> results
     outcome.expand(results=results, place=places(results))
@@ -233,8 +228,7 @@ def settle(
 
 
 def _key_of(task_id: str) -> str:
-    """The key under which a task returns entries: the look returns the groups that it leaves."""
-    return ENTRIES if task_id == LOOK else RETURNED
+    return ENTRIES if task_id in (LOOK, _CHECKED) else RETURNED
 
 
 def _stored(settled: list[Settled], run: RunPage, policy: str, reports: str) -> list[Settled]:

@@ -142,7 +142,7 @@ import json, types
 from datetime import UTC, datetime
 from nightkeep_airflow.tasks import _unless_raised, page, settle
 run = types.SimpleNamespace(dag_id="nightly", run_id="manual", run_after=datetime.now(UTC))
-ti = types.SimpleNamespace(xcom_pull=lambda task_ids: [None, None])
+ti = types.SimpleNamespace(xcom_pull=lambda task_ids, key: [None, None])
 where = ({str(airflow.home / "tables.yaml")!r}, {str(reports)!r})
 chunks = settle.function({tables!r}, ["group.care", "group.check"], *where, ti=ti, dag_run=run)
 ended = {{}}
