@@ -25,7 +25,7 @@ from nightkeep_airflow.alerts import missed_deadline
 from nightkeep_airflow.job import Submit
 from nightkeep_airflow.needs import Needs
 from nightkeep_airflow.parameters import TAG
-from nightkeep_airflow.pool_listener import pool_note
+from nightkeep_airflow.pool_listener import given_parameters, missing_of
 from nightkeep_airflow.readiness import require_ready
 from nightkeep_airflow.releases import CronTriggerTimetable, DeadlineAlert, DeadlineReference
 from nightkeep_airflow.run_tables import find_one, suggested
@@ -125,9 +125,9 @@ def on_demand(dag_id: str = "on_demand", **options: Unpack[DagOptions]) -> DAG:
     @task(retries=0)
     def asked(needs: Mapping[str, str], *, params: Any = None, dag_run: Any = None) -> list[list[str]]:
         """The table of the form, as a group of one, by the name that reports have for it."""
-        require_known(dag_run.conf, _FORM)
+        require_known(given_parameters(dag_run), _FORM)
         needed = Needs.from_json(needs)
-        require_ready(needed, note=pool_note(dag_run), places=False)
+        require_ready(needed, missing=missing_of(dag_run), places=False)
         prefix, table = run_prefix(dag_run.dag_id, dag_run.run_id), params["table"]
         return [[find_one(needed.policy, needed.reports, prefix, table).effective(table).address.name]]
 

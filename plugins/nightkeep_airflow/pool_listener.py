@@ -1,7 +1,8 @@
-"""A run of one of our DAGs begins -> a note on it where its pool does not exist, which its first task fails with.
+"""A run of one of our DAGs begins -> what is missing of its pools is a parameter of the run, by which its first task
+fails.
 
-Airflow leaves a task waiting for ever whose pool does not exist. Only processes with Airflow's database see pools, and
-a task sees of them what is on its run: the note. Airflow 3.1 passes no note to tasks; there it is seen in the UI alone.
+Airflow leaves a task waiting for ever whose pool does not exist. Only processes with Airflow's database see pools. Of
+what the scheduler knows, a task sees its run alone: the parameters are passed by every release, and a note is not.
 Every process of Airflow's loads this module: it imports nothing slow.
 """
 
@@ -16,24 +17,29 @@ from nightkeep_airflow.parameters import TAG
 if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun
 
-_BEGIN: Final = "nightkeep: "
-"""How a note of this module begins. Those of people stay as they are."""
+MISSING: Final = "nightkeep.missing"
+"""The parameter. No request may set it, as no DAG knows it."""
 
 
 @hookimpl
 def on_dag_run_running(dag_run: DagRun, msg: str) -> None:
-    """Called by the scheduler, in its transaction. A run that is cleared begins again, and its note is of then."""
+    """Called by the scheduler, in its transaction. A run that is cleared begins again, and is looked at again."""
     dag = dag_run.dag
     if dag is None or TAG not in dag.tags:
         return
     from nightkeep_airflow.deployed_dags import missing_pools  # noqa: PLC0415 -- Airflow's models are loaded by now
 
-    note = "\n".join(str(each) for each in missing_pools(dag_run, dag.tasks))
-    if note or pool_note(dag_run):
-        dag_run.note = f"{_BEGIN}{note}" if note else None
+    missing = "\n".join(str(each) for each in missing_pools(dag_run, dag.tasks))
+    if missing != (missing_of(dag_run) or ""):
+        dag_run.conf = {**given_parameters(dag_run), **({MISSING: missing} if missing else {})}
 
 
-def pool_note(dag_run: Any) -> str | None:
-    """What this module noted on a run; None where its pools were there."""
-    note = getattr(dag_run, "note", None) or ""
-    return note.removeprefix(_BEGIN) if note.startswith(_BEGIN) else None
+def missing_of(dag_run: Any) -> str | None:
+    """What of its pools was missing when a run began; None where nothing was."""
+    missing = (dag_run.conf or {}).get(MISSING)
+    return None if missing is None else str(missing)
+
+
+def given_parameters(dag_run: Any) -> dict[str, object]:
+    """The parameters that a run was started with."""
+    return {name: value for name, value in (dag_run.conf or {}).items() if name != MISSING}

@@ -37,15 +37,15 @@ import json, os, sys
 from nightkeep.model.version import __version__
 print(json.dumps(__version__), flush=True)
 from nightkeep.readiness.spark_side import find_spark
-print(json.dumps([each.to_json() for each in find_spark(os.environ, sys.argv[1:])]))
+print(json.dumps([each.to_json() for each in find_spark(os.environ, sys.argv[1:], submitted=True)]))
 """
 
 
-def require_ready(needs: Needs, *, note: str | None = None, places: bool = True) -> None:
+def require_ready(needs: Needs, *, missing: str | None = None, places: bool = True) -> None:
     """Raise AirflowFailException with a sentence for each thing without which every task of the run would fail, and
     AirflowException where a later try may find it. What only some tables need is logged: they fail by name.
 
-    `note`: what the scheduler found of the pool. `places`: ask the policy's catalogs and buckets, too.
+    `missing`: what the scheduler found of the pool. `places`: ask the policy's catalogs and buckets, too.
     """
     loaded, of_policy = read_policy(needs.policy)
     of_places = find_places(loaded, writes=False) if loaded is not None and places else ()
@@ -54,9 +54,9 @@ def require_ready(needs: Needs, *, note: str | None = None, places: bool = True)
     for each in lacking:
         _log.warning("%s", each)
     stops = [each for each in lacking if each.stops_every_run]
-    sentences = [*([note] if note else []), *map(str, stops)]
+    sentences = [*([missing] if missing else []), *map(str, stops)]
     if sentences:
-        passing = not note and all(each.may_pass for each in stops)
+        passing = not missing and all(each.may_pass for each in stops)
         raise (AirflowException if passing else AirflowFailException)("\n".join(sentences))
 
 

@@ -63,7 +63,7 @@ from nightkeep_airflow.look import LookOperator
 from nightkeep_airflow.needs import Needs
 from nightkeep_airflow.notices import documents_of, heard_results, notify_of_tables
 from nightkeep_airflow.operators import ENTRIES, CareOperator, CheckedOperator, CheckOperator
-from nightkeep_airflow.pool_listener import pool_note
+from nightkeep_airflow.pool_listener import given_parameters, missing_of
 from nightkeep_airflow.readiness import require_ready
 from nightkeep_airflow.releases import AirflowFailException, AirflowSkipException, conf
 from nightkeep_airflow.results import (
@@ -170,13 +170,13 @@ def scheduled_groups(settings: PluginSettings, *, within_budget: bool = True) ->
 def in_time(within_seconds: float, *, needs: Mapping[str, str], dag_run: Any = None, dag: Any = None) -> bool:
     """False for a scheduled run that starts late. Raises AirflowFailException for parameters the DAG does not know, and
     where something is missing without which each task behind it would fail."""
-    require_known(dag_run.conf, [*dag.params])
+    require_known(given_parameters(dag_run), [*dag.params])
     within = timedelta(seconds=within_seconds)
     late = too_late(dag_run, now=datetime.now(UTC), within=within)
     if late:
         _log.warning("%s", late)
         return False
-    require_ready(Needs.from_json(needs), note=pool_note(dag_run))
+    require_ready(Needs.from_json(needs), missing=missing_of(dag_run))
     return True
 
 

@@ -6,7 +6,8 @@ Its conditional writes are atomic, which those of in-memory imitations are not; 
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -39,7 +40,9 @@ class Bucket:
 class S3Server:
     """A running server; `log` is what it says, which matters when it fails."""
 
-    def __init__(self, endpoint: str, folder: Path, log: Path) -> None:
+    def __init__(self, endpoint: str, folder: Path, log: Path, start: Callable[[], subprocess.Popen[bytes]]) -> None:
+        self._start = start
+        self._process = start()
         self.endpoint = endpoint
         self.log = log
         self._folder = folder
@@ -51,6 +54,25 @@ class S3Server:
         bucket = Bucket(name, self._folder / name)
         bucket.folder.mkdir()
         return bucket
+
+    @contextmanager
+    def away(self, seconds: float) -> Iterator[None]:
+        """The server is down, and comes back after a while, at the same address and with the same objects. The context
+        is left when it is back."""
+        self.end()
+        back = threading.Timer(seconds, self._return)
+        back.start()
+        try:
+            yield
+        finally:
+            back.join()
+
+    def end(self) -> None:
+        self._process.terminate()
+        self._process.wait(_START_SECONDS)
+
+    def _return(self) -> None:
+        self._process = self._start()
 
     def environment(self, endpoint: str | None = None) -> Mapping[str, str]:
         """What a client finds in its environment; `endpoint` is that of a proxy, if any."""
@@ -74,11 +96,15 @@ def serve_s3(requests: Path | None = None) -> Iterator[S3Server]:
         options = ["--quiet", "--port", f"127.0.0.1:{port}", *logging]
         command = [str(program_file), *options, "posix", str(folder)]
         keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
-        with log.open("w") as sink:
-            process = subprocess.Popen(command, env={**os.environ, **keys}, stdout=sink, stderr=subprocess.STDOUT)
-        try:
+
+        def start() -> subprocess.Popen[bytes]:
+            with log.open("a") as sink:
+                process = subprocess.Popen(command, env={**os.environ, **keys}, stdout=sink, stderr=subprocess.STDOUT)
             wait_until_it_listens(process, port, log)
-            yield S3Server(f"http://127.0.0.1:{port}", folder, log)
+            return process
+
+        server = S3Server(f"http://127.0.0.1:{port}", folder, log, start)
+        try:
+            yield server
         finally:
-            process.terminate()
-            process.wait(_START_SECONDS)
+            server.end()

@@ -43,6 +43,7 @@ def test_a_parameter_that_is_not_known_is_named(conf: dict[str, Any], known: tup
         ("scheduled", 1, 12, False),
         ("manual", 0, 12, False),
         ("backfill", 0, 48, False),
+        ("asset_triggered", 0, 12, False),
     ],
 )
 def test_a_scheduled_run_starts_in_time_or_not_at_all(kind: str, cleared: int | None, hours: float, late: bool) -> None:

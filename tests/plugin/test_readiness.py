@@ -6,12 +6,16 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.drivers.toolchain import free_port
 from tests.support.airflow_home import ROOT, Airflow, airflow_home, finished, with_database, without_jvm
+from tests.support.services import process
 
 from nightkeep_airflow.needs import Needs
 from nightkeep_airflow.readiness import ask_driver, pool_rows
@@ -110,9 +114,8 @@ from airflow.utils.session import create_session
 from airflow.utils.state import DagRunState
 from airflow.utils.types import DagRunTriggeredByType, DagRunType
 from airflow.sdk import timezone
-from airflow.api_fastapi.execution_api.datamodels.taskinstance import DagRun as Passed
 from sqlalchemy import select
-from nightkeep_airflow.pool_listener import pool_note
+from nightkeep_airflow.pool_listener import given_parameters, missing_of
 
 with create_session() as session:
     if session.get(DagBundleModel, "dags-folder") is None:
@@ -123,7 +126,7 @@ with create_session() as session:
     dag = SerializedDagModel.get_dag("nightly", session=session)
     if run is None:
         run = DagRun(dag_id="nightly", run_id="manual", run_type=DagRunType.MANUAL, state=DagRunState.QUEUED,
-                     run_after=timezone.utcnow(), triggered_by=DagRunTriggeredByType.CLI)
+                     run_after=timezone.utcnow(), conf={"kept": 1}, triggered_by=DagRunTriggeredByType.CLI)
         session.add(run)
         session.flush()
     run.dag = dag
@@ -131,18 +134,53 @@ with create_session() as session:
     run.notify_dagrun_state_changed(msg="started")
 with create_session() as session:
     run = session.scalar(select(DagRun).where(DagRun.dag_id == "nightly"))
-    print(json.dumps([run.note, pool_note(run)]))
+    print(json.dumps([missing_of(run), given_parameters(run), run.conf]))
 """
 
 
 @pytest.mark.slow
-def test_a_run_whose_pool_is_missing_has_a_note_with_which_its_first_task_fails(airflow: Airflow) -> None:
+def test_what_is_missing_of_its_pool_is_a_parameter_of_a_run_until_it_is_there(airflow: Airflow) -> None:
     airflow.call("airflow", "pools", "delete", "nightkeep_spark")
-    note, known = airflow.python(BEGIN)
-    assert note == f"nightkeep: {known}"
-    assert known.startswith("pool nightkeep_spark: expected a pool of this name") and "airflow pools set" in known
+    missing, given, conf = airflow.python(BEGIN)
+    assert missing.startswith("pool nightkeep_spark: expected a pool of this name") and "airflow pools set" in missing
+    assert (given, conf) == ({"kept": 1}, {"kept": 1, "nightkeep.missing": missing})
     airflow.call("airflow", "pools", "set", "nightkeep_spark", "1", "Spark")
-    assert airflow.python(BEGIN) == [None, None]
+    assert airflow.python(BEGIN) == [None, {"kept": 1}, {"kept": 1}]
+
+
+@pytest.mark.extended
+def test_a_run_without_its_pool_fails_in_its_first_task_under_a_scheduler(airflow: Airflow, tmp_path: Path) -> None:
+    """By Airflow's own services as processes: `airflow dags test` knows no pools."""
+    airflow.call("airflow", "pools", "delete", "nightkeep_spark")
+    port = free_port()
+    environ = {
+        **airflow.environ,
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
+        "AIRFLOW__API_AUTH__JWT_SECRET": "only for this test" * 4,
+        "AIRFLOW__CORE__PARALLELISM": "2",
+        "AIRFLOW__API__WORKERS": "1",
+    }
+    served = replace(airflow, environ=environ)
+    program = str(Path(sys.executable).with_name("airflow"))
+    with ExitStack() as running:
+        for command in (["api-server", "--port", str(port)], ["dag-processor"], ["scheduler"]):
+            running.enter_context(process([program, *command], environ, tmp_path))
+        _until(lambda: served.query("select count(*) from serialized_dag where dag_id = 'nightly'") == [(1,)])
+        served.call("airflow", "dags", "unpause", "nightly", "--yes")
+        assert served.call("airflow", "dags", "trigger", "nightly", "--run-id", "by-hand").returncode == 0
+        state = "select state from dag_run where run_id = 'by-hand'"
+        _until(lambda: served.query(state) in ([("failed",)], [("success",)]))
+    tasks = dict(served.query("select task_id, state from task_instance where run_id = 'by-hand'"))
+    assert tasks["in_time"] == "failed" and tasks["policy_groups"] == "upstream_failed"
+    log = "\n".join(path.read_text() for path in (tmp_path / "logs").rglob("*in_time*/*.log"))
+    assert "pool nightkeep_spark: expected a pool of this name" in log
+
+
+def _until(is_so: Callable[[], bool], seconds: float = 150.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(1)
 
 
 @pytest.mark.slow

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from tests.drivers.postgres_server import PASSWORD, PostgresServer, _program
 from tests.drivers.s3_server import _MODULE, _VERSION
 from tests.drivers.toolchain import free_port
 from tests.support.airflow_home import Airflow, airflow_home, with_database
+from tests.support.services import process
 from tests.support.standalone_cluster import standalone
 
 from nightkeep.readiness.finding import Readiness
@@ -54,24 +54,6 @@ def until_healthy(command: Sequence[str], **variables: str) -> None:
     while (done := call(*command, **variables)).returncode:
         assert time.monotonic() < deadline, done.stderr
         time.sleep(0.5)
-
-
-@contextmanager
-def process(command: Sequence[str], environ: Mapping[str, str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with all its children, which are ended with it."""
-    with (folder / f"{Path(command[0]).name}-{command[-1]}.log".replace("/", "_")).open("w") as log:
-        started = subprocess.Popen(
-            command, env=environ, cwd=folder, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-        )
-        try:
-            yield started
-        finally:
-            started.terminate()
-            try:
-                started.wait(20)
-            finally:
-                with suppress(ProcessLookupError):
-                    os.killpg(started.pid, signal.SIGKILL)
 
 
 class Answers(BaseHTTPRequestHandler):

@@ -47,6 +47,13 @@ def test_an_extra_has_rows_of_its_own(wheel: Path) -> None:
     assert spark.remedy == 'pip install "nightkeep[spark]" installs it'
 
 
+def test_what_is_brought_along_stands_in_place_of_what_is_installed(wheel: Path) -> None:
+    (found,) = find_packages("spark", {"pyspark": "3.5.8"})
+    assert (found.status, found.found) == (Readiness.PASSED, "2 packages")
+    (old,) = find_packages("spark", {"pyspark": "3.4.1"})
+    assert (old.status, old.found) == (Readiness.FAILED, "pyspark 3.4.1")
+
+
 def test_python_is_compared_with_the_range_of_the_wheel(wheel: Path) -> None:
     assert find_python().status is Readiness.PASSED
     wheel.write_text(METADATA.format(python="<3.11"))

@@ -12,6 +12,7 @@ from tests.drivers.s3_server import SECRET_KEY, Bucket
 from tests.drivers.toolchain import free_port
 
 from nightkeep.readiness.finding import Readiness
+from nightkeep.readiness.policy_side import read_policy
 from nightkeep.readiness.reports_side import acting_as, try_reports
 
 
@@ -85,3 +86,9 @@ def nowhere(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
 def test_a_store_that_is_down_may_be_up_at_the_next_try(nowhere: Mapping[str, str]) -> None:
     found = try_reports("s3://bucket/nights")
     assert found.status is Readiness.FAILED and found.may_pass and "sssssssssss" not in str(found)
+
+
+@pytest.mark.extended
+def test_a_policy_in_a_store_that_is_down_may_be_read_at_the_next_try(nowhere: Mapping[str, str]) -> None:
+    loaded, (found,) = read_policy("s3://bucket/tables.yaml")
+    assert loaded is None and found.stops_every_run and found.may_pass, str(found)

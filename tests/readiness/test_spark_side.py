@@ -71,6 +71,15 @@ def test_a_spark_of_another_release_than_pyspark_fails(tmp_path: Path) -> None:
     assert same.status is Readiness.PASSED
 
 
+def test_a_driver_that_is_submitted_has_the_pyspark_of_its_distribution(tmp_path: Path) -> None:
+    environ = distribution(tmp_path / "spark", "spark-core_2.12-3.5.8")
+    (tmp_path / "spark/python/pyspark").mkdir(parents=True)
+    (tmp_path / "spark/python/pyspark/version.py").write_text('__version__: str = "3.5.8"\n')
+    found = {each.check: each for each in find_spark(environ, submitted=True)}
+    assert found["spark-submit"].status is Readiness.PASSED and found["extra spark"].status is Readiness.PASSED
+    assert row("spark-submit", environ).status is Readiness.FAILED
+
+
 def test_no_spark_at_all_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_side, "find_spec", lambda name: None)
     submit = row("spark-submit", {"PATH": str(tmp_path)})
@@ -83,7 +92,7 @@ def test_tables_in_buckets_need_the_connector_of_sparks_hadoop(tmp_path: Path) -
     assert not [each for each in find_spark(bare, ["", "file"]) if each.check == "connector"]
     missing = row("connector", bare, "s3", "s3a")
     assert (missing.status, missing.concerns, missing.subject) == (Readiness.MISSING, Concern.TABLES, "hadoop-aws")
-    assert "hadoop-aws 3.4.2" in str(missing.remedy)
+    assert "org.apache.hadoop:hadoop-aws:3.4.2" in str(missing.remedy)
     assert row("connector", distribution(tmp_path / "has", *spark, "hadoop-aws-3.4.2"), "s3").status == "passed"
     other = row("connector", distribution(tmp_path / "other", *spark, "hadoop-aws-3.3.4"), "s3")
     assert (other.status, other.found) == (Readiness.FAILED, "hadoop-aws 3.3.4 among Spark's jars")
@@ -95,6 +104,8 @@ def test_a_connector_in_the_settings_of_the_deployment_is_seen(tmp_path: Path) -
     (tmp_path / "conf/spark-defaults.conf").write_text("spark.jars.packages  org.apache.hadoop:hadoop-aws:3.4.2\n")
     found = row("connector", {**environ, "SPARK_CONF_DIR": str(tmp_path / "conf")}, "s3")
     assert (found.status, found.found) == (Readiness.PASSED, "hadoop-aws in spark.jars.packages")
+    given = {**environ, "PYSPARK_SUBMIT_ARGS": "--jars /opt/jars/hadoop-aws-3.4.2.jar pyspark-shell"}
+    assert row("connector", given, "s3").found == "hadoop-aws in PYSPARK_SUBMIT_ARGS"
 
 
 @pytest.mark.slow

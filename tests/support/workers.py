@@ -25,6 +25,7 @@ class Needs(StrEnum):
     DELTA = "delta"
     PROGRAMS = "programs"
     S3 = "s3"
+    YARN = "yarn"
     NOTHING = "nothing"
     SPARK = "spark"
     PAIMON = "paimon"
@@ -32,13 +33,13 @@ class Needs(StrEnum):
 
 
 NEEDED: Mapping[str, Needs] = {
+    "spark_on_yarn": Needs.YARN,
     "delta_spark": Needs.DELTA,
     "airflow_database": Needs.PROGRAMS,
     "cluster": Needs.PROGRAMS,
     "s3_server": Needs.S3,
     "azure_server": Needs.S3,
     "google_server": Needs.S3,
-    "spark_on_yarn": Needs.PROGRAMS,
     "kubernetes_api": Needs.PROGRAMS,
     "hdfs_cluster": Needs.S3,
     "glue": Needs.PROGRAMS,
@@ -54,11 +55,12 @@ NEEDED: Mapping[str, Needs] = {
 """What a file needs that asks for a fixture or has a mark; of several, the first one counts."""
 
 PREFERENCES: Sequence[Sequence[Needs]] = (
-    (Needs.DELTA, Needs.S3, Needs.SPARK, Needs.PROGRAMS, Needs.PAIMON, Needs.NOTHING, Needs.ICEBERG),
+    (Needs.DELTA, Needs.S3, Needs.YARN, Needs.SPARK, Needs.PROGRAMS, Needs.PAIMON, Needs.NOTHING, Needs.ICEBERG),
     (Needs.ICEBERG, Needs.PAIMON, Needs.SPARK, Needs.PROGRAMS, Needs.NOTHING, Needs.S3, Needs.DELTA),
     (Needs.PROGRAMS, Needs.NOTHING),
 )
-"""What the workers take, in this order. The first two together take everything."""
+"""What the workers take, in this order. The first two together take everything. One alone starts YARN, whose
+jobs take up to 3 GB."""
 
 _FIRST_WORKER = "gw0"
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import platform
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from packaging.requirements import Requirement
@@ -22,6 +23,7 @@ from nightkeep.model.counted import counted
 from nightkeep.readiness.finding import Finding, Readiness
 
 _WHEEL: Final = "nightkeep"
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def find_python() -> Finding:
@@ -40,12 +42,12 @@ def _python(status: Readiness, subject: str, expected: str, found: str) -> Findi
     return Finding(check="python", status=status, subject=subject, expected=expected, found=found, remedy=remedy)
 
 
-def find_packages(extra: str | None = None) -> tuple[Finding, ...]:
+def find_packages(extra: str | None = None, brought: Mapping[str, str] = _NONE) -> tuple[Finding, ...]:
     """The packages that the library needs, or those that an extra adds: one row if all are there, else one for each
-    that is not."""
+    that is not. `brought`: versions of packages that will be on the path, whatever is installed."""
     check = "packages" if extra is None else f"extra {extra}"
     asked = _stated(extra) or [Requirement(name.replace("_", "-")) for name, of in EXTRAS.items() if of == extra]
-    faults = tuple(fault for each in asked if (fault := _fault(check, each, extra)) is not None)
+    faults = tuple(fault for each in asked if (fault := _fault(check, each, extra, brought)))
     if faults:
         return faults
     found = counted(len(asked), "package")
@@ -71,8 +73,8 @@ def _requirements(stated: Iterable[str], extra: str | None) -> Iterator[Requirem
             yield requirement
 
 
-def _fault(check: str, asked: Requirement, extra: str | None) -> Finding | None:
-    found = installed_version(asked.name)
+def _fault(check: str, asked: Requirement, extra: str | None, brought: Mapping[str, str]) -> Finding | None:
+    found = brought.get(asked.name) or installed_version(asked.name)
     if found is not None and asked.specifier.contains(found, prereleases=True):
         return None
     wheel = _WHEEL if extra is None else f"{_WHEEL}[{extra}]"
@@ -95,9 +97,12 @@ def installed_version(name: str) -> str | None:
         spec = find_spec(name.replace("-", "_"))
     if spec is None or spec.origin is None:
         return None
-    stated = Path(spec.origin).with_name("version.py")
-    text = stated.read_text(encoding="utf-8") if stated.is_file() else ""
-    match = _VERSION.search(text)
+    return stated_version(Path(spec.origin).with_name("version.py"))
+
+
+def stated_version(file: Path) -> str | None:
+    """The version in a module that states it; None where there is none."""
+    match = _VERSION.search(file.read_text(encoding="utf-8") if file.is_file() else "")
     return match[1] if match else None
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from nightkeep.errors import PolicyError
 from nightkeep.model.counted import counted
+from nightkeep.places import is_address
 from nightkeep.policy import PolicyFile, faults_of, load_usable
 from nightkeep.readiness.finding import Concern, Finding, Readiness
 
@@ -20,7 +22,7 @@ def read_policy(file: str | Path) -> tuple[PolicyFile | None, tuple[Finding, ...
     try:
         loaded = load_usable(file)
     except PolicyError as failure:
-        return None, _rows(str(failure).split("\n"), Concern.RUN)
+        return None, _rows(str(failure).split("\n"), Concern.RUN, may_pass=_is_down(file, failure))
     faults = faults_of(loaded)
     if faults:
         return loaded, _rows(faults, Concern.TABLES)
@@ -41,11 +43,17 @@ def no_policy(places: str) -> Finding:
     )
 
 
-def _rows(faults: list[str] | tuple[str, ...], concerns: Concern) -> tuple[Finding, ...]:
-    return tuple(_row(each, concerns) for each in faults)
+def _is_down(file: str | Path, failure: PolicyError) -> bool:
+    """Whether a policy in a store could not be read for another reason than that it is not there."""
+    cause = failure.__cause__
+    return is_address(file) and isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError)
 
 
-def _row(fault: str, concerns: Concern) -> Finding:
+def _rows(faults: Sequence[str], concerns: Concern, *, may_pass: bool = False) -> tuple[Finding, ...]:
+    return tuple(_row(each, concerns, may_pass=may_pass) for each in faults)
+
+
+def _row(fault: str, concerns: Concern, *, may_pass: bool) -> Finding:
     """A fault is `file:line: subject: expected ..., found ...`; one of another form is shown as what was found."""
     subject, _, rest = fault.partition(": expected ")
     expected, found_it, found = rest.rpartition(", found ")
@@ -61,4 +69,5 @@ def _row(fault: str, concerns: Concern) -> Finding:
         found=found or fault,
         remedy=None if is_missing else _REMEDY,
         concerns=concerns,
+        may_pass=may_pass,
     )

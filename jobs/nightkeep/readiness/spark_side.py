@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from nightkeep.readiness.finding import Concern, Finding, Readiness
-from nightkeep.readiness.packages import find_packages, installed_version
+from nightkeep.readiness.packages import find_packages, installed_version, stated_version
 from nightkeep.spark.java_found import ADVICE, LEAST, find_java
 from nightkeep.spark.settings import given_by_deployment
 
@@ -28,18 +28,30 @@ _JARS: Final[Mapping[str, tuple[str, ...]]] = {
     "abfs": ("hadoop-azure",),
 }
 """Connectors by which Spark reads a bucket, by the scheme of an address: what the names of their jars begin with."""
-_OF_HADOOP: Final = ("hadoop-aws", "hadoop-azure")
-_GIVEN: Final = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath", "spark.jars.repositories")
+_GROUPS: Final[Mapping[str, str]] = {
+    "hadoop-aws": "org.apache.hadoop",
+    "hadoop-azure": "org.apache.hadoop",
+    "gcs-connector": "com.google.cloud.bigdataoss",
+}
+"""Maven's groups of the connectors."""
+_GIVEN: Final = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
+_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
 
 
-def find_spark(environ: Mapping[str, str], schemes: Iterable[str] = ()) -> tuple[Finding, ...]:
-    """One row or more for each thing that a driver with this environment needs for tables at addresses of `schemes`."""
+def find_spark(
+    environ: Mapping[str, str], schemes: Iterable[str] = (), *, submitted: bool = False
+) -> tuple[Finding, ...]:
+    """One row or more for each thing that a driver with this environment needs for tables at addresses of `schemes`.
+
+    `submitted`: the driver is started by spark-submit, which puts the pyspark of its Spark before any installed one.
+    """
     submit = _spark_submit(environ)
+    own = submit.pyspark if submitted else None
     connectors = dict.fromkeys(name for scheme in schemes for name in _JARS.get(scheme, ()))
     return (
-        *find_packages("spark"),
+        *find_packages("spark", {} if own is None else {"pyspark": own}),
         _java(environ),
-        _submit_row(submit),
+        _submit_row(submit, own or installed_version("pyspark")),
         *(_connector(name, submit, environ) for name in connectors),
     )
 
@@ -50,6 +62,11 @@ class _Submit:
 
     path: str | None
     jars: Path | None = None
+
+    @property
+    def pyspark(self) -> str | None:
+        """The version of the pyspark that a distribution of Spark has beside its jars; that of a wheel has none."""
+        return None if self.jars is None else stated_version(self.jars.parent / "python" / "pyspark" / "version.py")
 
     def release_of(self, jar: str) -> str | None:
         """The release of the first jar with this name."""
@@ -86,9 +103,9 @@ def _java(environ: Mapping[str, str]) -> Finding:
     return Finding(check="java", status=status, subject="Spark", expected=expected, found=str(java), remedy=remedy)
 
 
-def _submit_row(submit: _Submit) -> Finding:
+def _submit_row(submit: _Submit, ours: str | None) -> Finding:
     """spark-submit starts the JVM of every session, also where a command starts it. Its Spark has pyspark's release."""
-    release, ours = submit.release_of("spark-core_2.1[0-9]"), installed_version("pyspark")
+    release = submit.release_of("spark-core_2.1[0-9]")
     expected = "spark-submit" if ours is None else f"spark-submit of Spark {_series(ours)}, as pyspark is"
     status, remedy = Readiness.PASSED, None
     if submit.path is None or release is None:
@@ -108,15 +125,15 @@ def _series(release: str) -> str:
 
 def _connector(name: str, submit: _Submit, environ: Mapping[str, str]) -> Finding:
     """Whether the check can read a bucket. A cluster's own class path is not seen from here."""
-    given = given_by_deployment(environ)
-    settings = [setting for setting in _GIVEN if name in given.get(setting, "")]
-    jar = submit.release_of(name)
-    hadoop = submit.release_of("hadoop-client-api") if name in _OF_HADOOP else None
+    given = {**given_by_deployment(environ), _ARGUMENTS: environ.get(_ARGUMENTS, "")}
+    settings = [setting for setting in (*_GIVEN, _ARGUMENTS) if name in given.get(setting, "")]
+    jar, group = submit.release_of(name), _GROUPS[name]
+    hadoop = submit.release_of("hadoop-client-api") if group == "org.apache.hadoop" else None
     fits = hadoop is None or jar is None or jar == hadoop
     version = "" if hadoop is None else f" {hadoop}"
     found = f"{name} {jar} among Spark's jars" if jar else f"{name} in {settings[0]}" if settings else "none"
     status = Readiness.MISSING if not (jar or settings) else Readiness.PASSED if fits else Readiness.FAILED
-    remedy = f"set spark.jars.packages to {name}{version}, or put its jar among Spark's jars"
+    remedy = f"set spark.jars.packages to {group}:{name}:{hadoop or 'VERSION'}, or put its jars among Spark's jars"
     return Finding(
         check="connector",
         status=status,

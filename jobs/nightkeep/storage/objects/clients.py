@@ -35,12 +35,14 @@ if TYPE_CHECKING:
 
 Client: TypeAlias = S3Store | GCSStore | AzureStore
 
-# A nightly run can wait out a minute of throttling; after a longer failure the scheduler retries. Requests that are
-# safe to repeat are repeated. One that must not be done twice, and may have been done, is left to the caller.
+# A nightly run can wait out a minute in which a store throttles, answers 5xx or is away; after a longer failure the
+# scheduler retries. Requests that are safe to repeat are repeated. One that must not be done twice, and may have been
+# done, is left to the caller. An answer of 4xx is one, and is not asked for again.
 RETRY_SECONDS = 60
-RETRIES = 8
+# The time decides, never the number: refused connections cost milliseconds, so that eight tries were over in seconds.
+RETRIES = 10_000
 FIRST_WAIT_MS = 100
-LONGEST_WAIT_SECONDS = 10
+LONGEST_WAIT_SECONDS = 5
 _ASKED_AGAIN_SECONDS: Final = 60
 # For one request with its body. Parts and ranges are a few MiB.
 _REQUEST_SECONDS: Final = 120
@@ -54,6 +56,11 @@ _VARIABLES: Final = {
     "secret_access_key": ("AWS_SECRET_ACCESS_KEY",),
     "token": ("AWS_SESSION_TOKEN",),
 }
+_NAMES_CREDENTIALS: Final = (
+    *("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_SKIP_SIGNATURE"),
+    *("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+)
+"""Where one of these is set, the client asks no service of the machine for keys."""
 
 
 def s3_settings(options: Options) -> Mapping[str, str]:
@@ -102,6 +109,8 @@ def _s3(bucket: str, options: Options, renewal: Renewal | None, environment: Map
         _require_address(endpoint, "AWS_ENDPOINT_URL, or s3.endpoint of the catalog")
         require_first_answer(endpoint, ADVICE["s3"].silent)
         config["aws_endpoint_url_s3"] = endpoint
+    if not ("access_key_id" in own or any(environment.get(name) for name in _NAMES_CREDENTIALS)):
+        _require_role("s3", bucket)
     if "region" in own:
         config["region"] = own["region"]
 

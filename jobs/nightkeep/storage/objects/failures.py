@@ -78,8 +78,14 @@ def _failure(subject: str, failure: BaseError) -> OSError:
         denied = f"access denied ({codes})" if codes else "access denied"
         return PermissionError(f"{subject}: {denied}; {advice.denied}")
     if match := _NO_ANSWER.search(text):
-        return OSError(f"{subject}: no answer from {match[1] or 'the store'}; {advice.silent}")
+        place, waited = match[1] or "the store", _WAITED.search(text)
+        within = f" within {_seconds(waited[1], waited[2])} s" if waited else ""
+        return OSError(f"{subject}: no answer from {place}{within}; if it is not down, {advice.silent}")
     return OSError(_sentence(subject, failure))
+
+
+def _seconds(number: str, unit: str) -> int:
+    return round(float(number) / (1 if unit == "s" else 1000))
 
 
 def _no_bucket(subject: str, answered: re.Match[str]) -> OSError:
@@ -110,6 +116,8 @@ _NO_TOKEN: Final = re.compile(
     rf"Error performing token request: {_PLACE}.*?(status code: 4\d\d|error sending request)", re.DOTALL
 )
 _NO_ANSWER: Final = re.compile(rf"{_PLACE}.*HTTP error: error sending request", re.DOTALL)
+# How long the client has tried, all its tries together.
+_WAITED: Final = re.compile(r"\bin ([\d.]+)(s|ms), after \d+ retries")
 _NO_BUCKET: Final = re.compile(rf"{_PLACE}.*<Code>(?:NoSuchBucket|ContainerNotFound)</Code>", re.DOTALL)
 # Amazon answers with a redirect without an address where the endpoint is another region's.
 _OTHER_REGION: Final = re.compile(

@@ -22,6 +22,7 @@ _ROLE_SECONDS: Final = 2.0
 _EVERYWHERE: Final = "169.254.169.254"
 """The address of such a service in every cloud."""
 _HOSTS: Final = {
+    "s3": (("AWS_METADATA_ENDPOINT", _EVERYWHERE),),
     "gs": (("GCE_METADATA_HOST", "metadata.google.internal"), ("GCE_METADATA_IP", _EVERYWHERE)),
     "abfss": (("AZURE_MSI_ENDPOINT", _EVERYWHERE), ("AZURE_IDENTITY_ENDPOINT", _EVERYWHERE)),
 }
