@@ -20,7 +20,8 @@ from nightkeep.places import is_address, read_text
 from nightkeep.policy import left_groups
 from nightkeep.records.job_result import read_end
 from nightkeep_airflow.driver_side import Cluster, DriverSide, submitting_environment
-from nightkeep_airflow.operators import ENTRIES, TablesOperator, job_script
+from nightkeep_airflow.job_operator import TablesOperator
+from nightkeep_airflow.operators import ENTRIES, job_script
 from nightkeep_airflow.releases import AirflowFailException
 from nightkeep_airflow.result_file import result_file
 from nightkeep_airflow.results import JobResult, as_json, parse

@@ -191,6 +191,7 @@ BASES = {
     "Generic",
     "IntEnum",
     "NamedTuple",
+    "JobOperator",
     "Protocol",
     "Sequence",
     "SparkSubmitOperator",
