@@ -103,7 +103,7 @@ def driver_secrets(side: DriverSide, job: Job, variables: Mapping[str, str]) -> 
     given = {**job.environment, **variables}
     if side.cluster is Cluster.YARN:
         return given
-    return {name: value for name, value in given.items() if is_secret(name, value)}
+    return {name: value for name, value in given.items() if value and is_secret(name, value)}
 
 
 def environment_file(job: Job) -> str:

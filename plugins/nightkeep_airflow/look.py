@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -33,10 +33,16 @@ from nightkeep_airflow.submitted import MARK, end
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+_AT_ONCE: Final = 1000
+"""Tables of one process: their names are one argument of it, and arguments have a longest size."""
 _GRACE_SECONDS: Final = 3
 _USAGE: Final = 2
 _LEFT: Final = frozenset({Outcome.FAILED, Outcome.CONFLICTED})
 """Outcomes that a session tries again: it may run where the tables can be reached and this task does not."""
+
+
+def batched(tables: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (tables[start : start + size] for start in range(0, len(tables), size))
 
 
 class LookOperator(TablesOperator):
@@ -55,7 +61,8 @@ class LookOperator(TablesOperator):
         """Raises AirflowFailException where the job did not understand its policy or arguments: no session would."""
         groups: list[list[str]] = self.groups
         tables = [table for group in groups for table in group]
-        entries = [entry for entry in self._look(tables, context) if entry.outcome not in _LEFT or entry.permanent]
+        looked = [entry for some in batched(tables, _AT_ONCE) for entry in self._look(some, context)]
+        entries = [entry for entry in looked if entry.outcome not in _LEFT or entry.permanent]
         done = {entry.table for entry in entries}
         context["ti"].xcom_push(key=ENTRIES, value=[as_json(entry) for entry in entries])
         self.log.info("%d of %d tables need no Spark", len(done), len(tables))
@@ -67,9 +74,7 @@ class LookOperator(TablesOperator):
         end(self._process, grace_seconds=_GRACE_SECONDS)
 
     def _look(self, tables: Sequence[str], context: Context) -> tuple[JobResult, ...]:
-        """What the process reports; of one that died, what it had reported."""
-        if not tables:
-            return ()
+        """What a process reports; of one that died, what it had reported."""
         jobs = str(installed_jobs()) if is_address(self.jobs) else self.jobs
         self._process = uuid4().hex
         with result_file(self.reports) as result:
