@@ -88,12 +88,16 @@ class SparkJob(SparkSubmitOperator):
 
     def on_kill(self) -> None:
         """End spark-submit, its JVM, the driver and its workers; a cluster ends executors of a lost driver."""
-        if self.side.remote:
+        if not self.side.remote:
+            end(self._processes, grace_seconds=_GRACE_SECONDS)
+            if self._hook:
+                super().on_kill()
+            return
+        try:
             self._end_in_cluster()
             super().on_kill()
-        end(self._processes, grace_seconds=_GRACE_SECONDS)
-        if self._hook and not self.side.remote:
-            super().on_kill()
+        finally:
+            end(self._processes, grace_seconds=_GRACE_SECONDS)
 
     def _prepare(self) -> DriverSide:
         """Settings, variables and memory for the side that the driver is on."""
