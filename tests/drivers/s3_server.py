@@ -7,7 +7,7 @@ import os
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -74,10 +74,16 @@ class S3Server:
     def _return(self) -> None:
         self._process = self._start()
 
-    def environment(self, endpoint: str | None = None) -> Mapping[str, str]:
-        """What a client finds in its environment; `endpoint` is that of a proxy, if any."""
+    @property
+    def folder(self) -> Path:
+        """That of the buckets."""
+        return self._folder
+
+    def environment(self, endpoint: str | None = None, *, user: str = ACCESS_KEY) -> Mapping[str, str]:
+        """What a client finds in its environment; `endpoint` is that of a proxy, if any. `user` is one without any
+        right but those that policies of buckets give."""
         return {
-            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_ACCESS_KEY_ID": user,
             "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
             "AWS_REGION": REGION,
             "AWS_ENDPOINT_URL": endpoint or self.endpoint,
@@ -85,14 +91,19 @@ class S3Server:
 
 
 @contextmanager
-def serve_s3(requests: Path | None = None) -> Iterator[S3Server]:
-    """A server with a folder of its own, ended with the context. It adds a line for each request to `requests`."""
+def serve_s3(requests: Path | None = None, *, users: Sequence[str] = ()) -> Iterator[S3Server]:
+    """A server with a folder of its own, ended with the context. It adds a line for each request to `requests`. All
+    `users` have the secret of the tests."""
     program_file = go_program(_MODULE, _VERSION)
     with tempfile.TemporaryDirectory(prefix="nightkeep-s3-") as scratch:
         folder, log = Path(scratch, "buckets"), Path(scratch, "log")
         folder.mkdir()
         port = free_port()
         logging = [] if requests is None else ["--access-log", str(requests)]
+        people = Path(scratch, "users")
+        if users:
+            people.mkdir()
+            logging += ["--iam-dir", str(people)]
         options = ["--quiet", "--port", f"127.0.0.1:{port}", *logging]
         command = [str(program_file), *options, "posix", str(folder)]
         keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
@@ -105,6 +116,10 @@ def serve_s3(requests: Path | None = None) -> Iterator[S3Server]:
 
         server = S3Server(f"http://127.0.0.1:{port}", folder, log, start)
         try:
+            for user in users:
+                asked = ["admin", "--access", ACCESS_KEY, "--secret", SECRET_KEY, "--endpoint-url", server.endpoint]
+                made = ["create-user", "--access", user, "--secret", SECRET_KEY, "--role", "user"]
+                subprocess.run([str(program_file), *asked, *made], check=True, stdout=subprocess.DEVNULL)
             yield server
         finally:
             server.end()
