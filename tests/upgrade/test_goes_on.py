@@ -125,8 +125,9 @@ def by_name(value: Any) -> Any:
     """Lists of settings and operations as objects, which may grow."""
     if isinstance(value, dict):
         return {key: by_name(each) for key, each in value.items()}
-    if isinstance(value, list) and all(isinstance(each, dict) and "name" in each for each in value):
-        return {each["name"]: by_name(each) for each in value}
+    for key in ("name", "setting"):
+        if isinstance(value, list) and all(isinstance(each, dict) and key in each for each in value):
+            return {each[key]: by_name(each) for each in value}
     return value
 
 
