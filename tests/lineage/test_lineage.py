@@ -157,4 +157,4 @@ def test_without_the_extra_it_is_named(clean: pytest.MonkeyPatch, caplog: pytest
     clean.setitem(sys.modules, "openlineage.client", None)
     with caplog.at_level(logging.WARNING):
         emit_published([DOCUMENT])
-    assert 'pip install "nightkeep[openlineage]"' in caplog.text
+    assert 'pip install "nightkeep[openlineage]"' in " ".join(caplog.messages)

@@ -23,7 +23,7 @@ from nightkeep.policy import Overrides, groups, load, load_usable
 from nightkeep.records import load_history
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline, inline_exchange
-from nightkeep_airflow.operators import _named
+from nightkeep_airflow.job_operator import _named
 from nightkeep_airflow.results import Settled
 from nightkeep_airflow.run_pages import RunPage, write_run
 
