@@ -24,6 +24,7 @@ def words(tmp_path: Path) -> list[str]:
     return [*places, "--tables=t", "--run-id-prefix=night", "--dry-run"]
 
 
+@pytest.mark.slow
 def test_a_job_that_did_its_work(tmp_path: Path, words: list[str]) -> None:
     assert run_job(words, operations=()) == 0
     assert read_end(str(tmp_path / "result.json")) == JobEnd(0)
@@ -60,6 +61,7 @@ def test_no_secret_is_in_it(tmp_path: Path, words: list[str], monkeypatch: pytes
     assert "s3cr3t" not in Path(end_file(str(tmp_path / "result.json"))).read_text()
 
 
+@pytest.mark.slow
 def test_variables_of_a_file_are_there_before_the_policy_is_read(
     tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
