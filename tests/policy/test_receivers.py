@@ -1,4 +1,4 @@
-"""`on:` of a policy: what may be written, who hears of what, and that nothing of a receiver's secrets is shown."""
+"""`on:` of a policy: what may be written, who receives what, and that nothing of a receiver's secrets is shown."""
 
 from __future__ import annotations
 

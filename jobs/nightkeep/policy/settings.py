@@ -131,18 +131,18 @@ class Expire(_Block):
 
 
 class On(_Block):
-    """Who hears of what becomes of a table, and of a run that is late."""
+    """Receivers of notifications, by outcome of a table, for holds and for late runs."""
 
-    verified: Receivers = Field(default=(), description="Who hears that a version was published and proven.")
-    unchanged: Receivers = Field(default=(), description="Who hears that there was nothing to do.")
-    skipped: Receivers = Field(default=(), description="Who hears that the policy or a hold left the table out.")
-    refused: Receivers = Field(default=(), description="Who hears that the table needs what is not handled.")
-    conflicted: Receivers = Field(default=(), description="Who hears that a race was lost on every try.")
-    mismatch: Receivers = Field(default=(), description="Who hears that rows differ.")
-    failed: Receivers = Field(default=(), description="Who hears that the work on the table failed.")
-    hold: Receivers = Field(default=(), description="Who hears that the table was put on hold, once for each hold.")
+    verified: Receivers = Field(default=(), description="Notified when a version was published and proven.")
+    unchanged: Receivers = Field(default=(), description="Notified when there was nothing to do.")
+    skipped: Receivers = Field(default=(), description="Notified when the policy or a hold left the table out.")
+    refused: Receivers = Field(default=(), description="Notified when the table needs what is not handled.")
+    conflicted: Receivers = Field(default=(), description="Notified when a race was lost on every try.")
+    mismatch: Receivers = Field(default=(), description="Notified when rows differ.")
+    failed: Receivers = Field(default=(), description="Notified when the work on the table failed.")
+    hold: Receivers = Field(default=(), description="Notified when the table was put on hold, once for each hold.")
     late: Receivers = Field(
-        default=(), description="Who hears that a run in Airflow missed its deadline, whichever table names them."
+        default=(), description="Notified when a run in Airflow missed its deadline, whichever table names them."
     )
 
 
@@ -232,8 +232,8 @@ class Settings(_Block):
     expire: Expire = Field(default_factory=Expire, description="The expiry of old versions.")
     on: On = Field(
         default_factory=On,
-        description="Who hears of what: a connection of Airflow's by its name, {webhook: URL}, or {notifier: IMPORT "
-        "PATH, kwargs: {...}}. ${NAME} is replaced from the environment when a message is sent.",
+        description="Receivers of notifications: a connection of Airflow's by its name, {webhook: URL}, or {notifier: "
+        "IMPORT PATH, kwargs: {...}}. ${NAME} is replaced from the environment when a message is sent.",
     )
 
 
