@@ -16,13 +16,14 @@ from typing import Any, Final
 import requests
 from urllib3.exceptions import HTTPError
 
+from nightkeep_airflow.job import MARK_LABEL
+
 _log = logging.getLogger(__name__)
 
 _SECONDS: Final = (5, 30)
 """To connect, and to answer."""
 _ALIVE: Final = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
 _ENDS_WITHIN: Final = 60
-_LABEL: Final = "nightkeep-job"
 
 
 def end_in_yarn(manager: str, mark: str, auth: Any = None) -> list[str]:
@@ -71,7 +72,7 @@ def end_in_kubernetes(namespace: str, mark: str) -> list[str]:
         except no_pod:
             # By its settings' default, Airflow takes itself for a pod.
             api = kubernetes.get_kube_client(in_cluster=False)
-        pods = api.list_namespaced_pod(namespace, label_selector=f"{_LABEL}={mark}").items
+        pods = api.list_namespaced_pod(namespace, label_selector=f"{MARK_LABEL}={mark}").items
         ended = [pod.metadata.name for pod in pods if pod.status.phase not in ("Succeeded", "Failed")]
         for name in ended:
             _log.info("deleting the driver's pod %s", name)

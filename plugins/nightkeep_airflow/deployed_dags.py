@@ -61,7 +61,12 @@ def known_pools(session: Session) -> frozenset[str]:
 def _needs(session: Session) -> Iterator[Needs]:
     for dag in SerializedDagModel.read_all_dags(session=session).values():
         if TAG in dag.tags:
-            yield from needs_of(dag.task_dict[name] for name in FIRST_TASKS if name in dag.task_dict)
+            yield from needs_of_dag(dag)
+
+
+def needs_of_dag(dag: Any) -> Iterator[Needs]:
+    """What the first task of a DAG of ours has among its arguments."""
+    yield from needs_of(dag.task_dict[name] for name in FIRST_TASKS if name in dag.task_dict)
 
 
 def needs_of(tasks: Iterable[Any]) -> Iterator[Needs]:

@@ -22,11 +22,11 @@ from typing import Final
 from nightkeep.environment import ENVIRONMENT_FILE
 from nightkeep.places import is_address
 from nightkeep.redaction import is_secret
-from nightkeep_airflow.job import Job
+from nightkeep_airflow.job import MARK_LABEL, Job
 from nightkeep_airflow.releases import AirflowFailException
 
 _DEPLOY_MODE: Final = "spark.submit.deployMode"
-_MARK_LABEL: Final = "spark.kubernetes.driver.label.nightkeep-job"
+_MARK_LABEL: Final = f"spark.kubernetes.driver.label.{MARK_LABEL}"
 _PYTHONS: Final = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH")
 
 

@@ -35,6 +35,8 @@ class Job:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
+MARK_LABEL = "nightkeep-job"
+"""The label of a driver's pod in Kubernetes, whose value is the mark of its job."""
 Submit: TypeAlias = Callable[[Job], "BaseOperator"]
 """A way to submit a job: an operator that returns once the job has ended, and raises if it did not end well. Its
 `on_kill` ends the job."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
@@ -31,8 +31,7 @@ from nightkeep_airflow.runs import run_prefix
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-_USAGE: Final = 2
-# How Airflow's hook reports that exit status, of a job that did not understand its policy or its arguments.
+# How Airflow's hook reports the exit status of a job that did not understand its policy or its arguments.
 _NOT_UNDERSTOOD = "Error code is: 2."
 
 # How many jobs are started one after the other. Each continues behind the tables at which the one before it died: the
@@ -219,7 +218,7 @@ class JobOperator(TablesOperator):
         """Whether the job had done its work all the same. A cluster may lose the driver's exit status, and a failed
         submission may hide it. Raises AirflowFailException where a retry would fail too."""
         end = _end_of(result)
-        if end is not None and end.status == _USAGE:
+        if end is not None and end.is_usage:
             raise AirflowFailException(f"the job did not start: {end.reason}") from failure
         if end is None and _NOT_UNDERSTOOD in str(failure):
             why = "the job did not understand its policy, its arguments or the version of this task; its log names it"

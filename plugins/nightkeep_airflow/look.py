@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 1000
 """Tables of one process: their names are one argument of it, and arguments have a longest size."""
-_GRACE_SECONDS: Final = 3
-_USAGE: Final = 2
 _LEFT: Final = frozenset({Outcome.FAILED, Outcome.CONFLICTED})
 """Outcomes that a session tries again: it may run where the tables can be reached and this task does not."""
 
@@ -71,7 +69,7 @@ class LookOperator(TablesOperator):
         return [[*group] for group in left_groups(policy, groups, {*tables} - done)]
 
     def on_kill(self) -> None:
-        end(self._process, grace_seconds=_GRACE_SECONDS)
+        end(self._process)
 
     def _look(self, tables: Sequence[str], context: Context) -> tuple[JobResult, ...]:
         """What a process reports; of one that died, what it had reported."""
@@ -84,9 +82,9 @@ class LookOperator(TablesOperator):
             try:
                 done = subprocess.run(words, env={**environ, MARK: self._process}, check=False)
             finally:
-                end(self._process, grace_seconds=_GRACE_SECONDS)
+                end(self._process)
             stopped = read_end(result)
-            if stopped is not None and stopped.status == _USAGE:
+            if stopped is not None and stopped.is_usage:
                 raise AirflowFailException(f"the job did not start: {stopped.reason}")
             if done.returncode:
                 self.log.warning("the process ended with status %s; what it did not report is left", done.returncode)

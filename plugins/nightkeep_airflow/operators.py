@@ -57,8 +57,8 @@ class CareOperator(JobOperator):
 class CheckedOperator(TablesOperator):
     """Whether what a group's care job published is checked.
 
-    Where it is, the check is skipped, and waits for no slot of
-    the pool of Spark jobs. `cared` is its CareOperator's output, None where care failed for good.
+    Where it is, the check is skipped, and waits for no slot of the pool of Spark jobs. `cared` is its CareOperator's
+    output, None where care failed for good.
     """
 
     template_fields: Sequence[str] = (*TablesOperator.template_fields, "cared")
@@ -74,8 +74,8 @@ class CheckedOperator(TablesOperator):
         cared = [reported(entry) for entry in self.cared]
         if any(entry.committed_version is not None and awaits_check(entry) for entry in cared):
             return
-        context["ti"].xcom_push(key=ENTRIES, value=_settled_entries(self, cared, context))
         ti, behind = context["ti"], self.get_direct_relatives()
+        ti.xcom_push(key=ENTRIES, value=_settled_entries(self, cared, context))
         # Not by Airflow's SkipMixin: what it notes is not found in a mapped group (NotPreviouslySkippedDep).
         skipped = [(task.task_id, ti.map_index) for task in behind]
         raise DownstreamTasksSkipped(tasks=skipped)  # type: ignore[no-untyped-call]

@@ -17,8 +17,7 @@ from airflow.models.serialized_dag import SerializedDagModel
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from nightkeep_airflow.deployed_dags import needs_of
-from nightkeep_airflow.needs import FIRST_TASKS
+from nightkeep_airflow.deployed_dags import needs_of_dag
 from nightkeep_airflow.parameters import TAG
 from nightkeep_airflow.runs import begins_as, run_prefix
 
@@ -39,8 +38,7 @@ def reports_of(dag_id: str) -> str | None:
         dag = found.dag if found is not None else None
         if dag is None or TAG not in dag.tags:
             return None
-        needs = needs_of(dag.task_dict[name] for name in FIRST_TASKS if name in dag.task_dict)
-        return next((each.reports for each in needs), None)
+        return next((each.reports for each in needs_of_dag(dag)), None)
 
 
 def owners_of(name: str, dags: Collection[str]) -> frozenset[str]:

@@ -37,8 +37,6 @@ from nightkeep_airflow.submitted import MARK, end
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-_GRACE_SECONDS: Final = 3
-"""Airflow sends SIGKILL five seconds after SIGTERM, so Spark must have ended by then."""
 _MANAGER: Final = "yarn_resourcemanager_webapp_address"
 OPTIONS: Final = frozenset(inspect.signature(SparkSubmitOperator.__init__).parameters) - {"self", "kwargs"}
 """The arguments of the provider's operator, of which later releases have more."""
@@ -83,13 +81,13 @@ class SparkJob(SparkSubmitOperator):
             raise
         finally:
             # A driver may outlive its JVM, also after a timeout, when Airflow calls `on_kill` next.
-            end(self._processes, grace_seconds=_GRACE_SECONDS)
+            end(self._processes)
             self._close_output()
 
     def on_kill(self) -> None:
         """End spark-submit, its JVM, the driver and its workers; a cluster ends executors of a lost driver."""
         if not self.side.remote:
-            end(self._processes, grace_seconds=_GRACE_SECONDS)
+            end(self._processes)
             if self._hook:
                 super().on_kill()
             return
@@ -97,7 +95,7 @@ class SparkJob(SparkSubmitOperator):
             self._end_in_cluster()
             super().on_kill()
         finally:
-            end(self._processes, grace_seconds=_GRACE_SECONDS)
+            end(self._processes)
 
     def _prepare(self) -> DriverSide:
         """Settings, variables and memory for the side that the driver is on."""

@@ -12,6 +12,8 @@ from collections.abc import Callable
 import psutil  # type: ignore[import-untyped]
 
 MARK = "NIGHTKEEP_SUBMITTED"
+GRACE_SECONDS = 3
+"""Airflow sends SIGKILL five seconds after SIGTERM, so Spark must have ended by then."""
 
 
 def family(mark: str) -> list[psutil.Process]:
@@ -27,7 +29,7 @@ def family(mark: str) -> list[psutil.Process]:
     return list(processes.values())
 
 
-def end(mark: str, *, grace_seconds: float) -> None:
+def end(mark: str, *, grace_seconds: float = GRACE_SECONDS) -> None:
     """End them all: SIGTERM first, so that Spark removes its folders, and SIGKILL after the grace.
 
     Processes that start meanwhile are found by another search.

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Final
 
 from nightkeep.places import read_text, write_file
 from nightkeep.redaction import redact
+
+USAGE_STATUS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,11 @@ class JobEnd:
 
     status: int
     reason: str = ""
+
+    @property
+    def is_usage(self) -> bool:
+        """Whether the job did not understand its policy or arguments, so that a retry would fail too."""
+        return self.status == USAGE_STATUS
 
 
 def at_work_file(result: str) -> str:
