@@ -17,6 +17,7 @@ from tests.drivers.s3_faults import S3Faults
 from tests.drivers.s3_server import Bucket, S3Server
 from tests.storage.test_kept import bucket_place, place
 
+import nightkeep
 from nightkeep.model import Operation, Outcome
 from nightkeep.places import report_store
 from nightkeep.records import CheckStatus, Expectations, History, Metrics, RunDocument, UnitResult, read_history, store
@@ -323,3 +324,17 @@ def test_it_costs_what_is_new_and_not_what_is_stored(requests: Requests, bucket_
     # A job writes its bundle twice, however many tables it has.
     assert requests.of(lambda: job(bucket_place, *(document(f"t{n}", 3) for n in range(20)))) == (0, 0, 2 + 20)
     assert_complete(bucket_place, read_index(bucket_place))
+
+
+def test_a_report_brings_in_what_was_copied_or_removed_by_hand(tmp_path: Path) -> None:
+    (tmp_path / "tables.yaml").write_text("version: 1\n")
+    reports = tmp_path / "reports"
+    job(reports, document("a"), document("b"))
+    keep_index(reports, prefix="nightly-0")
+    (reports / "a" / "nightly-0~3aa-optimize.json").unlink()
+    (reports / "c").mkdir()
+    (reports / "c" / "copied.json").write_text(json.dumps(document("c").to_json()))
+    nightkeep.report(policy=tmp_path / "tables.yaml", reports=reports)
+    found = keep_index(reports, prefix="x")
+    assert [each.table for each in found.documents] == ["b", "c"]
+    assert_complete(reports, found)
