@@ -174,6 +174,9 @@ _FIELDS: Final[Mapping[str, dict[str, Any]]] = {
     "zorder": _text("Z-order", "Columns to cluster by when optimizing, separated by commas; not together with Hilbert"),
     "hilbert": _text("Hilbert", "Columns to cluster by along a Hilbert curve, separated by commas"),
     "target_size": _text("Target size", "Of the files written, such as 256MB", pattern=SIZE_PATTERN),
+    "expect_plan": _text(
+        "Expected plan", "Do nothing unless the plan has this digest; the page of a dry run fills it in"
+    ),
 }
 _FORM: Final = ("table", *_FIELDS)
 

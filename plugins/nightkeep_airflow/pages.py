@@ -18,6 +18,7 @@ from fastapi.responses import RedirectResponse
 
 from nightkeep.redaction import redact
 from nightkeep_airflow.page_rights import our_dags, owners_of, reports_of
+from nightkeep_airflow.plan_pages import is_dry_run, plans
 from nightkeep_airflow.releases import conf
 from nightkeep_airflow.run_pages import INDEX, page_path
 from nightkeep_airflow.runs import run_prefix
@@ -37,13 +38,19 @@ _UNKNOWN = "nightly"
 """Where Airflow knows no DAG of ours, reports are of commands: for who may read a DAG of this name, and all others."""
 
 app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(requires_access_dag("GET"))])
+app.include_router(plans)
 
 
 @app.get("/", response_model=None)
 def index(dag_id: str | None = None, run_id: str | None = None) -> RedirectResponse:
-    """To the page of one DAG run, or to the index; a page's links are relative to the folder it is in."""
+    """To the page of one DAG run, of a dry run to its plan, or to the index.
+
+    A page's links are relative to the folder it is in.
+    """
     if dag_id is None:
         return RedirectResponse(f"files/{page_path(INDEX)}", headers=HEADERS)
+    if run_id and is_dry_run(dag_id, run_id):
+        return RedirectResponse(f"dags/{quote(dag_id, safe='')}/runs/{quote(run_id, safe='')}/plan", headers=HEADERS)
     name = run_prefix(dag_id, run_id) if run_id else INDEX
     return RedirectResponse(f"dags/{quote(dag_id, safe='')}/files/{page_path(name)}", headers=HEADERS)
 
