@@ -34,10 +34,16 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Expiring:
 
 
 def expired(
-    table: Expiring, mode: SweepMode | None = None, *, engine: Looking | None = None, run_id: str = "night"
+    table: Expiring,
+    mode: SweepMode | None = None,
+    *,
+    engine: Looking | None = None,
+    run_id: str = "night",
+    plan: str | None = None,
 ) -> RunDocument:
     policy = EffectivePolicy(Address("delta", str(table.folder), "toy"), Settings(), {})
     order = Order(Operation.EXPIRE, run_id, f"{table.folder}-reports", removal=RemovalOptions(mode=mode))
+    order = replace(order, expected_plan=plan)
     return run_one(policy, order, engine or Looking()).document
 
 
@@ -56,6 +62,22 @@ def test_a_dry_run_reports_the_same_and_asks_nobody(table: Expiring) -> None:
     found = expired(table, SweepMode.DRY_RUN, engine=engine)
     assert (found.outcome, found.extra["expired"], found.extra["changed"]) == (Outcome.SKIPPED, [1, 2], False)
     assert (table.files(), engine.asked) == (before, [])
+
+
+def test_what_was_listed_expires(table: Expiring) -> None:
+    listed = expired(table, SweepMode.DRY_RUN, run_id="listed")
+    found = expired(table, plan=str(listed.extra["plan_digest"]))
+    assert (found.outcome, found.extra["expired"], table.files().keys()) == (Outcome.VERIFIED, [1, 2], LEFT)
+
+
+def test_nothing_expires_if_another_list_was_shown(table: Expiring) -> None:
+    listed = expired(table, SweepMode.DRY_RUN, run_id="listed")
+    table.write("data/4.dat")
+    table.commit(4, "data/3.dat", "data/4.dat")
+    before = table.files()
+    found = expired(table, plan=str(listed.extra["plan_digest"]))
+    assert (found.outcome, table.files()) == (Outcome.SKIPPED, before)
+    assert str(found.reason).startswith("the plan is not the one that was shown")
 
 
 def test_a_lost_race_reports_that_nothing_went(table: Expiring) -> None:
