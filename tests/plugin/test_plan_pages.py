@@ -92,7 +92,8 @@ def test_a_plan_is_started_once_by_who_may_start_the_dag(airflow_database: Path,
 
     assert (status["tab"], status["seen"], status["unknown"], status["no dry run"]) == (200, 200, 401, 404)
     assert answers["tab"][1] == answers["seen"][1]
-    assert "small" in answers["seen"][1] and '<form method="post">' in answers["seen"][1]
+    assert f"optimize of version {document['base_version']}, 1 unit" in answers["seen"][1]
+    assert '<form method="post">' in answers["seen"][1]
     assert "form-action 'self'" in answers["seen"][2]["content-security-policy"]
     denied = ("viewer", "other site", "same site", "no origin")
     assert {name: status[name] for name in denied} == dict.fromkeys(denied, 403)
