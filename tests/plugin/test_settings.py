@@ -60,6 +60,7 @@ def test_each_field_of_the_form_is_an_option_of_the_job() -> None:
         "{{ '--zorder=' ~ params.zorder if params.zorder else '' }}",
         "{{ '--hilbert=' ~ params.hilbert if params.hilbert else '' }}",
         "{{ '--target-size=' ~ params.target_size if params.target_size else '' }}",
+        "{{ '--expect-plan=' ~ params.expect_plan if params.expect_plan else '' }}",
     )
 
 
