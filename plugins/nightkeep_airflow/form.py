@@ -34,8 +34,8 @@ def form(operations: Collection[Operation], tables: Sequence[str]) -> dict[str, 
 
 
 def fields(operations: Collection[Operation]) -> tuple[str, ...]:
-    """The names of the form's other fields, in order: the dry run, and what any of the operations takes."""
-    taken = {"dry_run", *(name for each in operations for name in OPERATION_TABLE[each].takes)}
+    """The names of the form's other fields, in order: those of each operation, and what any of these takes."""
+    taken = {*_OF_EACH, *(name for each in operations for name in OPERATION_TABLE[each].takes)}
     return tuple(name for name in _FIELDS if name in taken)
 
 
@@ -57,7 +57,7 @@ def fault_of(params: Mapping[str, Any], operations: Collection[Operation]) -> st
     named = str(chosen or "what the policy asks for")
     for name in fields(operations):
         takers = [each for each in operations if name in OPERATION_TABLE[each].takes]
-        if name != "dry_run" and _is_given(name, params) and not {*takers} & {*of}:
+        if name not in _OF_EACH and _is_given(name, params) and not {*takers} & {*of}:
             return f"{name}: expected operation {' or '.join(takers)}, found {named}"
     if params.get("zorder") and params.get("hilbert"):
         return "zorder, hilbert: expected one of the two, as files are laid along one curve; found both"
@@ -121,7 +121,12 @@ _FIELDS: Final[Mapping[str, dict[str, Any]]] = {
     },
     "run_id": _text("Run", "Of a restore: the run that moved the files to quarantine, as its page names it"),
     "reason": _text("Why", "Of a release: why, which the history keeps"),
+    "expect_plan": _text(
+        "Expected plan", "Do nothing unless the plan has this digest; the page of a dry run fills it in"
+    ),
 }
+_OF_EACH: Final = ("dry_run", "expect_plan")
+"""Fields of every operation."""
 
 
 def _template(name: str) -> str:

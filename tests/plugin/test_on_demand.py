@@ -145,6 +145,7 @@ def test_every_operation_that_a_form_offers_ends_in_an_outcome(airflow: Airflow,
     run, planned = asked(airflow, form)
     assert (run.state, run.tasks["outcome", table]) == ("success", ("skipped", 1)), run.log
     assert (planned.outcome, (planned.reason or "")[:8]) == ("skipped", "dry run:")
+    form["expect_plan"] = planned.extra["plan_digest"]
     assert held(str(airflow.home / "reports"), table) == before
     run, done = asked(without_spark(airflow) if operation in WITHOUT_SPARK else airflow, {**form, "dry_run": False})
     assert (run.state, run.tasks["outcome", table]) == ("success", ("success", 1)), run.log
@@ -215,9 +216,9 @@ def test_fields_that_do_not_fit_are_answered_in_a_sentence(fault: str) -> None:
 def test_a_form_has_the_fields_that_its_operations_take() -> None:
     common = ["table", "operation"]
     assert {dag_id: [*form(offered, ())] for dag_id, offered in FORMS.items()} == {
-        "on_demand": [*common, "where", "dry_run", "full", "zorder", "hilbert", "target_size", "files"],
-        "change_rows": [*common, "dry_run", "rows_where", "keys", "set"],
-        "undo": [*common, "dry_run", "run_id", "reason"],
+        "on_demand": [*common, "where", "dry_run", "full", "zorder", "hilbert", "target_size", "files", "expect_plan"],
+        "change_rows": [*common, "dry_run", "rows_where", "keys", "set", "expect_plan"],
+        "undo": [*common, "dry_run", "run_id", "reason", "expect_plan"],
     }
     assert {each for offered in FORMS.values() for each in offered} == {*Operation} == {*TABLES}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -64,12 +64,18 @@ class DoneRelease:
 
 
 def release_table(
-    reports: str | Path, table: str, *, user: str, at: datetime, reason: str | None = None
+    reports: str | Path,
+    table: str,
+    *,
+    user: str,
+    at: datetime,
+    reason: str | None = None,
+    before: Callable[[Hold | Unreadable], None] = lambda _: None,
 ) -> DoneRelease | None:
     """Remove the hold on a table, and keep who did so, when and why; None if there is none.
 
-    Raises EvidenceError as `holds.release` does."""
-    hold = release(reports, table)
+    `before` is as in `holds.release`, and EvidenceError is raised as there."""
+    hold = release(reports, table, before=before)
     if hold is None:
         return None
     released = Released.of(hold, table, user=user, at=at, reason=reason)

@@ -14,6 +14,7 @@ from nightkeep.records import RunDocument, document_path, load_document, require
 from nightkeep.retention.orphans.quarantine import restorable, restore
 from nightkeep.retention.orphans.quarantine_manifest import PlannedMove
 from nightkeep.retention.sweep import failures, full
+from nightkeep.running.plan_digest import digest_of_undo, require_expected
 from nightkeep.running.run_log import RunLog
 
 _SHOWN: Final = 100
@@ -31,8 +32,11 @@ def restore_run(log: RunLog, table: OpenFiles, run: Run) -> RunDocument:
     log.extra["restored_run"] = restored
     with log.stage("restore"):
         vouched = [*_recorded_folders(log, root, restored)]
-        if log.order.dry_run:
-            return _listed(log, root, restorable(table_files, restored, vouched=vouched))
+        if log.order.dry_run or log.order.expected_plan is not None:
+            found = restorable(table_files, restored, vouched=vouched)
+            require_expected(log, digest_of_undo(log, sorted((file.path, file.to, file.bytes) for file in found.moved)))
+            if log.order.dry_run:
+                return _listed(log, root, found.left)
         require_writable(log.order.reports, log.table)
         result = restore(table_files, restored, now_ms=run.now_ms, vouched=vouched)
     log.extra |= {"acted": {"files": result.files, "bytes": result.bytes}, "failed": failures(result.conflicts, root)}

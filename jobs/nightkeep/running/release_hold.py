@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from nightkeep.admission.reasons import Case
 from nightkeep.model import Outcome
 from nightkeep.records import Hold, RunDocument, Unreadable, held, require_writable
 from nightkeep.records.releases import account, release_table
+from nightkeep.running.plan_digest import digest_of_undo, require_expected
 from nightkeep.running.run_log import RunLog
 
 
@@ -21,10 +24,16 @@ def release_hold(log: RunLog, case: Case) -> RunDocument:
         if hold is None:
             return log.document(Outcome.UNCHANGED, "no hold")
         log.facts["go_back"] = hold.go_back
+        _require_shown(log, hold)
         return log.document(Outcome.SKIPPED, f"dry run: {_named(hold)} would be released; {_why(hold)}")
     require_writable(order.reports, log.table)
     done = release_table(
-        order.reports, log.table, user=order.release.user or account(), at=case.now, reason=order.release.reason
+        order.reports,
+        log.table,
+        user=order.release.user or account(),
+        at=case.now,
+        reason=order.release.reason,
+        before=partial(_require_shown, log),
     )
     if done is None:
         return log.document(Outcome.UNCHANGED, "no hold")
@@ -32,6 +41,11 @@ def release_hold(log: RunLog, case: Case) -> RunDocument:
     unkept = "" if done.unkept is None else f"; the history does not have it: {done.unkept}"
     why = f": {order.release.reason}" if order.release.reason else ""
     return log.document(Outcome.VERIFIED, f"{_named(done.hold)} released by {done.released.user}{why}{unkept}")
+
+
+def _require_shown(log: RunLog, hold: Hold | Unreadable) -> None:
+    what = [*hold.runs, hold.since.isoformat()] if isinstance(hold, Hold) else [str(hold)]
+    require_expected(log, digest_of_undo(log, what))
 
 
 def _named(hold: Hold | Unreadable) -> str:

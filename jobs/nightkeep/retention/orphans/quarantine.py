@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable, UsageError
 from nightkeep.model import Outcome, Run
@@ -63,17 +63,28 @@ def restore(table_files: TableFiles, run_id: str, *, now_ms: int, vouched: Seque
     return _restored(back, tuple(_of_later_runs(table_files, [*folders], conflicts)))
 
 
-def restorable(table_files: TableFiles, run_id: str, *, vouched: Sequence[str] = ()) -> list[PlannedMove]:
-    """The quarantined files of the run that a restore would move back now. Changes nothing.
+@dataclass(frozen=True, slots=True)
+class Restorable:
+    """The files that a run moved to quarantine and no purge deleted, and those that a restore would move back now."""
+
+    moved: list[PlannedMove] = field(default_factory=list)
+    left: list[PlannedMove] = field(default_factory=list)
+
+
+def restorable(table_files: TableFiles, run_id: str, *, vouched: Sequence[str] = ()) -> Restorable:
+    """What there is to restore of a run. Changes nothing.
 
     Raises what `restore` raises for a run without files and for a damaged manifest."""
     table_files, planned = _planned_parts(table_files, run_id, vouched)
-    storage, found = table_files.storage, list[PlannedMove]()
+    storage, found = table_files.storage, Restorable()
     for part in planned:
         # A plan that is gone was purged, with its files.
         with suppress(MissingFile):
-            moves = read_plan(table_files, part)[1]
-            found += [file for file in moves if storage.stat(file.to) is not None and storage.stat(file.path) is None]
+            moved = read_plan(table_files, part)[1]
+            found.moved.extend(moved)
+            found.left.extend(
+                file for file in moved if storage.stat(file.to) is not None and storage.stat(file.path) is None
+            )
     return found
 
 
