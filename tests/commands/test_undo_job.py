@@ -1,4 +1,4 @@
-"""Jobs that undo: a hold is released and files are restored, first shown, then exactly what was shown, without Spark."""
+"""Jobs that undo, without Spark: a hold is released and files are restored exactly as a dry run showed it."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -172,11 +173,13 @@ def test_a_form_changes_rows_as_the_command_does(airflow: Airflow, tmp_path: Pat
         given = {name: value for name, value in change.items() if name != "operation"}
         command = nightkeep.delete if change["operation"] == "delete" else nightkeep.update
         command(f"delta:{by_command}", reports=tmp_path / "reports", **given)  # type: ignore[arg-type]
-    rows = [pl.from_arrow(nightkeep.read(f"delta:{place}").read_all()) for place in (by_form, by_command)]
-    assert_frame_equal(*rows, check_row_order=False)  # type: ignore[misc]
+    form_rows, command_rows = (
+        pl.DataFrame(nightkeep.read(f"delta:{place}").read_all()) for place in (by_form, by_command)
+    )
+    assert_frame_equal(form_rows, command_rows, check_row_order=False)
 
 
-NONSENSE = {
+NONSENSE: dict[str, tuple[str, dict[str, Any]]] = {
     "delete: expected rows_where or keys, found none": ("change_rows", {"operation": "delete"}),
     "delete: expected rows_where or keys, found rows_where and keys": (
         "change_rows",
