@@ -1,7 +1,8 @@
 """What their policies ask for a group of tables, checked, in one Spark session: a document per table and operation.
 
-The other scripts are named for the one operation they do. A night needs this one: a table may ask for several
-operations in turn, and a session for each of them would cost more than the work.
+`--operation` names one operation to do instead, whichever it is. The other scripts are named for the one operation
+they do. A night needs this one: a table may ask for several operations in turn, and a session for each of them would
+cost more than the work.
 """
 
 import sys

@@ -14,20 +14,20 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from airflow.sdk import DAG, Param, dag, task
 
-from nightkeep.model import RUN_OPERATIONS
-from nightkeep.policy.units import SIZE_PATTERN
+from nightkeep.model import Operation
 from nightkeep_airflow.admission import require_known
 from nightkeep_airflow.alerts import missed_deadline
+from nightkeep_airflow.form import KEEPS_ROWS, fault_of, form, job_options
 from nightkeep_airflow.job import Submit
 from nightkeep_airflow.needs import Needs
 from nightkeep_airflow.parameters import TAG
 from nightkeep_airflow.pool_listener import given_parameters, missing_of
 from nightkeep_airflow.readiness import require_ready
-from nightkeep_airflow.releases import CronTriggerTimetable, DeadlineAlert, DeadlineReference
+from nightkeep_airflow.releases import AirflowFailException, CronTriggerTimetable, DeadlineAlert, DeadlineReference
 from nightkeep_airflow.run_tables import find_one, suggested
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import PluginSettings, from_environment
@@ -114,18 +114,25 @@ def weekly(
     return _make(dag_id, build, settings, options, schedule=_timetable(schedule, timezone), retries=2)
 
 
-def on_demand(dag_id: str = "on_demand", **options: Unpack[DagOptions]) -> DAG:
-    """One table, now: a form for what to do with it. A dry run, the default, plans and changes nothing.
+def on_demand(
+    dag_id: str = "on_demand", *, operations: Sequence[str] = KEEPS_ROWS, **options: Unpack[DagOptions]
+) -> DAG:
+    """One table, now: a form for what to do with it. A dry run, the default, shows what would be done.
 
+    The form offers `operations`, by default those that change no row. Airflow gives rights by DAG: what fewer people
+    may do, such as `delete` and `update`, or `release` and `restore`, is a DAG of its own.
     Who filled in the form sees how it went, so nothing is tried again unless `retries` is given.
     """
+    offered = tuple(map(Operation, operations))
     settings = _settings(options)
-    params = form(settings)
+    known = form(offered, suggested(settings.policy, settings.reports))
 
     @task(retries=0)
     def asked(needs: Mapping[str, str], *, params: Any = None, dag_run: Any = None) -> list[list[str]]:
         """The table of the form, as a group of one, by the name that reports have for it."""
-        require_known(given_parameters(dag_run), _FORM)
+        require_known(given_parameters(dag_run), [*known])
+        if (fault := fault_of(params, offered)) is not None:
+            raise AirflowFailException(fault)
         needed = Needs.from_json(needs)
         require_ready(needed, missing=missing_of(dag_run), places=False)
         prefix, table = run_prefix(dag_run.dag_id, dag_run.run_id), params["table"]
@@ -133,62 +140,11 @@ def on_demand(dag_id: str = "on_demand", **options: Unpack[DagOptions]) -> DAG:
 
     def build() -> None:
         groups = asked(needs=settings.needs.to_json())
-        care_for(groups, settings, operation="{{ params.operation or '' }}", options=_FORM_OPTIONS)
+        care_for(groups, settings, operation="{{ params.operation or '' }}", options=job_options(offered))
 
     # Nothing starts by itself, so there is nothing to hold back.
     options = {"is_paused_upon_creation": False, **options}
-    return _make(dag_id, build, settings, options, schedule=None, retries=0, params=params)
-
-
-def form(settings: PluginSettings) -> dict[str, Param]:
-    """The fields of the form. It suggests the tables that the policy lists, and those that the last night found."""
-    examples = suggested(settings.policy, settings.reports)
-    table = Param(
-        type="string",
-        title="Table",
-        description="A name of tables.yaml, or an address such as paimon:/warehouse/shop.db/orders",
-        examples=examples,
-        minLength=1,
-    )
-    return {"table": table, **{name: Param(**field) for name, field in _FIELDS.items()}}
-
-
-def _text(title: str, description: str, **more: object) -> dict[str, Any]:
-    """A field that may stay empty."""
-    return {"default": None, "type": ["null", "string"], "title": title, "description": description, **more}
-
-
-def _switch(title: str, description: str, *, default: bool) -> dict[str, Any]:
-    return {"default": default, "type": "boolean", "title": title, "description": description}
-
-
-_FIELDS: Final[Mapping[str, dict[str, Any]]] = {
-    "operation": _text(
-        "Operation",
-        "Left empty: what the policy asks for, else what suits the table's format",
-        enum=[None, *(each.value for each in RUN_OPERATIONS)],
-    ),
-    "where": _text("Partition filter", "For example dt >= '2026-11-01'; it chooses partitions and never changes rows"),
-    "dry_run": _switch("Dry run", "Plan only; change nothing", default=True),
-    "full": _switch("Full", "All files, not only new ones", default=False),
-    "zorder": _text("Z-order", "Columns to cluster by when optimizing, separated by commas; not together with Hilbert"),
-    "hilbert": _text("Hilbert", "Columns to cluster by along a Hilbert curve, separated by commas"),
-    "target_size": _text("Target size", "Of the files written, such as 256MB", pattern=SIZE_PATTERN),
-    "expect_plan": _text(
-        "Expected plan", "Do nothing unless the plan has this digest; the page of a dry run fills it in"
-    ),
-}
-_FORM: Final = ("table", *_FIELDS)
-
-
-def _template(name: str) -> str:
-    """The option of a job by the field of this name: a template that renders blank if the field is empty or off."""
-    option = f"--{name.replace('_', '-')}"
-    value = f"'{option}'" if _FIELDS[name]["type"] == "boolean" else f"'{option}=' ~ params.{name}"
-    return f"{{{{ {value} if params.{name} else '' }}}}"
-
-
-_FORM_OPTIONS: Final = tuple(_template(name) for name in _FIELDS if name != "operation")
+    return _make(dag_id, build, settings, options, schedule=None, retries=0, params=known)
 
 
 def _settings(options: DagOptions) -> PluginSettings:

@@ -21,7 +21,7 @@ from nightkeep.policy import left_groups
 from nightkeep.records.job_result import read_end
 from nightkeep_airflow.driver_side import Cluster, DriverSide, submitting_environment
 from nightkeep_airflow.job_operator import TablesOperator
-from nightkeep_airflow.operators import ENTRIES, job_script
+from nightkeep_airflow.operators import CARE_JOB, ENTRIES
 from nightkeep_airflow.releases import AirflowFailException
 from nightkeep_airflow.result_file import result_file
 from nightkeep_airflow.results import JobResult, as_json, parse
@@ -47,12 +47,11 @@ class LookOperator(TablesOperator):
     """Looks at the tables of all `groups`. Returns the groups of tables that are left, the fewest that hold them, and
     passes on what is known of the others."""
 
-    template_fields: Sequence[str] = (*TablesOperator.template_fields, "groups", "operation")
+    template_fields: Sequence[str] = (*TablesOperator.template_fields, "groups")
 
-    def __init__(self, *, groups: Any, operation: str = "", **kwargs: Any) -> None:
+    def __init__(self, *, groups: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.groups = groups
-        self.operation = operation
         self._process = ""
 
     def execute(self, context: Context) -> list[list[str]]:
@@ -76,7 +75,7 @@ class LookOperator(TablesOperator):
         jobs = str(installed_jobs()) if is_address(self.jobs) else self.jobs
         self._process = uuid4().hex
         with result_file(self.reports) as result:
-            job = self.job(job_script(self.operation), tables, context, result=result, rest=["--without-session"])
+            job = self.job(CARE_JOB, tables, context, result=result, rest=["--without-session"])
             environ = submitting_environment(DriverSide(Cluster.LOCAL, remote=False), os.environ, jobs)
             words = [environ["PYSPARK_DRIVER_PYTHON"], str(Path(jobs, Path(job.script).name)), *job.arguments]
             try:

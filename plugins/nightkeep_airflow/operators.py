@@ -5,26 +5,20 @@ A care job checks what it publishes. A CheckOperator starts Spark only for publi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from nightkeep.model import OPERATION_TABLE, Outcome
+from nightkeep.model import Outcome
 from nightkeep_airflow.assets import VERIFIED, emit
 from nightkeep_airflow.job_operator import JobOperator, TablesOperator
-from nightkeep_airflow.releases import (
-    AirflowException,
-    AirflowFailException,
-    AirflowSkipException,
-    DownstreamTasksSkipped,
-)
+from nightkeep_airflow.releases import AirflowException, AirflowSkipException, DownstreamTasksSkipped
 from nightkeep_airflow.results import JobResult, as_json, awaits_check, refresh_result, reported, settle_results
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-JOBS: Final[Mapping[str, str]] = {each: row.script for each, row in OPERATION_TABLE.items() if row.script is not None}
-CARE_JOB, CHECK_JOB = "care.py", "check.py"
+CARE_JOB, SWEEP_JOB, CHECK_JOB = "care.py", "sweep_orphans.py", "check.py"
 ENTRIES: Final = "entries"
 """The key under which a task passes on entries that does not return them."""
 
@@ -33,21 +27,15 @@ RETRIED = frozenset({Outcome.CONFLICTED, Outcome.FAILED})
 
 
 class CareOperator(JobOperator):
-    """One operation over a group of tables, or, if `operation` is blank, whatever their policies ask for.
+    """What `script` does over a group of tables. Returns one entry per table and operation."""
 
-    Returns one entry per table and operation.
-    """
-
-    template_fields = (*JobOperator.template_fields, "operation")
-
-    def __init__(self, *, operation: str = "", **kwargs: Any) -> None:
+    def __init__(self, *, script: str = CARE_JOB, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.operation = operation
+        self.script = script
 
     def execute(self, context: Context) -> list[dict[str, object]]:
-        """Run the job. Raises AirflowException if tries remain and a retry may improve the outcome of a table, and
-        AirflowFailException for an operation that no job does."""
-        entries = self.submit(job_script(self.operation), self.tables, context)
+        """Run the job. Raises AirflowException if tries remain and a retry may improve the outcome of a table."""
+        entries = self.submit(self.script, self.tables, context)
         # A retry only finds the run's own commits again; the next run plans the rest of such a table.
         unpublished = [entry for entry in entries if entry.committed_version is None and not entry.permanent]
         _try_again([entry for entry in unpublished if entry.outcome in RETRIED], context)
@@ -131,14 +119,6 @@ def _settled_entries(operator: TablesOperator, cared: Sequence[JobResult], conte
         emit(context["outlet_events"], result.table, result.documents)
     emitted = {result.table for result in verified}
     return [as_json(replace(entry, emitted=entry.table in emitted)) for entry in checked]
-
-
-def job_script(operation: str) -> str:
-    """The job script of an operation; of a blank one, the script that does what policies ask for."""
-    script = JOBS.get(operation) if operation.strip() else CARE_JOB
-    if script is None:
-        raise AirflowFailException(f"operation: expected one of {', '.join(JOBS)}, found {operation!r}")
-    return script
 
 
 def _try_again(entries: Sequence[JobResult], context: Context) -> None:

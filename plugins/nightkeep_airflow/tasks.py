@@ -32,6 +32,10 @@ nothing. A table without any document gets one then, so that page, tasks and `ni
 what was settled: refused and skipped as skipped, verified and unchanged as success, the rest as failed at once; its own
 retries are for its own troubles, such as a database that did not answer.
 
+A form (`dags.on_demand`) is the chain of a night for a group of one. Of the rows that a delete or an update changes, a
+check follows as of any version. A sweep, an expiry and a restore publish nothing, so that there is nothing to check
+behind their job, and a release touches no table.
+
 A sweep publishes nothing that another session could check: its job looks itself whether everything that is retained is
 still there, before it reports how it went. So there is no `check` behind it, and no asset: whoever waits for a table
 waits for other rows or other files of a version, and a sweep is done when neither has changed.
@@ -64,7 +68,7 @@ from nightkeep_airflow.links import report_url
 from nightkeep_airflow.look import LookOperator
 from nightkeep_airflow.needs import Needs
 from nightkeep_airflow.notices import heard_results, notify_of_tables
-from nightkeep_airflow.operators import ENTRIES, CareOperator, CheckedOperator, CheckOperator
+from nightkeep_airflow.operators import ENTRIES, SWEEP_JOB, CareOperator, CheckedOperator, CheckOperator
 from nightkeep_airflow.pool_listener import given_parameters, missing_of
 from nightkeep_airflow.readiness import require_ready
 from nightkeep_airflow.releases import AirflowFailException, AirflowSkipException, conf
@@ -97,11 +101,11 @@ RAISED = {
 def care_for(groups: XComArg, settings: PluginSettings, *, operation: str = "", options: Iterable[str] = ()) -> None:
     """The chain of this module behind `groups`, a task that returns lists of table names.
 
-    A blank `operation` is what each table's policy asks for. `operation` and `options` may be templates; an
-    option that renders blank is left out.
+    A blank `operation`, which names the operation of the run for its page, is what each table's policy asks for.
+    `operation` and `options`, those of the job, may be templates; an option that renders blank is left out.
     """
     submit = _submit(settings)
-    asked: dict[str, Any] = {"operation": operation, "options": [*options]}
+    asked: dict[str, Any] = {"options": [*options]}
     left, looked = groups, list[str]()
     if settings.looks:
         look = LookOperator(task_id=LOOK, groups=groups, **asked, **_places(settings))
@@ -116,11 +120,11 @@ def care_for(groups: XComArg, settings: PluginSettings, *, operation: str = "", 
         checked >> CheckOperator(task_id="check", behind=_CHECKED, outlets=[VERIFIED], **later, **submit)
 
     tasks = [*looked, "group.care", _CHECKED, "group.check"]
-    results = settle(groups, tasks, settings.policy, settings.reports)
+    results = settle(groups, tasks, settings.policy, settings.reports, operation=operation)
     each.expand(tables=left) >> results
     outcome.expand(results=results, place=places(results))
     unchanged(results)
-    page(results, settings.policy, settings.reports)
+    page(results, settings.policy, settings.reports, operation=operation)
     notify(results, settings.policy, settings.reports).as_teardown()
 
 
@@ -129,7 +133,7 @@ def sweep_for(groups: XComArg, settings: PluginSettings) -> None:
 
     @task_group(group_id="group")
     def each(tables: Sequence[str]) -> None:
-        CareOperator(task_id="sweep", tables=tables, operation=Operation.SWEEP, **_submit(settings))
+        CareOperator(task_id="sweep", tables=tables, script=SWEEP_JOB, **_submit(settings))
 
     results = settle(groups, ["group.sweep"], settings.policy, settings.reports, operation=Operation.SWEEP.value)
     each.expand(tables=groups) >> results
@@ -275,7 +279,7 @@ def _is_changed(entry: SettledEntry) -> bool:
 def outcome(results: Sequence[SettledEntry], place: int, *, outlet_events: Any = None) -> str:
     """Ends as the table's outcome does; emits the table's asset for a verified commit, unless its group has done so."""
     result = _unless_raised(results, place)
-    if result.outcome is Outcome.VERIFIED and not result.emitted:
+    if result.published and result.outcome is Outcome.VERIFIED and not result.emitted:
         emit(outlet_events, result.table, result.documents)
     return str(result)
 

@@ -387,12 +387,12 @@ print(json.dumps({{
         "grouped": [550, 1100],
         "chunked": [550, 550],
         "errors": {},
-        "dags": ["nightly", "on_demand", "orphan_sweep"],
+        "dags": ["change_rows", "nightly", "on_demand", "orphan_sweep", "undo"],
         "active": [1, 1],
         "pools": [["default_pool", "nightkeep_spark"]] * 2,
         "weekly": "0 4 * * 0",
         "deadline": True,
-        "forms": ["good", "all", "a name with a comma", *RUN_OPERATIONS],
+        "forms": ["good", "all", "a name with a comma", *RUN_OPERATIONS, "expire", "sweep"],
     }
 
 

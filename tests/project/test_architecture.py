@@ -64,7 +64,7 @@ EDGES = {
     "api": "admission card checking clustering discovery errors extras formats groups lineage model monitoring "
     "notifications other_readers pages places policy protocol readiness reading redaction records running spark "
     "sql_text tasks",
-    "commands": "api discovery environment errors formats groups model pages places policy redaction records",
+    "commands": "admission api discovery environment errors formats groups model pages places policy redaction records",
     "__main__": "commands errors",
 }
 

@@ -34,7 +34,7 @@ from nightkeep.records import CheckStatus, Expectations, RunDocument, store
 from nightkeep.places import write_file
 
 parser = argparse.ArgumentParser()
-options = "policy reports tables run-id-prefix result where zorder hilbert target-size expects"
+options = "policy reports tables run-id-prefix result where zorder hilbert target-size expects operation files"
 for name in options.split():
     parser.add_argument(f"--{name}")
 parser.add_argument("--died", action="append", default=[])

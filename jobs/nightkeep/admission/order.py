@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from nightkeep.model import Operation, Run, run_token
 from nightkeep.model.night import NightPlace
@@ -16,7 +17,10 @@ from nightkeep.policy import EffectivePolicy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalOptions:
-    """What a sweep or an expiry may remove. None means that the table's policy decides. Ages are in milliseconds."""
+    """What a sweep or an expiry may remove. None means that the table's policy decides. Ages are in milliseconds.
+
+    `of_run`: only files that this run left; of a restore, the run whose files are restored.
+    """
 
     mode: SweepMode | None = None
     older_than_ms: int | None = None
@@ -26,13 +30,48 @@ class RemovalOptions:
     of_run: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseOptions:
+    """Who releases a table from its hold, and why. Without a `user`, the account of the process does."""
+
+    user: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOptions:
+    """What a call asks beyond its operation and the policy, for whichever operation takes it. The fields are those of
+    `Order`."""
+
+    rows: str | None = None
+    keys: Path | None = None
+    sets: tuple[str, ...] = ()
+    removal: RemovalOptions = field(default_factory=RemovalOptions)
+    release: ReleaseOptions = field(default_factory=ReleaseOptions)
+    asked: Mapping[str, object] = field(default_factory=dict)
+
+    def order(self, operation: Operation, run_id: str, reports: str, **more: Any) -> Order:
+        """The order of an operation with these options; `more` are further fields of it."""
+        return Order(
+            operation,
+            run_id,
+            reports,
+            rows=self.rows,
+            keys=self.keys,
+            sets=self.sets,
+            removal=self.removal,
+            release=self.release,
+            **{"asked": self.asked, **more},
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """One operation on one table. `reports` is the folder of documents and holds.
 
     The rows to delete are those of `rows`, a condition, or of `keys`, a file of keys; without either, no row is
-    deleted. With `sets`, the rows of `rows` are updated instead. `removal` is for a sweep or an expiry; `run_id` of a
-    restore is the run whose files are to be restored. `named`: the caller named the operation, so that it is done on
+    deleted. With `sets`, the rows of `rows` are updated instead. `removal` is for a sweep, an expiry or a restore; a
+    restore without it is of the files of `run_id`. `named`: the caller named the operation, so that it is done on
     whatever health of the table. `night`: the table's place in a night with a budget. `asked` are the caller's options
     of a rewrite, as given. Without `checks`, nothing is checked afterwards.
     `expected_plan`: only a plan of this digest may be carried out, or of one of several between commas.
@@ -46,6 +85,7 @@ class Order:
     keys: Path | None = None
     sets: tuple[str, ...] = ()
     removal: RemovalOptions = field(default_factory=RemovalOptions)
+    release: ReleaseOptions = field(default_factory=ReleaseOptions)
     named: bool = False
     night: NightPlace | None = None
     asked: Mapping[str, object] = field(default_factory=dict)

@@ -35,7 +35,7 @@ class Act(Enum):
     LIST = auto()
     """List the files that a sweep or an expiry would remove."""
     RESTORE = auto()
-    """Undo a removal, which is always allowed."""
+    """Undo a removal, or release a hold, which is always allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ _STOPPED_BY: Final[Mapping[Act, Set[Reason]]] = {
 def _act(policy: EffectivePolicy, order: Order) -> Act:
     if order.operation.rewrites:
         return Act.PLAN if order.dry_run else Act.WORK
-    if order.operation is Operation.RESTORE:
+    if order.operation in (Operation.RESTORE, Operation.RELEASE):
         return Act.RESTORE
     return Act.LIST if order.mode_for(policy) is SweepMode.DRY_RUN else Act.WORK
 

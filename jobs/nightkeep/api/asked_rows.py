@@ -1,4 +1,5 @@
-"""The rows that a caller asks to change -> what documents state of them: column names and a keyed hash, no value.
+"""The rows that a caller asks to change -> the options of an order, and what documents state of these rows: column
+names and a keyed hash, no value.
 
 Equal requests have equal hashes, so that a run id is still known to belong to one request.
 """
@@ -8,11 +9,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from nightkeep.admission.order import CallOptions
+from nightkeep.errors import UsageError
 from nightkeep.records.keyed_hash import keyed_hash
 from nightkeep.sql_text.rows.keys import key_names
 from nightkeep.sql_text.rows.named_columns import named_columns
 
 Asked = dict[str, object]
+
+
+def rows_to_delete(rows_where: str | None, keys: str | Path | None) -> CallOptions:
+    """The rows for which a condition is true, or that have one of the keys of a file. Raises UsageError."""
+    if (rows_where is None) == (keys is None):
+        named = "neither" if keys is None else "both"
+        raise UsageError(f"the rows to delete: expected --rows-where or --keys, found {named}")
+    if keys is not None:
+        return CallOptions(keys=Path(keys), asked={"keys": asked_keys(Path(keys))})
+    return CallOptions(rows=rows_where, asked={"rows_where": asked_condition(str(rows_where))})
+
+
+def rows_to_update(sets: Sequence[str], rows_where: str | None) -> CallOptions:
+    """The rows for which a condition is true, and what their columns are set to. Raises UsageError."""
+    if not sets or rows_where is None:
+        named = "--set" if not sets else "--rows-where"
+        raise UsageError(f"the rows to update: expected --set and --rows-where, found no {named}")
+    asked = {"rows_where": asked_condition(rows_where), "set": asked_values(sets)}
+    return CallOptions(rows=rows_where, sets=tuple(sets), asked=asked)
 
 
 def asked_condition(text: str) -> Asked:

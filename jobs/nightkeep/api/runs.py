@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from nightkeep.admission.order import Order
 from nightkeep.admission.suited_operations import suited_operations
-from nightkeep.api.asked_rows import asked_condition, asked_keys, asked_values
+from nightkeep.api.asked_rows import rows_to_delete, rows_to_update
 from nightkeep.api.call_context import CallContext, find_context, name_run, start_engine
 from nightkeep.api.notices import notify_of_documents
 from nightkeep.api.options import FileOptions, LayoutOptions, overrides_of, takes
@@ -138,21 +138,13 @@ def delete(
     """Delete the rows for which a condition is true, or that have one of the keys of a file, by deletion vectors.
 
     Proves that no other row is deleted, publishes and checks."""
-    if (rows_where is None) == (keys is None):
-        named = "neither" if keys is None else "both"
-        raise UsageError(f"the rows to delete: expected --rows-where or --keys, found {named}")
-    context = find_context(policy, reports)
+    call, context = rows_to_delete(rows_where, keys), find_context(policy, reports)
     chosen = context.effective(table, overrides_of(FileOptions, {"writers": writers}, task_memory=task_memory))
-    file = None if keys is None else Path(keys)
-    arguments = {"rows_where": asked_condition(str(rows_where))} if file is None else {"keys": asked_keys(file)}
-    order = Order(
+    order = call.order(
         Operation.DELETE,
         name_run(run_id),
         context.reports,
-        dry_run,
-        rows=rows_where,
-        keys=file,
-        asked=arguments,
+        dry_run=dry_run,
         checks=not no_check,
         expected_plan=expect_plan,
     )
@@ -178,21 +170,14 @@ def update(
     """Set columns to expressions, "column = expression", in the rows for which a condition is true.
 
     Proves that no other row is changed, and these as asked, publishes in one commit and checks."""
-    sets = (set,) if isinstance(set, str) else tuple(set or ())
-    if not sets or rows_where is None:
-        named = "--set" if not sets else "--rows-where"
-        raise UsageError(f"the rows to update: expected --set and --rows-where, found no {named}")
+    call = rows_to_update((set,) if isinstance(set, str) else tuple(set or ()), rows_where)
     context = find_context(policy, reports)
     chosen = context.effective(table, overrides_of(FileOptions, {"writers": writers}, task_memory=task_memory))
-    arguments = {"rows_where": asked_condition(rows_where), "set": asked_values(sets)}
-    order = Order(
+    order = call.order(
         Operation.UPDATE,
         name_run(run_id),
         context.reports,
-        dry_run,
-        rows=rows_where,
-        sets=sets,
-        asked=arguments,
+        dry_run=dry_run,
         checks=not no_check,
         expected_plan=expect_plan,
     )

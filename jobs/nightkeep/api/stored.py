@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -11,7 +9,6 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from nightkeep import records
 from nightkeep.api.call_context import CallContext, find_context, parse_duration_option
 from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
@@ -19,7 +16,7 @@ from nightkeep.pages import render_index, render_run
 from nightkeep.places import is_address, report_store, reports_place
 from nightkeep.records import RunDocument, has_documents, page_name, pages_in, read_history, read_thread, write_page
 from nightkeep.records.kept_index import remove_index
-from nightkeep.records.releases import Released, keep_release, releases_of, with_release
+from nightkeep.records.releases import account, release_table, releases_of, with_release
 from nightkeep.records.validations import (
     DATA_DOCS,
     YOUNGEST_MS,
@@ -61,18 +58,8 @@ def release(
     """Release a table from the hold that a failed check put on it. Who did so, when and for what `reason` is kept."""
     context = find_context(policy, reports)
     name = _reported_name(context, table)
-    hold = records.release(context.reports, name)
-    if hold is None:
-        return Release(name, None)
-    released = Released.of(hold, name, user=_user(), at=datetime.now(UTC), reason=reason)
-    return Release(name, hold, released, keep_release(context.reports, released))
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return f"user {os.getuid()}"
+    done = release_table(context.reports, name, user=account(), at=datetime.now(UTC), reason=reason)
+    return Release(name, None) if done is None else Release(name, done.hold, done.released, done.unkept)
 
 
 def report(

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from nightkeep.admission.order import CallOptions, ReleaseOptions, RemovalOptions
+from nightkeep.api.asked_rows import rows_to_delete, rows_to_update
 from nightkeep.api.table_groups import check_tables, run_tables, sweep_tables
 from nightkeep.commands.exit_status import parsed, status_of
 from nightkeep.commands.options import OPTIONS
@@ -24,6 +26,7 @@ from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.model import Operation
 from nightkeep.model.job_entry import JobEntry
 from nightkeep.model.night import NightPlace
+from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.model.version import __version__, works_with
 from nightkeep.places import read_text, remove_file, reports_place, write_file
 from nightkeep.policy import Overrides, load_usable
@@ -32,19 +35,22 @@ from nightkeep.redaction import redacted, redacted_output
 
 _OF_WORK: Final = ("where", "full", "zorder", "hilbert", "target_size")
 """The options of `nightkeep run` that the form of a manual run has."""
+_NO_OPTIONS: Final = CallOptions()
 
 
 @redacted_output()
 def run_job(argv: Sequence[str], *, operations: Sequence[Operation]) -> int:
-    """Run `operations`, or those of each table's policy, on the tables of `argv`, and check every published version.
+    """Run `operations`, else the one that `argv` names, else those of each table's policy, on the tables of `argv`, and
+    check every published version.
 
     Raises UsageError, before any work, for an invalid policy or option.
     """
 
     def work() -> int:
         arguments = _parse(argv)
-        group = _group(arguments)
-        with run_tables(group, operations) as reported:
+        named = operations or ((Operation(arguments.operation),) if arguments.operation else ())
+        group = _group(arguments, _call_options(arguments, named))
+        with run_tables(group, named) as reported:
             return _write(arguments.result, reported, group)
 
     return _noting_end(argv, work)
@@ -55,7 +61,7 @@ def check_job(argv: Sequence[str]) -> int:
     """Check every version that the run of `argv` published and that no check has judged."""
 
     def work() -> int:
-        arguments = _parse(argv)
+        arguments = parsed(_arguments(), argv)
         group = _group(arguments)
         with check_tables(group) as reported:
             return _write(arguments.result, reported, group)
@@ -69,7 +75,7 @@ def sweep_job(argv: Sequence[str]) -> int:
 
     def work() -> int:
         arguments = parsed(_arguments(), argv)
-        group = _tables(arguments, Overrides())
+        group = _group(arguments)
         with sweep_tables(group) as reported:
             return _write(arguments.result, reported, group)
 
@@ -125,7 +131,45 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         row = OPTIONS[name]
         how: dict[str, Any] = {"action": "store_true"} if row.kind is bool else {"metavar": row.value}
         parser.add_argument(f"--{name.replace('_', '-')}", help=row.help, **how)
+    add = parser.add_argument
+    add("--operation", choices=tuple(Operation), help="what to do, instead of what policies ask for")
+    add("--rows-where", help="of a delete or an update: the condition")
+    add("--keys", help="of a delete: a file of keys")
+    add("--set", help='of an update: a JSON list of "column = expression"')
+    add("--files", choices=(SweepMode.QUARANTINE, SweepMode.DELETE), help="what a sweep or an expiry does with files")
+    add("--run-id", help="of a restore: the run that moved the files to quarantine")
+    add("--reason", help="of a release: why")
+    add("--user", help="of a release: who asks for it")
     return parsed(parser, argv)
+
+
+def _call_options(arguments: argparse.Namespace, operations: Sequence[Operation]) -> CallOptions:
+    """What the operation takes of the arguments; the others are of no use to it. Raises UsageError."""
+    match operations:
+        case (Operation.DELETE,):
+            return rows_to_delete(arguments.rows_where or None, arguments.keys or None)
+        case (Operation.UPDATE,):
+            return rows_to_update(_texts("--set", arguments.set), arguments.rows_where or None)
+        case (Operation.SWEEP | Operation.EXPIRE,):
+            mode = SweepMode(arguments.files) if arguments.files else None
+            return CallOptions(removal=RemovalOptions(mode=mode))
+        case (Operation.RESTORE,):
+            if not arguments.run_id:
+                raise UsageError("--run-id: expected the run that moved the files to quarantine, found none")
+            return CallOptions(removal=RemovalOptions(of_run=arguments.run_id))
+        case (Operation.RELEASE,):
+            return CallOptions(release=ReleaseOptions(user=arguments.user or None, reason=arguments.reason or None))
+    return CallOptions()
+
+
+def _texts(option: str, given: str | None) -> tuple[str, ...]:
+    try:
+        listed = json.loads(given or "[]")
+    except ValueError:
+        listed = None
+    if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+        raise UsageError(f"{option}: expected a JSON list of texts, found {given!r:.200}")
+    return tuple(listed)
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -151,12 +195,8 @@ def _arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def _group(arguments: argparse.Namespace) -> TableGroup:
-    given: dict[str, Any] = {name: getattr(arguments, name) or None for name in _OF_WORK}
-    return _tables(arguments, Overrides(**given))
-
-
-def _tables(arguments: argparse.Namespace, overrides: Overrides) -> TableGroup:
+def _group(arguments: argparse.Namespace, call: CallOptions = _NO_OPTIONS) -> TableGroup:
+    given: dict[str, Any] = {name: getattr(arguments, name, None) or None for name in _OF_WORK}
     require_version(arguments.expects)
     tables = tuple(dict.fromkeys([*filter(None, arguments.tables.split(",")), *arguments.table]))
     if not tables:
@@ -171,7 +211,8 @@ def _tables(arguments: argparse.Namespace, overrides: Overrides) -> TableGroup:
         tables,
         arguments.run_id_prefix,
         reports_place(arguments.reports),
-        overrides,
+        Overrides(**given),
+        call,
         dry_run=arguments.dry_run,
         night=places_of(arguments.night),
         hand=at_work_file(arguments.result) if arguments.result else None,

@@ -34,6 +34,7 @@ from nightkeep.retention.restore import restore_run
 from nightkeep.retention.sweep import sweep_orphans
 from nightkeep.running.carry_out import Do, carry_out
 from nightkeep.running.ended_early import report_unchecked
+from nightkeep.running.release_hold import release_hold
 from nightkeep.running.rewrites.run_operation import rewrite
 from nightkeep.spark.engine import Engine
 from nightkeep.surprises import guarded, log_failure
@@ -71,6 +72,8 @@ KINDS: Final[Mapping[Operation, Kind]] = {
     Operation.EXPIRE: removal(expire_table),
     Operation.SWEEP: removal(sweep_orphans),
     Operation.RESTORE: removal(lambda log, files, run, _: restore_run(log, files, run)),
+    # It changes nothing of the table.
+    Operation.RELEASE: Kind(lambda engine, reads: release_hold, lambda document, policy, order, engine: document),
 }
 
 

@@ -1,4 +1,4 @@
-"""What can be done to a table, and who offers it. Forms, job scripts, commands and `nightkeep run` read one table.
+"""What can be done to a table, and who offers it. Forms, jobs, commands and `nightkeep run` read one table.
 
 A new operation is a name, a row of `OPERATION_TABLE`, and an entry of `groups.one_operation.KINDS`.
 """
@@ -22,10 +22,12 @@ class Operation(StrEnum):
     EXPIRE = "expire"
     SWEEP = "sweep"
     RESTORE = "restore"
+    RELEASE = "release"
 
     @property
     def rewrites(self) -> bool:
-        """Whether the operation publishes a version with other files. The others remove or restore files."""
+        """Whether the operation publishes a version with other files. The others remove or restore files, or release
+        the table from its hold."""
         return OPERATION_TABLE[self].rewrites
 
     @property
@@ -36,25 +38,32 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationRow:
-    """An operation. `in_run`: it needs nothing but a table, so that `nightkeep run` and the form of a manual run offer
-    it. `script`: the job script that does it for a group of tables, None if there is none."""
+    """An operation. `in_run`: it needs nothing but a table, so that `nightkeep run` does it.
+
+    `takes` are its options in the form of a manual run, beside the table and the dry run. Of each of `needs`, one must
+    be given.
+    """
 
     rewrites: bool = False
     in_run: bool = False
-    script: str | None = None
+    takes: tuple[str, ...] = ()
+    needs: tuple[tuple[str, ...], ...] = ()
 
+
+_OF_FILES: Final = ("where", "full", "target_size")
+_OF_LAYOUT: Final = (*_OF_FILES, "zorder", "hilbert")
 
 OPERATION_TABLE: Final[Mapping[Operation, OperationRow]] = {
-    Operation.UPGRADE: OperationRow(rewrites=True, in_run=True, script="l0_upgrade.py"),
-    Operation.PERSIST_DELETES: OperationRow(rewrites=True, in_run=True, script="persist_deletes.py"),
-    Operation.OPTIMIZE: OperationRow(rewrites=True, in_run=True, script="optimize.py"),
-    # The rows that these two change are asked for in each call.
-    Operation.DELETE: OperationRow(rewrites=True),
-    Operation.UPDATE: OperationRow(rewrites=True),
-    Operation.EXPIRE: OperationRow(),
-    Operation.SWEEP: OperationRow(script="sweep_orphans.py"),
-    Operation.RESTORE: OperationRow(),
+    Operation.UPGRADE: OperationRow(rewrites=True, in_run=True, takes=_OF_FILES),
+    Operation.PERSIST_DELETES: OperationRow(rewrites=True, in_run=True, takes=_OF_FILES),
+    Operation.OPTIMIZE: OperationRow(rewrites=True, in_run=True, takes=_OF_LAYOUT),
+    Operation.DELETE: OperationRow(rewrites=True, takes=("rows_where", "keys"), needs=(("rows_where", "keys"),)),
+    Operation.UPDATE: OperationRow(rewrites=True, takes=("rows_where", "set"), needs=(("rows_where",), ("set",))),
+    Operation.EXPIRE: OperationRow(takes=("files",)),
+    Operation.SWEEP: OperationRow(takes=("files",)),
+    Operation.RESTORE: OperationRow(takes=("run_id",), needs=(("run_id",),)),
+    Operation.RELEASE: OperationRow(takes=("reason",)),
 }
 
 RUN_OPERATIONS: Final = tuple(each for each, row in OPERATION_TABLE.items() if row.in_run)
-"""What `nightkeep run` and the form of a manual run offer."""
+"""What `nightkeep run` does, and a run of the form for which no operation is chosen."""

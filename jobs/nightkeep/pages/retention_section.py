@@ -36,6 +36,7 @@ _MEANING = {
     Outcome.MISMATCH: "The table does not read as it did before.",
     Outcome.FAILED: "Something broke on the way, or was not as it has to be.",
 }
+_RELEASED = "The table is maintained again."
 _NOT_LOOKED_AT = "Done. Nobody has looked since whether everything that is retained is there."
 
 
@@ -104,11 +105,8 @@ def leftovers(document: RunDocument) -> Leftovers | None:
     extra = document.extra
     acted, folder = _count(extra.get("acted")), _text(extra.get("quarantine"))
     restores, quarantines = document.operation is Operation.RESTORE, bool(folder)
-    is_looked_at = document.expectations.status in (CheckStatus.PASSED, CheckStatus.FAILED)
     return Leftovers(
-        meaning=_NOT_LOOKED_AT
-        if document.outcome is Outcome.VERIFIED and not is_looked_at
-        else _MEANING[document.outcome],
+        meaning=_meaning(document),
         mode=_text(extra.get("mode")),
         orphans=Count(_whole(extra.get("orphans_total")), _whole(extra.get("orphans_bytes"))),
         listed=_text(extra.get("orphans_file")),
@@ -126,6 +124,15 @@ def leftovers(document: RunDocument) -> Leftovers | None:
         notes=(*_texts(extra.get("notes")), *_texts([extra.get("not_compared")])),
         brings_back=(document.table, document.run_id) if quarantines and not restores and acted.files else None,
     )
+
+
+def _meaning(document: RunDocument) -> str:
+    if document.outcome is not Outcome.VERIFIED:
+        return _MEANING[document.outcome]
+    if document.operation is Operation.RELEASE:
+        return _RELEASED
+    is_looked_at = document.expectations.status in (CheckStatus.PASSED, CheckStatus.FAILED)
+    return _MEANING[Outcome.VERIFIED] if is_looked_at else _NOT_LOOKED_AT
 
 
 def retention_summary(documents: Sequence[RunDocument]) -> str:

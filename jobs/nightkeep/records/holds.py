@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -147,8 +147,11 @@ def holds_of(reports: str | Path, tables: Iterable[str]) -> tuple[str, ...]:
     return tuple(table for table in named if hold_name(table) in there)
 
 
-def release(reports: str | Path, table: str) -> Hold | Unreadable | None:
-    """Remove the hold on `table`, also an unreadable one, and return it; None if there is none.
+def release(
+    reports: str | Path, table: str, *, before: Callable[[Hold | Unreadable], None] = lambda _: None
+) -> Hold | Unreadable | None:
+    """Remove the hold on `table`, also an unreadable one, and return it; None if there is none. `before` is called with
+    the hold, and may raise to keep it.
 
     Raises EvidenceError if it cannot be removed, if a bucket does not state whether there is one, or if another one was
     written meanwhile.
@@ -162,6 +165,7 @@ def release(reports: str | Path, table: str) -> Hold | Unreadable | None:
         return None
     except CorruptMetadata as failure:
         found = Unreadable.of(store.address(name), failure)
+    before(found)
     _remove(store, name, read)
     return found
 

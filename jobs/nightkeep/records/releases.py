@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
 import json
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -15,7 +17,7 @@ from nightkeep.places import report_store
 from nightkeep.records.codec import decode, encode
 from nightkeep.records.document import Extra, RunDocument
 from nightkeep.records.file_names import HOLDS, releases_name
-from nightkeep.records.holds import Hold
+from nightkeep.records.holds import Hold, release
 from nightkeep.records.json_files import Unreadable, parsed, read_kept, side_by_side
 from nightkeep.records.store import bytes_of, why_not
 from nightkeep.redaction import redacted
@@ -52,13 +54,49 @@ class Released:
         return f"{self.table}: hold{named} released by {self.user} at {self.at:%Y-%m-%d %H:%M:%S} UTC{why}"
 
 
-def keep_release(reports: str | Path, release: Released) -> str | None:
+@dataclass(frozen=True, slots=True)
+class DoneRelease:
+    """A hold that was removed, and the release as it was kept. `unkept`: why it could not be."""
+
+    hold: Hold | Unreadable
+    released: Released
+    unkept: str | None = None
+
+
+def release_table(
+    reports: str | Path,
+    table: str,
+    *,
+    user: str,
+    at: datetime,
+    reason: str | None = None,
+    before: Callable[[Hold | Unreadable], None] = lambda _: None,
+) -> DoneRelease | None:
+    """Remove the hold on a table, and keep who did so, when and why; None if there is none.
+
+    `before` is as in `holds.release`, and EvidenceError is raised as there."""
+    hold = release(reports, table, before=before)
+    if hold is None:
+        return None
+    released = Released.of(hold, table, user=user, at=at, reason=reason)
+    return DoneRelease(hold, released, keep_release(reports, released))
+
+
+def account() -> str:
+    """The name of the account of this process."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return f"user {os.getuid()}"
+
+
+def keep_release(reports: str | Path, released: Released) -> str | None:
     """Add a release to those of its table. Returns why it could not be kept; None if it is."""
-    store, name = report_store(reports), releases_name(release.table)
+    store, name = report_store(reports), releases_name(released.table)
     try:
         for _ in range(_TRIES):
-            read, earlier = _standing(reports, release.table)
-            kept = [*map(encode, (*earlier, release))][-_MOST:]
+            read, earlier = _standing(reports, released.table)
+            kept = [*map(encode, (*earlier, released))][-_MOST:]
             if store.swap(name, bytes_of(json.dumps(redacted(kept), indent=2) + "\n"), read=read):
                 return None
     except (OSError, CorruptMetadata) as failure:

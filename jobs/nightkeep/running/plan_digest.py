@@ -6,6 +6,8 @@
 | delete, update | these, the version, and the rows that are asked for, by their keyed hash |
 | sweep | the orphan files, each with its size and time |
 | expire | the versions, and the files that only they need |
+| restore | the files that the run moved to quarantine and no purge deleted |
+| release | the runs of the hold, and since when it stands |
 
 Invariant: nothing is written to the table before the digests are compared. Where they differ, nothing is done.
 """
@@ -48,6 +50,11 @@ def digest_of_rewrite(log: RunLog, base: Snapshot, request: Request, plan: OpenP
 def digest_of_removal(log: RunLog, files: str, versions: Iterable[object] = ()) -> str:
     """The digest of what a sweep or an expiry removes. `files`: the digest of the files."""
     return _digest(log, {"files": files, "versions": [*versions]})
+
+
+def digest_of_undo(log: RunLog, what: Iterable[object]) -> str:
+    """The digest of what a restore moves back, or of the hold that a release removes."""
+    return _digest(log, {"undone": [*what]})
 
 
 def require_expected(log: RunLog, digest: str) -> None:

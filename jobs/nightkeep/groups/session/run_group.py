@@ -111,14 +111,14 @@ class _OneTable:
 
     def _order(self, policy: EffectivePolicy, operation: Operation) -> Order:
         group, name = self.group, policy.address.name
-        return Order(
+        return group.call.order(
             operation,
             group.run_id(name),
             group.reports,
-            group.dry_run,
+            dry_run=group.dry_run,
             named=operation in self.named,
             night=group.night.get(name),
-            asked=group.overrides.asked(),
+            asked={**group.overrides.asked(), **group.call.asked},
             expected_plan=group.expected_plan,
         )
 

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from nightkeep.admission.order import CallOptions
 from nightkeep.errors import UsageError
 from nightkeep.groups.stored_document import permanent
 from nightkeep.model import Operation, Outcome
@@ -21,7 +22,8 @@ from nightkeep.running.run_log import versions
 
 @dataclass(frozen=True, slots=True)
 class TableGroup:
-    """The work of one session. The run id of a table is `prefix:table`, the same in every retry.
+    """The work of one session. The run id of a table is `prefix:table`, the same in every retry. `overrides` are those
+    of the tables' policies, `call` what the caller asks beyond.
 
     `hand` is the address of a file with the names of the tables at work, a line each, for the process that continues
     after this one died. `died` are tables at which an earlier process died: they are reported from their documents, and
@@ -36,6 +38,7 @@ class TableGroup:
     prefix: str
     reports: str
     overrides: Overrides = field(default_factory=Overrides)
+    call: CallOptions = field(default_factory=CallOptions)
     dry_run: bool = False
     night: Mapping[str, NightPlace] = field(default_factory=dict)
     hand: str | None = None

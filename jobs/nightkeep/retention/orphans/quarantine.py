@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable, UsageError
 from nightkeep.model import Outcome, Run
@@ -50,23 +50,56 @@ def restore(table_files: TableFiles, run_id: str, *, now_ms: int, vouched: Seque
     table that may not be changed, and CorruptMetadata for a damaged quarantine manifest.
     """
     refuse_changes(table_files)
-    folders = folders_of(table_files, run_id, vouched=vouched)
-    table_files = replace(table_files, storage=within(table_files.storage, *map(home_of, folders), more=True))
-    storage = table_files.storage
-    planned = [part for folder in folders for part in parts(storage, folder)]
-    planned = [part for part in planned if part.planned or Mark.RESTORED not in part.marks]
-    if not any(part.planned for part in planned):
-        runs = ", ".join(dict.fromkeys(_run_ids(table_files))) or "nothing"
-        raise UsageError(f"{table_files.table.name}: nothing of run {run_id} is in quarantine; there is {runs}")
+    table_files, planned = _planned_parts(table_files, run_id, vouched)
     for part in planned:
         _refuse_busy(table_files, part)
-    for folder in dict.fromkeys(part.folder for part in planned):
-        write_restoring(storage, folder, now_ms=now_ms)
+    folders = dict.fromkeys(part.folder for part in planned)
+    for folder in folders:
+        write_restoring(table_files.storage, folder, now_ms=now_ms)
     back, conflicts = NO_FILES, list[tuple[str, str]]()
     for part in planned:
         moved, in_the_way = _restore_part(table_files, part, now_ms)
         back, conflicts = back + moved, conflicts + in_the_way
-    return _restored(back, tuple(_of_later_runs(table_files, folders, conflicts)))
+    return _restored(back, tuple(_of_later_runs(table_files, [*folders], conflicts)))
+
+
+@dataclass(frozen=True, slots=True)
+class Restorable:
+    """The files that a run moved to quarantine and no purge deleted, and those that a restore would move back now."""
+
+    moved: list[PlannedMove] = field(default_factory=list)
+    left: list[PlannedMove] = field(default_factory=list)
+
+
+def restorable(table_files: TableFiles, run_id: str, *, vouched: Sequence[str] = ()) -> Restorable:
+    """What there is to restore of a run. Changes nothing.
+
+    Raises what `restore` raises for a run without files and for a damaged manifest."""
+    table_files, planned = _planned_parts(table_files, run_id, vouched)
+    storage, found = table_files.storage, Restorable()
+    for part in planned:
+        # A plan that is gone was purged, with its files.
+        with suppress(MissingFile):
+            moved = read_plan(table_files, part)[1]
+            found.moved.extend(moved)
+            found.left.extend(
+                file for file in moved if storage.stat(file.to) is not None and storage.stat(file.path) is None
+            )
+    return found
+
+
+def _planned_parts(
+    table_files: TableFiles, run_id: str, vouched: Sequence[str]
+) -> tuple[TableFiles, list[QuarantinePart]]:
+    """The parts of the run's quarantines that were not restored, and the table with the stores that they are in."""
+    folders = folders_of(table_files, run_id, vouched=vouched)
+    table_files = replace(table_files, storage=within(table_files.storage, *map(home_of, folders), more=True))
+    planned = [part for folder in folders for part in parts(table_files.storage, folder)]
+    planned = [part for part in planned if part.planned or Mark.RESTORED not in part.marks]
+    if not any(part.planned for part in planned):
+        runs = ", ".join(dict.fromkeys(_run_ids(table_files))) or "nothing"
+        raise UsageError(f"{table_files.table.name}: nothing of run {run_id} is in quarantine; there is {runs}")
+    return table_files, planned
 
 
 def purge(table_files: TableFiles, *, now_ms: int, older_than_ms: int) -> FileTotals:
