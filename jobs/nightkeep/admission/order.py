@@ -26,15 +26,27 @@ class RemovalOptions:
     of_run: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditOptions:
+    """What an audit looks at. `since`: the version after which, `since_ms`: how long ago, in milliseconds; without
+    either, after the last audit. `files`: whether every file of every retained version is looked for. None means that
+    the table's policy decides."""
+
+    since: int | None = None
+    since_ms: int | None = None
+    files: bool = False
+    byte_budget: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """One operation on one table. `reports` is the folder of documents and holds.
 
     The rows to delete are those of `rows`, a condition, or of `keys`, a file of keys; without either, no row is
-    deleted. With `sets`, the rows of `rows` are updated instead. `removal` is for a sweep or an expiry; `run_id` of a
-    restore is the run whose files are to be restored. `named`: the caller named the operation, so that it is done on
-    whatever health of the table. `night`: the table's place in a night with a budget. `asked` are the caller's options
-    of a rewrite, as given. Without `checks`, nothing is checked afterwards.
+    deleted. With `sets`, the rows of `rows` are updated instead. `removal` is for a sweep or an expiry, `audit` for an
+    audit; `run_id` of a restore is the run whose files are to be restored. `named`: the caller named the operation, so
+    that it is done on whatever health of the table. `night`: the table's place in a night with a budget. `asked` are
+    the caller's options of a rewrite or an audit, as given. Without `checks`, nothing is checked afterwards.
     """
 
     operation: Operation
@@ -45,6 +57,7 @@ class Order:
     keys: Path | None = None
     sets: tuple[str, ...] = ()
     removal: RemovalOptions = field(default_factory=RemovalOptions)
+    audit: AuditOptions = field(default_factory=AuditOptions)
     named: bool = False
     night: NightPlace | None = None
     asked: Mapping[str, object] = field(default_factory=dict)
@@ -61,7 +74,7 @@ class Order:
 
     def options(self, policy: EffectivePolicy) -> dict[str, object]:
         """The options of the run, as its document keeps them. A repeated run id must have the same ones."""
-        if self.operation.rewrites:
+        if self.operation.rewrites or self.operation is Operation.AUDIT:
             return dict(self.asked)
         options = {
             "older_than_ms": self.removal.older_than_ms,

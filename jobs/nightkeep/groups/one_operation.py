@@ -17,6 +17,7 @@ from functools import partial
 from typing import Final
 
 from nightkeep.admission.order import Order
+from nightkeep.auditing.audit import audit_table
 from nightkeep.causes import failure_text
 from nightkeep.checking.post_commit_check import check_after_commit
 from nightkeep.errors import STOPS, UsageError
@@ -62,6 +63,11 @@ _REWRITE: Final = Kind(
     lambda engine, reads: partial(rewrite, workers=engine, reader=reads.table),
     lambda document, policy, order, engine: check_after_commit(document, policy, order.reports, engine=engine),
 )
+_AUDIT: Final = Kind(
+    lambda engine, reads: partial(audit_table, engine=engine),
+    # An audit publishes nothing that could be checked.
+    lambda document, policy, order, engine: document,
+)
 KINDS: Final[Mapping[Operation, Kind]] = {
     Operation.UPGRADE: _REWRITE,
     Operation.PERSIST_DELETES: _REWRITE,
@@ -71,6 +77,7 @@ KINDS: Final[Mapping[Operation, Kind]] = {
     Operation.EXPIRE: removal(expire_table),
     Operation.SWEEP: removal(sweep_orphans),
     Operation.RESTORE: removal(lambda log, files, run, _: restore_run(log, files, run)),
+    Operation.AUDIT: _AUDIT,
 }
 
 

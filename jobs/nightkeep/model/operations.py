@@ -22,10 +22,12 @@ class Operation(StrEnum):
     EXPIRE = "expire"
     SWEEP = "sweep"
     RESTORE = "restore"
+    AUDIT = "audit"
 
     @property
     def rewrites(self) -> bool:
-        """Whether the operation publishes a version with other files. The others remove or restore files."""
+        """Whether the operation publishes a version with other files. The others remove or restore
+        files, or change nothing."""
         return OPERATION_TABLE[self].rewrites
 
     @property
@@ -54,6 +56,7 @@ OPERATION_TABLE: Final[Mapping[Operation, OperationRow]] = {
     Operation.EXPIRE: OperationRow(),
     Operation.SWEEP: OperationRow(script="sweep_orphans.py"),
     Operation.RESTORE: OperationRow(),
+    Operation.AUDIT: OperationRow(script="audit.py"),
 }
 
 RUN_OPERATIONS: Final = tuple(each for each, row in OPERATION_TABLE.items() if row.in_run)

@@ -130,6 +130,25 @@ class Expire(_Block):
     )
 
 
+class Audit(_Block):
+    """The audit of commits by whoever. It only reads."""
+
+    hold: StrictBool = Field(default=False, description="Put the table on hold where an audit finds that rows differ.")
+    files: Duration | None = Field(
+        default=None,
+        description="Look for every file of every retained version once this time has passed since the last look, such "
+        "as 7d. null: only on request.",
+    )
+    sample: Annotated[StrictFloat, Field(ge=0, le=1)] | None = Field(
+        default=None, description="The share of files whose footers such a look opens. null: 200 files."
+    )
+    byte_budget: Size = Field(
+        default=50 * _GB,
+        description="Above this many bytes of files that commits moved, the rest is for the next audit.",
+        json_schema_extra={"default": "50GB"},
+    )
+
+
 class On(_Block):
     """Receivers of notifications, by outcome of a table, for holds and for late runs."""
 
@@ -230,6 +249,7 @@ class Settings(_Block):
     )
     sweep: Sweep = Field(default_factory=Sweep, description="The sweep of orphan files.")
     expire: Expire = Field(default_factory=Expire, description="The expiry of old versions.")
+    audit: Audit = Field(default_factory=Audit, description="The audit of commits by whoever.")
     on: On = Field(
         default_factory=On,
         description="Receivers of notifications: a connection of Airflow's by its name, {webhook: URL}, or {notifier: "

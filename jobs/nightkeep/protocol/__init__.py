@@ -5,6 +5,7 @@ from nightkeep.protocol.commits import Commits
 from nightkeep.protocol.gate import Gate, Positions, Show
 from nightkeep.protocol.history import Seen, Undone, Watch
 from nightkeep.protocol.layout import LayoutReading, TableLayout
+from nightkeep.protocol.past import Claim, Past, PastCommit, PastReading
 from nightkeep.protocol.row_changes import RowChanges
 from nightkeep.protocol.table import OpenPlan, OpenTable, Table
 from nightkeep.protocol.wide import OpenWide, OpenWideWrites, Wide, WideWrites
@@ -25,6 +26,7 @@ from nightkeep.protocol.work import (
 
 __all__ = [
     "Bound",
+    "Claim",
     "Commits",
     "E",
     "Gate",
@@ -35,6 +37,9 @@ __all__ = [
     "OpenWide",
     "OpenWideWrites",
     "OperationRules",
+    "Past",
+    "PastCommit",
+    "PastReading",
     "Positions",
     "RowChanges",
     "S",

@@ -15,7 +15,8 @@ FOUND: Final = "~found"
 RESULTS: Final = "~results"
 LEDGER: Final = "~ledger"
 SENT: Final = "~sent"
-NO_TABLES: Final = (HOLDS, PAGES, FOUND, RESULTS, LEDGER, SENT)
+AUDITS: Final = "~audits"
+NO_TABLES: Final = (HOLDS, PAGES, FOUND, RESULTS, LEDGER, SENT, AUDITS)
 """Folders that are not a table's."""
 
 # Upper case is escaped because some file systems ignore case; a leading dot because it hides the file.
