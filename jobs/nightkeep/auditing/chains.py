@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from nightkeep.protocol.past import Claim, PastCommit
+from nightkeep.protocol.past import PastCommit, RowClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Chain:
         return tuple(
             Chain(base, (commit,))
             for base, commit in zip(bases, self.commits, strict=False)
-            if commit.claim is Claim.KEEPS_ROWS
+            if commit.claim is RowClaim.KEEPS_ROWS
         )
 
     @property
@@ -50,18 +50,18 @@ def chains_of(commits: Sequence[PastCommit]) -> Iterator[Chain]:
     held: list[PastCommit] = []
     for commit in commits:
         follows = bool(held) and commit.parent == held[-1].version
-        if held and (not follows or commit.claim is Claim.CHANGES_ROWS):
+        if held and (not follows or commit.claim is RowClaim.CHANGES_ROWS):
             yield _chain(held)
             held = []
-        starts = commit.claim is Claim.KEEPS_ROWS and commit.parent is not None
-        if starts or (held and commit.claim is Claim.TOUCHES_NO_FILES):
+        starts = commit.claim is RowClaim.KEEPS_ROWS and commit.parent is not None
+        if starts or (held and commit.claim is RowClaim.TOUCHES_NO_FILES):
             held.append(commit)
     if held:
         yield _chain(held)
 
 
 def _chain(held: Sequence[PastCommit]) -> Chain:
-    last = max(place for place, commit in enumerate(held) if commit.claim is Claim.KEEPS_ROWS)
+    last = max(place for place, commit in enumerate(held) if commit.claim is RowClaim.KEEPS_ROWS)
     base = held[0].parent
     assert base is not None
     return Chain(base, tuple(held[: last + 1]))

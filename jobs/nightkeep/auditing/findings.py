@@ -11,7 +11,7 @@ from nightkeep.auditing.verdicts import CommitVerdict, UnitVerdict, Verdict
 from nightkeep.model import Fingerprint, Outcome
 from nightkeep.model.check_values import AuditedRow, Evidence
 from nightkeep.model.counted import counted
-from nightkeep.protocol.past import Claim
+from nightkeep.protocol.past import RowClaim
 from nightkeep.records import UnitResult
 from nightkeep.records.check_report import Difference
 from nightkeep.records.codec import encode
@@ -61,7 +61,7 @@ class AuditFindings:
     @property
     def coverage(self) -> str:
         """How much was proven, and what was not and why."""
-        keeping = [each for each in self.commits if each.commit.claim is Claim.KEEPS_ROWS]
+        keeping = [each for each in self.commits if each.commit.claim is RowClaim.KEEPS_ROWS]
         proven = sum(each.verdict is Verdict.PROVEN for each in keeping)
         size = sum(unit.bytes for each in keeping for unit in each.units)
         parts = []
@@ -69,7 +69,7 @@ class AuditFindings:
             parts.append(
                 f"{proven} of {counted(len(keeping), 'commit')} that keep rows proven, {size:,} bytes of their files"
             )
-        others = [each for each in self.commits if each.commit.claim is Claim.CHANGES_ROWS]
+        others = [each for each in self.commits if each.commit.claim is RowClaim.CHANGES_ROWS]
         if others:
             sound = sum(each.verdict is not Verdict.UNSOUND for each in others)
             parts.append(f"{sound} of {counted(len(others), 'commit')} that change rows agree with their metadata")

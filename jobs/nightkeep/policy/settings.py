@@ -35,7 +35,7 @@ from nightkeep.policy.when import parse_when
 _GB = 1 << 30
 
 
-Nightly = Literal["upgrade", "persist-deletes", "optimize"]
+Nightly = Literal["upgrade", "persist-deletes", "optimize", "audit"]
 """Operations that a policy can ask for. Operations that change rows are only started by hand."""
 
 

@@ -5,7 +5,7 @@ from nightkeep.protocol.commits import Commits
 from nightkeep.protocol.gate import Gate, Positions, Show
 from nightkeep.protocol.history import Seen, Undone, Watch
 from nightkeep.protocol.layout import LayoutReading, TableLayout
-from nightkeep.protocol.past import Claim, Past, PastCommit, PastReading
+from nightkeep.protocol.past import Past, PastCommit, PastReading, RowClaim
 from nightkeep.protocol.row_changes import RowChanges
 from nightkeep.protocol.table import OpenPlan, OpenTable, Table
 from nightkeep.protocol.wide import OpenWide, OpenWideWrites, Wide, WideWrites
@@ -26,7 +26,6 @@ from nightkeep.protocol.work import (
 
 __all__ = [
     "Bound",
-    "Claim",
     "Commits",
     "E",
     "Gate",
@@ -42,6 +41,7 @@ __all__ = [
     "PastReading",
     "Positions",
     "RowChanges",
+    "RowClaim",
     "S",
     "Seen",
     "Show",

@@ -10,7 +10,7 @@ from typing import Generic, Protocol
 from nightkeep.protocol.work import S, T, U
 
 
-class Claim(StrEnum):
+class RowClaim(StrEnum):
     """What a commit states of the rows that readers see."""
 
     KEEPS_ROWS = "keeps-rows"
@@ -33,7 +33,7 @@ class PastCommit:
     version: int
     parent: int | None
     digest: str
-    claim: Claim
+    claim: RowClaim
     kind: str
     author: str
     time_ms: int

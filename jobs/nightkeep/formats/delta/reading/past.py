@@ -16,7 +16,7 @@ from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.metadata.struct_stats import row_count
 from nightkeep.model import digest_of
 from nightkeep.protocol import Bound
-from nightkeep.protocol.past import Claim, Past, PastCommit, PastReading
+from nightkeep.protocol.past import Past, PastCommit, PastReading, RowClaim
 from nightkeep.storage import ListedFile, Storage
 
 _File = tuple[str, str | None]
@@ -120,10 +120,10 @@ def _file(action: Raw) -> _File:
     return str(action["path"]), vector_id(action)
 
 
-def _claim(files: Sequence[Raw]) -> Claim:
+def _claim(files: Sequence[Raw]) -> RowClaim:
     if not files:
-        return Claim.TOUCHES_NO_FILES
-    return Claim.CHANGES_ROWS if any(each.get("dataChange") is not False for each in files) else Claim.KEEPS_ROWS
+        return RowClaim.TOUCHES_NO_FILES
+    return RowClaim.CHANGES_ROWS if any(each.get("dataChange") is not False for each in files) else RowClaim.KEEPS_ROWS
 
 
 def _rows(adds: Sequence[Raw], removes: Sequence[Raw]) -> int | None:

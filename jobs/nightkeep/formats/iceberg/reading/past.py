@@ -27,7 +27,7 @@ from nightkeep.formats.iceberg.metadata.table_metadata import (
     summary_of,
 )
 from nightkeep.protocol import Bound
-from nightkeep.protocol.past import Claim, Past, PastCommit, PastReading
+from nightkeep.protocol.past import Past, PastCommit, PastReading, RowClaim
 
 _TOTALS: Final = {
     "total-records": ("added-records", "deleted-records"),
@@ -101,7 +101,7 @@ def _commit(metadata: Raw, table: MetadataHead, number: int, subject: str) -> Pa
         version=number,
         parent=parent,
         digest=commit_digest(metadata, raw),
-        claim=Claim.KEEPS_ROWS if keeps else Claim.CHANGES_ROWS,
+        claim=RowClaim.KEEPS_ROWS if keeps else RowClaim.CHANGES_ROWS,
         kind=operation,
         author=_author(summary),
         time_ms=integer(raw, "timestamp-ms", subject=subject),

@@ -14,10 +14,10 @@ from nightkeep.formats.paimon.metadata.snapshot_files import parse_snapshot, sna
 from nightkeep.formats.paimon.reading.views import narrowed
 from nightkeep.model import digest_of
 from nightkeep.protocol import Bound
-from nightkeep.protocol.past import Claim, Past, PastCommit, PastReading
+from nightkeep.protocol.past import Past, PastCommit, PastReading, RowClaim
 from nightkeep.storage import Storage
 
-_CLAIMS: Mapping[object, Claim] = {"COMPACT": Claim.KEEPS_ROWS, "ANALYZE": Claim.TOUCHES_NO_FILES}
+_CLAIMS: Mapping[object, RowClaim] = {"COMPACT": RowClaim.KEEPS_ROWS, "ANALYZE": RowClaim.TOUCHES_NO_FILES}
 
 
 def past_of(storage: Storage) -> PastReading[PaimonSnapshot, Bucket]:
@@ -84,12 +84,16 @@ def _commit(storage: Storage, number: int, *, has_parent: bool) -> PastCommit:
     with decoding(name, "entries of data files, and their counts"):
         faults = tuple(_faults(raw, parent, entries))
     kind = raw["commitKind"]
-    claim = _CLAIMS.get(kind, Claim.CHANGES_ROWS)
+    claim = _CLAIMS.get(kind, RowClaim.CHANGES_ROWS)
+    if claim is RowClaim.CHANGES_ROWS and not entries and not raw.get("indexManifest"):
+        claim = RowClaim.TOUCHES_NO_FILES
     return PastCommit(
         version=number,
         parent=number - 1 if number > 1 else None,
         digest=digest_of(data),
-        claim=claim if entries or raw.get("indexManifest") or claim is Claim.KEEPS_ROWS else Claim.TOUCHES_NO_FILES,
+        claim=claim
+        if entries or raw.get("indexManifest") or claim is RowClaim.KEEPS_ROWS
+        else RowClaim.TOUCHES_NO_FILES,
         kind=str(kind),
         author=str(raw["commitUser"]),
         time_ms=int(str(raw["timeMillis"])),
