@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable
 from functools import partial
 
-from nightkeep.errors import CorruptMetadata
 from nightkeep.model.receivers import EventKind
 from nightkeep.notifications.events import late_event, table_event
 from nightkeep.notifications.heard import heard_of
 from nightkeep.notifications.sending import Heard, send
-from nightkeep.places import report_store
 from nightkeep.policy import PolicyFile, receivers_of, receivers_of_run
-from nightkeep.records import RunDocument, load_document
-from nightkeep.records.failure_outcomes import unreported_as_failed
-from nightkeep.records.json_files import side_by_side
 from nightkeep_airflow.results import Settled
-
-Documents = Mapping[str, RunDocument]
-"""Documents of a run by their addresses, as far as they can be read."""
+from nightkeep_airflow.settled_documents import Documents
 
 
 def notify_of_tables(
@@ -52,16 +44,3 @@ def notify_of_late(policy: PolicyFile, reason: str, *, reports: str, run_id: str
 def heard_results(policy: PolicyFile, results: Iterable[Settled]) -> list[Settled]:
     """Those of which somebody wants to hear."""
     return [each for each in results if receivers_of(policy, each.table, EventKind(each.outcome.value))]
-
-
-def documents_of(results: Iterable[Settled], reports: str) -> Documents:
-    """The documents of settled tables. Those that cannot be read are left out."""
-    addresses = [address for result in results for address in result.documents]
-    found = zip(addresses, side_by_side(report_store(reports), _readable, addresses), strict=True)
-    return {address: document for address, document in found if document is not None}
-
-
-def _readable(address: str) -> RunDocument | None:
-    with suppress(CorruptMetadata, OSError):
-        return unreported_as_failed(load_document(address))
-    return None

@@ -5,22 +5,23 @@ Every table of the run is on its page, also a table without a document.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from nightkeep.errors import CorruptMetadata, UsageError
+from nightkeep.errors import UsageError
 from nightkeep.model import Operation
 from nightkeep.pages import render_index, render_run
 from nightkeep.policy import PolicyFile, format_of, suited
-from nightkeep.records import RunDocument, load_document, page_name, pages_in, read_history, store_if_absent, write_page
+from nightkeep.records import History, RunDocument, page_name, pages_in, store_if_absent, write_page
 from nightkeep.records.failure_outcomes import unreported_as_failed
+from nightkeep.records.kept_index import keep_index
 from nightkeep_airflow.results import Settled
+from nightkeep_airflow.settled_documents import documents_of
 
 INDEX = "index"
-_NEWEST = 40
-"""How many documents of each table the index shows. Every night writes it, however many nights there were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +52,27 @@ def page_path(prefix: str) -> str:
     return f"pages/{page_name(prefix)}"
 
 
-def write_run(reports: str, run: RunPage, results: Iterable[Settled], *, policy: PolicyFile) -> str:
+def write_run(reports: str, run: RunPage, results: Sequence[Settled], *, policy: PolicyFile) -> str:
     """Write the run's page and the index. Returns the address of the page."""
-    documents = [document for result in results for document in _documents(result, run, policy)]
+    read_ns = time.time_ns()
+    stored = documents_of(results, reports, run.prefix)
+    documents = [document for result in results for document in _documents(result, stored, run, policy)]
     page = write_page(reports, run.prefix, render_run(documents, title=run.title, generated_at=run.now))
-    write_page(reports, INDEX, _index(reports, run.now))
+    history = keep_index(reports, prefix=run.prefix, documents=stored.values(), read_ns=read_ns)
+    write_page(reports, INDEX, _index(history, pages_in(reports), run.now))
     return page
 
 
-def _documents(result: Settled, run: RunPage, policy: PolicyFile) -> list[RunDocument]:
-    """What was written about a table, the settled outcome on it where the documents know less."""
-    documents = [*_stored(result)] or [_unreported(result, run, policy)]
+def _documents(
+    result: Settled, stored: Mapping[str, RunDocument], run: RunPage, policy: PolicyFile
+) -> list[RunDocument]:
+    """What was written about a table, the settled outcome on it where the documents know less. The index names those
+    that cannot be read."""
+    readable = [unreported_as_failed(stored[each]) for each in result.documents if each in stored]
+    documents = readable or [_unreported(result, run, policy)]
     if all(document.outcome is not result.outcome for document in documents):
         documents[0] = replace(documents[0], outcome=result.outcome, reason=result.reason)
     return documents
-
-
-def _stored(result: Settled) -> Iterator[RunDocument]:
-    """The documents that can be read. The index names the others."""
-    for path in result.documents:
-        with suppress(CorruptMetadata, OSError):
-            yield unreported_as_failed(load_document(path))
 
 
 def _unreported(result: Settled, run: RunPage, policy: PolicyFile) -> RunDocument:
@@ -99,14 +100,11 @@ def _known(table: str, policy: PolicyFile) -> tuple[str, Sequence[Operation]]:
     return effective.address.format, effective.operations
 
 
-def _index(reports: str, now: datetime) -> str:
-    there = pages_in(reports)
-
+def _index(history: History, pages: Container[str], now: datetime) -> str:
     def page_of(document: RunDocument) -> str | None:
         name = page_name(document.run_id.removesuffix(f":{document.table}"))
-        return name if name in there else None
+        return name if name in pages else None
 
-    history = read_history(reports, newest=_NEWEST)
     return render_index(
         history.documents,
         title="Nightkeep",

@@ -55,13 +55,14 @@ from airflow.sdk import TriggerRule, XComArg, task, task_group
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import groups as groups_of
+from nightkeep.records.failure_outcomes import unreported_as_failed
 from nightkeep_airflow import figures, lineage
 from nightkeep_airflow.admission import require_known, too_late
 from nightkeep_airflow.assets import VERIFIED, emit
 from nightkeep_airflow.links import report_url
 from nightkeep_airflow.look import LookOperator
 from nightkeep_airflow.needs import Needs
-from nightkeep_airflow.notices import documents_of, heard_results, notify_of_tables
+from nightkeep_airflow.notices import heard_results, notify_of_tables
 from nightkeep_airflow.operators import ENTRIES, CareOperator, CheckedOperator, CheckOperator
 from nightkeep_airflow.pool_listener import given_parameters, missing_of
 from nightkeep_airflow.readiness import require_ready
@@ -80,6 +81,7 @@ from nightkeep_airflow.run_pages import RunPage, store_unreported, write_run
 from nightkeep_airflow.run_tables import find_all, order_all, run_policy
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import PluginSettings
+from nightkeep_airflow.settled_documents import documents_of
 
 T = TypeVar("T")
 
@@ -335,7 +337,8 @@ def notify(results: Any, policy: str, reports: str, *, dag_run: Any = None) -> N
     loaded = run_policy(policy, reports, prefix)
     settled = [settled_result(result) for chunk in results for result in chunk]
     emits, traced = figures.are_on(), lineage.is_on()
-    documents = documents_of(settled if emits or traced else heard_results(loaded, settled), reports)
+    stored = documents_of(settled if emits or traced else heard_results(loaded, settled), reports, prefix)
+    documents = {address: unreported_as_failed(document) for address, document in stored.items()}
     if traced:
         lineage.emit_lineage([*documents.values()])
     if emits:

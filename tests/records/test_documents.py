@@ -285,7 +285,7 @@ class TestStore:
         first = Path(store(document(), tmp_path))
         assert store(document(), tmp_path) == str(first)
         assert first == tmp_path / "shop.orders" / "nightly-1-upgrade.json"
-        assert [path for path in tmp_path.rglob("*") if path.is_file()] == [first]
+        assert [path for path in tmp_path.rglob("*.json") if path.is_file()] == [first]
         assert load_document(first) == document()
 
     def test_a_later_word_replaces_an_earlier_one(self, tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import datasource
+from pyspark.sql.datasource import DataSource as SparkDataSource
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from nightkeep.api.call_context import find_context
@@ -23,18 +24,20 @@ from nightkeep.protocol.reading import FileReads
 from nightkeep.reading.changelog import PlannedChangelog
 from nightkeep.reading.changes import PlannedDiff
 from nightkeep.reading.plan import Planned, plan_read
-from nightkeep.reading.pushed_filters import pushed_tests
 from nightkeep.reading.request import ChangesSince, ReadRequest, request_of, start_of
 from nightkeep.reading.spark_types import arrow_for_spark, as_spark_takes, spark_schema
 from nightkeep.reading.splits import ReadSplit, ShownRows, read_split
 from nightkeep.sql_text.rows.condition import Test
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
 
 OPTIONS: Final = ("path", "columns", "where", "version", "tag", "view", "incremental", "since", "policy", "pushdown")
 _PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 """The worker that Spark starts to push filters down, where spark.sql.python.filterPushdown.enabled is on."""
 
 
-class DataSource(datasource.DataSource):
+class DataSource(SparkDataSource):
     """Reads a Paimon, Delta or Iceberg table. The path is its address, or its name in a policy file.
 
     Options are those of `nightkeep.read`; others are refused. Columns are left out by the option `columns` alone, as
@@ -59,12 +62,12 @@ class DataSource(datasource.DataSource):
     def schema(self) -> StructType:
         return spark_schema(self._shown())
 
-    def reader(self, schema: StructType) -> datasource.DataSourceReader:
+    def reader(self, schema: StructType) -> DataSourceReader:
         """Spark refuses a reader that has `pushFilters` unless filters are pushed down."""
         pushes = self._given.get("pushdown", "false").lower() == "true" and self._start() is None
         return _PushingReader(self) if pushes and _is_pushing() else _PlainReader(self)
 
-    def partitions_of(self, tests: Sequence[Test]) -> Sequence[datasource.InputPartition]:
+    def partitions_of(self, tests: Sequence[Test]) -> Sequence[InputPartition]:
         """One for each split of the newest version, or of the version that the options name."""
         if self._start() is not None:
             changes = self._changes()
@@ -76,7 +79,9 @@ class DataSource(datasource.DataSource):
         splits = planned.splits or (ReadSplit(()),)
         return [_SplitPartition(planned.files, split, planned.shown, columns) for split in splits]
 
-    def tests_of(self, filters: Sequence[datasource.Filter]) -> tuple[Sequence[Test], Sequence[datasource.Filter]]:
+    def tests_of(self, filters: Sequence[Filter]) -> tuple[Sequence[Test], Sequence[Filter]]:
+        from nightkeep.reading.pushed_filters import pushed_tests  # noqa: PLC0415 -- Spark 4.0 has no filters
+
         return pushed_tests(filters, self._plan(()).shown.schema)
 
     def _shown(self) -> pa.Schema:
@@ -111,7 +116,7 @@ class DataSource(datasource.DataSource):
         return None if text is None else int(text)
 
 
-class _SplitPartition(datasource.InputPartition):
+class _SplitPartition(InputPartition):
     """A split, and what reads it."""
 
     def __init__(self, files: FileReads[Unit], split: ReadSplit[Unit], shown: ShownRows, columns: pa.Schema) -> None:
@@ -122,7 +127,7 @@ class _SplitPartition(datasource.InputPartition):
             yield as_spark_takes(batch, self.columns)
 
 
-class _ChangesPartition(datasource.InputPartition):
+class _ChangesPartition(InputPartition):
     """Changes between two versions, or a part of them."""
 
     def __init__(self, changes: PlannedDiff | PlannedChangelog, columns: pa.Schema) -> None:
@@ -133,35 +138,35 @@ class _ChangesPartition(datasource.InputPartition):
             yield as_spark_takes(batch, self.columns)
 
 
-class _PlainReader(datasource.DataSourceReader):
+class _PlainReader(DataSourceReader):
     def __init__(self, source: DataSource) -> None:
         self._source = source
 
-    def partitions(self) -> Sequence[datasource.InputPartition]:
+    def partitions(self) -> Sequence[InputPartition]:
         return self._source.partitions_of(())
 
-    def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _rows(partition)
 
 
-class _PushingReader(datasource.DataSourceReader):
+class _PushingReader(DataSourceReader):
     def __init__(self, source: DataSource) -> None:
         self._source = source
         self._tests: Sequence[Test] = ()
 
-    def pushFilters(self, filters: list[datasource.Filter]) -> Sequence[datasource.Filter]:
+    def pushFilters(self, filters: list[Filter]) -> Sequence[Filter]:
         """The filters that Spark has to apply itself."""
         self._tests, others = self._source.tests_of(filters)
         return others
 
-    def partitions(self) -> Sequence[datasource.InputPartition]:
+    def partitions(self) -> Sequence[InputPartition]:
         return self._source.partitions_of(self._tests)
 
-    def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _rows(partition)
 
 
-def _rows(partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
+def _rows(partition: InputPartition) -> Iterator[pa.RecordBatch]:
     assert isinstance(partition, _SplitPartition | _ChangesPartition)
     return partition.rows()
 

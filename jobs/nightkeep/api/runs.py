@@ -19,6 +19,7 @@ from nightkeep.groups.one_operation import run_one
 from nightkeep.model import RUN_OPERATIONS, Clustering, Curve, Operation
 from nightkeep.policy import EffectivePolicy, Overrides
 from nightkeep.records import RunDocument
+from nightkeep.records.kept_index import indexed
 from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.running.rewrites.table_reading import OneVersion
 from nightkeep.sql_text.statement import Statement, parse_statement
@@ -194,7 +195,8 @@ def _changed(chosen: EffectivePolicy, order: Order, master: str, spark: SparkSes
     with start_engine(chosen, master, spark, checks=order.checked(chosen) and not order.dry_run) as engine:
         if order.dry_run:
             return run_operation(chosen, order, mapper=engine.mapper, exchange=engine.exchange)
-        document = run_one(chosen, order, engine).document
+        with indexed(order.reports, order.run_id, [(chosen.address.name, order.run_id)]):
+            document = run_one(chosen, order, engine).document
     notify_of_documents(chosen, [document], order.reports)
     return document
 
@@ -253,7 +255,10 @@ def _run(
     ]
     checks = any(order.checked(chosen) for order in orders)
     documents: list[RunDocument] = []
-    with start_engine(chosen, how.master, how.spark, checks=checks) as engine:
+    with (
+        start_engine(chosen, how.master, how.spark, checks=checks) as engine,
+        indexed(context.reports, name, [(chosen.address.name, name)]),
+    ):
         for order in orders:
             documents.append(run_one(chosen, order, engine).document)
     notify_of_documents(chosen, documents, context.reports)

@@ -18,6 +18,7 @@ from nightkeep.errors import UsageError
 from nightkeep.pages import render_index, render_run
 from nightkeep.places import is_address, report_store, reports_place
 from nightkeep.records import RunDocument, has_documents, page_name, pages_in, read_history, read_thread, write_page
+from nightkeep.records.kept_index import remove_index
 from nightkeep.records.releases import Released, keep_release, releases_of, with_release
 from nightkeep.records.validations import (
     DATA_DOCS,
@@ -92,6 +93,8 @@ def report(
         raise UsageError(f"{context.reports}: expected a folder of reports, found none")
     if forget is not None:
         forget_results(context.reports, older_than_ms=_age("--forget", forget))
+    # What was copied in or removed by hand is in no bundle.
+    remove_index(context.reports)
     stored = read_history(context.reports)
     documents, folder = stored.documents, reports_place(out or context.reports)
     docs = _build_data_docs(documents, context.reports, folder) if data_docs else None

@@ -20,21 +20,21 @@ from nightkeep.spark.engine import Engine
 @contextmanager
 def run_tables(group: TableGroup, operations: Sequence[Operation]) -> Iterator[Iterator[StoredDocument]]:
     """Run these operations, or without any those of each table's policy, and check every published version."""
-    with _engine_of(group) as engine:
+    with _engine_of(group) as engine, group.indexed():
         yield run_group(group, operations, engine)
 
 
 @contextmanager
 def check_tables(group: TableGroup) -> Iterator[Iterator[StoredDocument]]:
     """Check every version that the group's run published and that no check has judged."""
-    with _engine_of(group) as engine:
+    with _engine_of(group) as engine, group.indexed():
         yield check_group(group, engine)
 
 
 @contextmanager
 def sweep_tables(group: TableGroup) -> Iterator[Iterator[StoredDocument]]:
     """Expire and sweep the tables by their policies, and check the remaining files."""
-    with _engine_of(group) as engine:
+    with _engine_of(group) as engine, group.indexed():
         yield sweep_group(group, engine)
 
 

@@ -16,7 +16,8 @@ RESULTS: Final = "~results"
 LEDGER: Final = "~ledger"
 SENT: Final = "~sent"
 AUDITS: Final = "~audits"
-NO_TABLES: Final = (HOLDS, PAGES, FOUND, RESULTS, LEDGER, SENT, AUDITS)
+INDEX: Final = "~index"
+NO_TABLES: Final = (HOLDS, PAGES, FOUND, RESULTS, LEDGER, SENT, AUDITS, INDEX)
 """Folders that are not a table's."""
 
 # Upper case is escaped because some file systems ignore case; a leading dot because it hides the file.

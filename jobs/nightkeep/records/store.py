@@ -10,6 +10,7 @@
 <reports>/~ledger/...                          what was predicted and measured (`ledger`)
 <reports>/~sent/...                            which message was sent to whom (`sent_marks`)
 <reports>/~audits/<table>.json                 how far the table's commits were audited (`audit_marks`)
+<reports>/~index/...                           a row of each document, for lists of runs (`kept_index`, `bundles`)
 <reports>/~results/...                         what a job passes to the task that submitted it
 """
 
@@ -23,6 +24,7 @@ from nightkeep.causes import advice_on
 from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.model import Operation
 from nightkeep.places import report_store
+from nightkeep.records.bundles import noted
 from nightkeep.records.codec import decode, encode, keyed
 from nightkeep.records.document import Extra, RunDocument, to_text
 from nightkeep.records.file_names import (
@@ -57,18 +59,24 @@ class HistoryMark:
 
 def store(document: RunDocument, reports: str | Path) -> str:
     """Write or replace the document of its run, table and operation. Returns its address."""
-    kept = report_store(reports)
+    kept, text = report_store(reports), to_text(document)
     name = document_name(document.table, run_id=document.run_id, operation=document.operation)
-    kept.write(name, bytes_of(to_text(document)))
+    with noted(kept, document, text) as stored:
+        kept.write(name, bytes_of(text))
+        stored()
     return kept.address(name)
 
 
 def store_if_absent(document: RunDocument, reports: str | Path) -> str | None:
     """Write the document of its run, table and operation if there is none. Returns its address, None if there is one.
     Raises OSError if it cannot be written."""
-    kept = report_store(reports)
+    kept, text = report_store(reports), to_text(document)
     name = document_name(document.table, run_id=document.run_id, operation=document.operation)
-    return kept.address(name) if kept.swap(name, bytes_of(to_text(document)), read=None) else None
+    with noted(kept, document, text) as stored:
+        if not kept.swap(name, bytes_of(text), read=None):
+            return None
+        stored()
+    return kept.address(name)
 
 
 def secure(document: RunDocument, reports: str | Path) -> None:

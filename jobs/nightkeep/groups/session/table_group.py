@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -15,6 +15,7 @@ from nightkeep.model.night import NightPlace
 from nightkeep.places import write_file
 from nightkeep.policy import EffectivePolicy, Overrides, PolicyFile, Settings, format_of, suited
 from nightkeep.records import RunDocument
+from nightkeep.records.kept_index import indexed
 from nightkeep.running.run_log import versions
 
 
@@ -54,6 +55,13 @@ class TableGroup:
 
     def run_id(self, table: str) -> str:
         return f"{self.prefix}:{table}"
+
+    def indexed(self) -> AbstractContextManager[None]:
+        """In a `with` block, the documents of this run on these tables go into one bundle of the index."""
+        names = [
+            each.address.name if isinstance(each, EffectivePolicy) else table for table, each in self.policies().items()
+        ]
+        return indexed(self.reports, self.prefix, [(name, self.run_id(name)) for name in names])
 
     def take(self, tables: Sequence[str]) -> None:
         """Record in `hand` that these tables are at work now."""

@@ -1,0 +1,134 @@
+"""Documents <-> rows of the index of reports: what lists of runs show, in a few hundred bytes each.
+
+A row is a JSON list. It becomes a brief document again: without plan, units, versions, and the details of its check. A
+brief document is shown and never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from types import NoneType
+from typing import Final
+
+from nightkeep.errors import CorruptMetadata
+from nightkeep.model import Operation, Outcome
+from nightkeep.records.codec import decode
+from nightkeep.records.document import CheckStatus, Expectations, Metrics, RunDocument, UnitResult
+from nightkeep.records.file_names import document_name
+from nightkeep.redaction import redact, redacted
+
+Row = list[object]
+
+_LONGEST_REASON: Final = 500
+_KEPT_EXTRA: Final = ("mode", "orphans_total", "orphans_bytes", "acted", "quarantine")
+"""What the sums of a list need of a sweep, as pages.retention_section describes it."""
+_KINDS: Final = (
+    (str,),  # run id
+    (str,),  # table
+    (str,),  # format
+    (str,),  # operation
+    (str,),  # outcome
+    (str, NoneType),  # reason
+    (int, NoneType),  # base version
+    (int, NoneType),  # committed version
+    (str,),  # started at
+    (str,),  # finished at
+    (int, NoneType),  # files before
+    (int, NoneType),  # files after
+    (int,),  # rows proven
+    (int, float),  # seconds of all stages
+    (str,),  # how its check ended
+    (dict,),  # of its extras
+    (int,),  # when the row was made, in nanoseconds since 1970
+)
+"""The types of the places of a row. A change of them needs another name for the file of the index."""
+_MADE: Final = -1
+_STAGES: Final = "all stages"
+
+
+def row_of(document: RunDocument, made_ns: int) -> Row:
+    """The row of a document that was stored at this time, without credentials."""
+    reason, metrics = document.reason, document.metrics
+    return [
+        document.run_id,
+        document.table,
+        document.format,
+        document.operation.value,
+        document.outcome.value,
+        None if reason is None else _cut(redact(reason)),
+        document.base_version,
+        document.committed_version,
+        document.started_at.isoformat(),
+        document.finished_at.isoformat(),
+        metrics.files_before,
+        metrics.files_after,
+        document.rows_proven,
+        document.total_seconds,
+        document.expectations.status.value,
+        redacted(_extra(document)),
+        made_ns,
+    ]
+
+
+def brief_document(row: object) -> RunDocument:
+    """The document of a row, as far as lists show it. Raises CorruptMetadata for anything but a row."""
+    if not _has_kinds(row):
+        raise CorruptMetadata("a row of the index", f"a list of {len(_KINDS)} values of their types", f"{row!r:.80}")
+    assert isinstance(row, list)
+    run_id, table, kind, operation, outcome, reason, base, committed, started, finished, *rest = row
+    before, after, proven, seconds, status, extra, _ = rest
+    try:
+        ended = Outcome(outcome)
+        return RunDocument(
+            run_id=run_id,
+            table=table,
+            format=kind,
+            operation=Operation(operation),
+            outcome=ended,
+            reason=reason,
+            base_version=base,
+            committed_version=committed,
+            started_at=decode(datetime, started, "a row of the index"),
+            finished_at=decode(datetime, finished, "a row of the index"),
+            units=(UnitResult("", None, ended, rows=proven, equal=True),),
+            metrics=Metrics(files_before=before, files_after=after, seconds={_STAGES: float(seconds)}),
+            expectations=Expectations(CheckStatus(status)),
+            extra=extra,
+        )
+    except ValueError as failure:
+        raise CorruptMetadata("a row of the index", "values of a run", str(failure)) from failure
+
+
+def made_ns(row: Row) -> int:
+    """When the row was made. Of two rows of a document, the later one counts."""
+    made = row[_MADE]
+    assert isinstance(made, int)
+    return made
+
+
+def row_name(document: RunDocument) -> str:
+    """The name of the document's file."""
+    return document_name(document.table, run_id=document.run_id, operation=document.operation)
+
+
+def _has_kinds(row: object) -> bool:
+    if not isinstance(row, list) or len(row) != len(_KINDS):
+        return False
+    return all(type(value) in kinds for value, kinds in zip(row, _KINDS, strict=True))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]} ..."
+
+
+def _extra(document: RunDocument) -> Mapping[str, object]:
+    if document.operation.rewrites:
+        return {}
+    return {key: document.extra[key] for key in _KEPT_EXTRA if _is_small(document.extra.get(key))}
+
+
+def _is_small(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return len(value) <= 2 and all(type(each) is int for each in value.values())
+    return type(value) is int or (isinstance(value, str) and len(value) <= _LONGEST_REASON)
