@@ -48,13 +48,15 @@ class JobResult:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """How the run ended for one table: the worst of its operations, and every document about it."""
+    """How the run ended for one table: the worst of its operations, and every document about it. `published`: one of
+    them published a version; an audit, for one, does not."""
 
     table: str
     outcome: Outcome
     reason: str
     documents: tuple[str, ...]
     emitted: bool = False
+    published: bool = True
 
     def __str__(self) -> str:
         return f"{self.table}: {self.outcome}" + (f" ({self.reason})" if self.reason else "")
@@ -68,6 +70,7 @@ class SettledEntry(TypedDict):
     reason: str
     documents: list[str]
     emitted: NotRequired[bool]
+    published: NotRequired[bool]
 
 
 def parse(text: str) -> tuple[JobResult, ...]:
@@ -94,7 +97,8 @@ def reported(entry: JobEntry) -> JobResult:
 def settled_result(entry: SettledEntry) -> Settled:
     """A Settled as an XCom holds it."""
     documents, emitted = tuple(map(str, entry["documents"])), entry.get("emitted") is True
-    return Settled(entry["table"], Outcome(entry["outcome"]), entry["reason"], documents, emitted)
+    published = entry.get("published", True)
+    return Settled(entry["table"], Outcome(entry["outcome"]), entry["reason"], documents, emitted, published)
 
 
 def awaits_check(entry: JobResult) -> bool:
@@ -182,4 +186,5 @@ def _of_table(table: str, entries: Sequence[JobResult]) -> Settled:
         f"{r.operation}: {r.reason}" if r.operation else r.reason for r in entries if r.outcome is worst and r.reason
     ]
     documents, emitted = tuple(r.document for r in entries if r.document), any(r.emitted for r in entries)
-    return Settled(table, worst, "; ".join(reasons), documents, emitted)
+    published = any(r.committed_version is not None for r in entries)
+    return Settled(table, worst, "; ".join(reasons), documents, emitted, published)

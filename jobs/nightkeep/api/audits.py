@@ -13,6 +13,7 @@ from nightkeep.groups.one_operation import run_one
 from nightkeep.model import Operation
 from nightkeep.policy import parse_size
 from nightkeep.records import RunDocument
+from nightkeep.records.kept_index import indexed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +48,8 @@ def audit(
         asked={name: value for name, value in asked.items() if value is not None},
     )
     chosen = context.chosen(table)
-    with start_engine(chosen, master, spark) as engine:
+    runs = [(chosen.address.name, order.run_id)]
+    with start_engine(chosen, master, spark) as engine, indexed(order.reports, order.run_id, runs):
         document = run_one(chosen, order, engine).document
     notify_of_documents(chosen, [document], order.reports)
     return document
