@@ -1,4 +1,4 @@
-"""DAGs of a deployment, each made by one call: `nightly`, `weekly`, `audit`, `on_demand`. A DAG file of a team is three lines:
+"""DAGs of a deployment, each made by one call: `nightly`, `weekly`, `audit`, `on_demand`. A DAG file is three lines:
 
     from nightkeep_airflow.dags import nightly
 
