@@ -125,7 +125,11 @@ class Prover:
         """The moved rows of each unit, in parts that fit a task. `whole` has all files of the units."""
         gate = self.table.gate
         parts = [(key, part) for key, pair in pairs.items() for part in _parts(gate, pair, self.task_bytes)]
-        sums = self.mapper(_SumTask(gate, clock_ms), [part for _, part in parts], label="audit") if parts else []
+        sums = (
+            self.mapper(_SumTask(gate, self.past, clock_ms), [part for _, part in parts], label="audit")
+            if parts
+            else []
+        )
         found = {key: _Sides() for key in pairs}
         for (key, _), each in zip(parts, sums, strict=True):
             found[key] = found[key] + each
@@ -140,6 +144,10 @@ class Prover:
         if failure is not None:
             unread = Verdict.NOT_PROVABLE if isinstance(failure, ValueError) else self._why_unread(chain, failure)
             return UnitVerdict(_NOWHERE, unread, why=str(failure))
+        if sides.before == sides.after and sides.twice:
+            why = f"readers see {sides.twice:,} rows beside newer ones of the same key"
+            shown = Difference(extra_count=sides.twice, note=why)
+            return UnitVerdict(_NOWHERE, Verdict.DIFFERS, sides.before, sides.after, why, shown, sides.twice)
         if sides.before == sides.after:
             return UnitVerdict(_NOWHERE, Verdict.PROVEN, sides.before, sides.after)
         apart = sides.apart or RowsApart(Difference(), 0)
@@ -178,15 +186,22 @@ _NOWHERE: Final = UnitKey("")
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """The moved rows of both sides, or why they cannot be read. `apart` is there where they differ."""
+    """The moved rows of both sides, or why they cannot be read. `apart` is there where they differ. `twice`: how
+    many more rows the side after shows beside newer ones of their keys."""
 
     before: Fingerprint = field(default_factory=Fingerprint)
     after: Fingerprint = field(default_factory=Fingerprint)
     failure: _Failure | None = None
     apart: RowsApart | None = None
+    twice: int = 0
 
     def __add__(self, other: _Sides) -> _Sides:
-        return _Sides(self.before + other.before, self.after + other.after, self.failure or other.failure)
+        return _Sides(
+            self.before + other.before,
+            self.after + other.after,
+            self.failure or other.failure,
+            twice=self.twice + other.twice,
+        )
 
 
 def _parts(gate: Gate[Snapshot, Unit], pair: _Pair, task_bytes: int) -> Sequence[_Pair]:
@@ -201,12 +216,14 @@ class _SumTask:
     """Sums the moved rows of both sides. Pickles. Rows may move between parts, so that only sums over all decide."""
 
     gate: Gate[Snapshot, Unit]
+    past: PastReading[Snapshot, Unit]
     clock_ms: int | None
 
     def __call__(self, pair: _Pair) -> _Sides:
         try:
             before, after = moved_rows(self.gate, *pair, clock_ms=self.clock_ms)
-            return _Sides(before.total(), after.total())
+            old, new = (0 if unit is None else self.past.twice(unit) for unit in pair)
+            return _Sides(before.total(), after.total(), twice=max(0, new - old))
         except (EvidenceError, RefusedTable, ValueError) as failure:
             return _Sides(failure=failure)
 

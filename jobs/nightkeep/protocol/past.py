@@ -73,6 +73,10 @@ def _whole(before: T, after: T) -> tuple[T, T]:
     return before, after
 
 
+def _none_twice(unit: object) -> int:
+    return 0
+
+
 def _none_expire(snapshot: object) -> str | None:
     return None
 
@@ -88,3 +92,5 @@ class PastReading(Generic[S, U]):
     """A unit at two versions, without files that readers of both see alike: those need not even be opened."""
     expires: Callable[[S], str | None] = _none_expire
     """The option of a version by which a compaction may leave out rows by their age, None without one."""
+    twice: Callable[[U], int] = _none_twice
+    """How many rows of a unit readers see although a newer row of the same key is there. Reads at most key columns."""

@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from nightkeep.encodings.avro_container import Record
-from nightkeep.errors import MissingFile
+from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
+from nightkeep.formats.paimon.gate.scan import survivors
 from nightkeep.formats.paimon.metadata.entries import ADD, decoding, entry_identity, read_list, read_manifest
 from nightkeep.formats.paimon.metadata.record_expiry import EXPIRE_TIME, record_age
+from nightkeep.formats.paimon.metadata.schema import skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import parse_snapshot, snapshot_ids
 from nightkeep.formats.paimon.reading.views import narrowed
-from nightkeep.model import digest_of
+from nightkeep.model import View, digest_of
 from nightkeep.protocol import Bound
 from nightkeep.protocol.past import Past, PastCommit, PastReading, RowClaim
 from nightkeep.storage import Storage
@@ -21,7 +24,9 @@ _CLAIMS: Mapping[object, RowClaim] = {"COMPACT": RowClaim.KEEPS_ROWS, "ANALYZE":
 
 
 def past_of(storage: Storage) -> PastReading[PaimonSnapshot, Bucket]:
-    return PastReading(read=Bound(read_past, storage), files=files, apart=apart, expires=expires)
+    return PastReading(
+        read=Bound(read_past, storage), files=files, apart=apart, expires=expires, twice=Bound(twice, storage)
+    )
 
 
 def files(bucket: Bucket) -> Mapping[Hashable, int]:
@@ -34,6 +39,21 @@ def apart(before: Bucket, after: Bucket) -> tuple[Bucket, Bucket]:
         return before, after
     old, new = ({file.name for file in bucket.files} for bucket in (before, after))
     return narrowed(before, old - new), narrowed(after, new - old)
+
+
+def twice(storage: Storage, bucket: Bucket) -> int:
+    """Readers of a table with deletion vectors merge nothing: an old row of a key that no vector hides is shown beside
+    the new one. Raises CorruptMetadata for a vector with positions beyond its file's rows."""
+    if not skips_level0(bucket.schemas.current):
+        return 0
+    counted = {file.name: file.rows for file in bucket.files}
+    for name, hidden in read_vectors(storage, bucket).items():
+        if hidden and hidden.max() >= counted.get(name, 0):
+            expected = f"deleted positions below its {counted.get(name, 0)} rows"
+            raise CorruptMetadata(f"{bucket.key}: {name}", expected, str(hidden.max()))
+    lifted = narrowed(bucket, {file.name for file in bucket.files if file.level > 0})
+    shown, newest = (survivors(storage, lifted, view) for view in (View.RAW, View.MERGED))
+    return sum(len(rows - newest[name] if name in newest else rows) for name, rows in shown.items())
 
 
 def _vectors(bucket: Bucket) -> Hashable:
