@@ -19,7 +19,7 @@ from nightkeep.model import Candidate, Fingerprint, Outcome, Plan, TaskCost, Uni
 from nightkeep.records import RunDocument
 from nightkeep.running.rewrites import run_operation
 
-ONE_DAY = {"where": "dt = '2026-11-01'"}
+ONE_DAY = "dt = '2026-11-01'"
 ALL = "3650d"
 COST = TaskCost(0.0, 0.0, 0, "nobody")
 
@@ -88,7 +88,7 @@ UNSOUND = [
 @pytest.mark.parametrize("act", DIFFERS, ids=lambda act: act.__name__)
 def test_rows_that_differ_are_found(orders: Path, act: Act) -> None:
     with unproven(orders, act):
-        upgrade(orders, **ONE_DAY)
+        upgrade(orders, where=ONE_DAY)
     document = audit(orders)
     assert document.outcome is Outcome.MISMATCH, document.reason
     wrong = commits(document)[newest(orders)]
@@ -98,7 +98,7 @@ def test_rows_that_differ_are_found(orders: Path, act: Act) -> None:
 @pytest.mark.parametrize("act", UNSOUND, ids=lambda act: act.__name__)
 def test_metadata_that_contradicts_is_unsound(orders: Path, act: Act) -> None:
     with unproven(orders, act):
-        upgrade(orders, **ONE_DAY)
+        upgrade(orders, where=ONE_DAY)
     document = audit(orders)
     assert document.outcome is Outcome.MISMATCH, document.reason
     assert commits(document)[newest(orders)]["verdict"] == "unsound"
