@@ -168,6 +168,9 @@ bench-many: environment  ## a night over many tables: with nothing to do, and wi
 bench-discovery: environment  ## finding many tables in a warehouse, a bucket, a catalog and a metastore (BENCH="--tables 200")
 	PYTHONPATH=. $(BIN)/python benches/bench_discovery.py $(BENCH)
 
+bench-pages: environment  ## what pages, settling and the history cost after many nights (BENCH="--tables 200 --nights 90")
+	PYTHONPATH=. $(BIN)/python benches/bench_pages.py $(BENCH)
+
 bench-predictions: environment  ## what runs are expected to come to, beside what they come to, on two nights (BENCH="400000" rows)
 	PYTHONPATH=. $(BIN)/python benches/bench_predictions.py $(BENCH)
 

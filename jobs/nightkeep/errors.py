@@ -137,6 +137,19 @@ def unfit_values(subject: str, expected: str, found: str) -> RefusedRows:
     return RefusedRows(subject, f"expected {expected}, found {plain}", advice)
 
 
+class OtherPlan(NightkeepError):
+    """The plan is not the one that was shown to who started the run; nothing was done."""
+
+    def __init__(self, expected: str, found: str) -> None:
+        self.expected, self.found = expected, found
+        super().__init__(
+            f"the plan is not the one that was shown: expected {expected}, found {found}; nothing was done, plan again"
+        )
+
+    def __reduce__(self) -> tuple[type[OtherPlan], tuple[str, str]]:
+        return (type(self), (self.expected, self.found))
+
+
 class EvidenceError(NightkeepError):
     """Something contradicts the format's promises: stop, and keep every file as evidence."""
 

@@ -8,16 +8,17 @@ as failed, never as fine.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Final, NotRequired, TypedDict
 
 from nightkeep.errors import CorruptMetadata
-from nightkeep.model import Outcome
+from nightkeep.model import Operation, Outcome
 from nightkeep.model.job_entry import JobEntry
 from nightkeep.places import report_store
 from nightkeep.records import RunDocument, documents_of_run, load_document
+from nightkeep.records.bundles import bundles_of_run
 from nightkeep.records.failure_outcomes import UNREPORTED, unreported_as_failed
 from nightkeep.records.json_files import side_by_side
 from nightkeep.records.store import why_not
@@ -104,31 +105,48 @@ def settled_result(entry: SettledEntry) -> Settled:
 def awaits_check(entry: JobResult) -> bool:
     """Whether a version was published that no check has judged, by its document. In doubt, True."""
     document = _document(entry)
-    if document is None:
-        return entry.committed_version is not None and not entry.checked
-    return document.awaits_check
+    return _awaits(entry) if document is None else document.awaits_check
 
 
-def refresh_result(entry: JobResult) -> JobResult:
-    """The entry updated from its document. A published version without a check counts as failed."""
-    document = _document(entry)
+def _awaits(entry: JobResult) -> bool:
+    return entry.committed_version is not None and not entry.checked
+
+
+def refresh_result(entry: JobResult, bundled: Mapping[str, RunDocument] | None = None) -> JobResult:
+    """The entry updated from its document. A published version without a check counts as failed. `bundled`: documents
+    that are known, by their addresses; a check that died may have judged what awaits one there."""
+    known = (bundled or {}).get(entry.document or "")
+    return _refreshed(entry, _document(entry) if known is None or known.awaits_check else known)
+
+
+def _refreshed(entry: JobResult, document: RunDocument | None) -> JobResult:
     if document is not None:
         known = document if document.outcome is Outcome.VERIFIED else unreported_as_failed(document)
         version = known.committed_version
         entry = replace(entry, outcome=known.outcome, reason=known.reason or "", committed_version=version)
-    if entry.outcome is Outcome.VERIFIED and awaits_check(entry):
+    unjudged = _awaits(entry) if document is None else document.awaits_check
+    if entry.outcome is Outcome.VERIFIED and unjudged:
         return replace(entry, outcome=Outcome.FAILED, reason=UNREPORTED)
     return entry
 
 
 def unreported_results(
-    reports: str, prefix: str, tables: Iterable[str], arrived: Sequence[JobResult]
+    reports: str,
+    prefix: str,
+    tables: Iterable[str],
+    arrived: Sequence[JobResult],
+    stored: Mapping[str, Collection[Operation]] | None = None,
 ) -> Iterator[JobResult]:
-    """Entries of what the run with this prefix stored of its tables, for the operations of which none arrived."""
+    """Entries of what the run with this prefix stored of its tables, for the operations of which none arrived.
+
+    `stored`: by table the operations of all that the run stored, where that is known. Of a table without any, nothing
+    is known."""
     known = {(entry.table, entry.operation) for entry in arrived}
     known |= {(entry.table, NOT_LISTED) for entry in arrived}
-    each = side_by_side(report_store(reports), partial(_stored, reports, prefix), [*tables])
-    return (entry for stored in each for entry in stored if (entry.table, entry.operation) not in known)
+    done = {table for table, each in (stored or {}).items() if each and {(table, str(one)) for one in each} <= known}
+    left = [table for table in tables if table not in done]
+    each = side_by_side(report_store(reports), partial(_stored, reports, prefix), left)
+    return (entry for found in each for entry in found if (entry.table, entry.operation) not in known)
 
 
 def _stored(reports: str, prefix: str, table: str) -> list[JobResult]:
@@ -148,6 +166,16 @@ def settle_results(tables: Sequence[str], cared: Iterable[JobResult]) -> list[Se
     """One Settled for each of `tables`, in their order. Of several entries of one document, the last one counts."""
     last = {(r.table, r.operation, r.document): r for r in cared}
     return [_of_table(table, [r for r in last.values() if r.table == table]) for table in tables]
+
+
+def settle_run(reports: str, prefix: str, tables: Sequence[str], arrived: Sequence[JobResult]) -> list[Settled]:
+    """One Settled for each of the tables, from the entries that arrived and from what the run with this prefix stored.
+
+    The bundles of its jobs hold most documents. Read from their files are large ones, those that await a check, and
+    those of jobs that died."""
+    bundled = bundles_of_run(reports, prefix)
+    left = unreported_results(reports, prefix, tables, arrived, bundled.stored)
+    return settle_results(tables, [*(refresh_result(each, bundled.documents) for each in arrived), *left])
 
 
 def as_json(value: JobResult | Settled) -> dict[str, object]:

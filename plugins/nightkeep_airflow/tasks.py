@@ -60,6 +60,7 @@ from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import groups as groups_of
 from nightkeep.records.failure_outcomes import unreported_as_failed
+from nightkeep.records.kept_index import indexed
 from nightkeep_airflow import figures, lineage
 from nightkeep_airflow.admission import require_known, too_late
 from nightkeep_airflow.assets import VERIFIED, emit
@@ -71,16 +72,7 @@ from nightkeep_airflow.operators import ENTRIES, CareOperator, CheckedOperator, 
 from nightkeep_airflow.pool_listener import given_parameters, missing_of
 from nightkeep_airflow.readiness import require_ready
 from nightkeep_airflow.releases import AirflowFailException, AirflowSkipException, conf
-from nightkeep_airflow.results import (
-    Settled,
-    SettledEntry,
-    as_json,
-    refresh_result,
-    reported,
-    settle_results,
-    settled_result,
-    unreported_results,
-)
+from nightkeep_airflow.results import Settled, SettledEntry, as_json, reported, settle_run, settled_result
 from nightkeep_airflow.run_pages import RunPage, store_unreported, write_run
 from nightkeep_airflow.run_tables import find_all, order_all, run_policy
 from nightkeep_airflow.runs import run_prefix
@@ -242,8 +234,7 @@ def settle(
     returned = [group for task_id in task_ids for group in ti.xcom_pull(task_ids=[task_id], key=_key_of(task_id))]
     entries = [reported(entry) for group in returned if group for entry in group]
     run = _run_page(dag_run, operation)
-    left = unreported_results(reports, run.prefix, tables, entries)
-    settled = settle_results(tables, [*map(refresh_result, entries), *left])
+    settled = settle_run(reports, run.prefix, tables, entries)
     if not all(result.documents for result in settled):
         settled = _stored(settled, run, policy, reports)
     return chunks([as_json(result) for result in settled], _most_mapped())
@@ -260,7 +251,9 @@ def _stored(settled: list[Settled], run: RunPage, policy: str, reports: str) -> 
     except (NightkeepError, OSError) as failure:
         _log.warning("tables without a document get none: %s", failure)
         return settled
-    return [store_unreported(reports, run, result, loaded) for result in settled]
+    runs = [(result.table, f"{run.prefix}:{result.table}") for result in settled if not result.documents]
+    with indexed(reports, run.prefix, runs):
+        return [store_unreported(reports, run, result, loaded) for result in settled]
 
 
 def _run_page(dag_run: Any, operation: str | None) -> RunPage:

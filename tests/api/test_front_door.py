@@ -49,7 +49,16 @@ NAMES = (
     "update",
     "validate",
 )
-VARYING = {"run_id", "started_at", "finished_at", "seconds", "cutoff", "orphans_file", "peak_task_memory"}
+VARYING = {
+    "run_id",
+    "started_at",
+    "finished_at",
+    "seconds",
+    "cutoff",
+    "orphans_file",
+    "peak_task_memory",
+    "plan_digest",
+}
 NAMED = {"base_identity", "identity", "parent_identity", "share_of_rewrite", "cpu_seconds", "executors"}
 
 

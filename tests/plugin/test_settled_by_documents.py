@@ -13,14 +13,7 @@ from nightkeep import history
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import load
 from nightkeep.records import CheckStatus, Expectations, RunDocument, store
-from nightkeep_airflow.results import (
-    NOT_REPORTED,
-    JobResult,
-    Settled,
-    refresh_result,
-    settle_results,
-    unreported_results,
-)
+from nightkeep_airflow.results import NOT_REPORTED, JobResult, Settled, settle_run
 from nightkeep_airflow.run_pages import RunPage, store_unreported, write_run
 from nightkeep_airflow.runs import run_prefix
 
@@ -59,8 +52,7 @@ def folder(tmp_path: Path) -> Path:
 
 def settled(folder: Path, *tables: str, arrived: tuple[JobResult, ...] = ()) -> list[Settled]:
     reports = str(folder / "reports")
-    left = unreported_results(reports, RUN.prefix, tables, arrived)
-    found = settle_results(tables, [*map(refresh_result, arrived), *left])
+    found = settle_run(reports, RUN.prefix, tables, arrived)
     return [store_unreported(reports, RUN, each, load(folder / "tables.yaml")) for each in found]
 
 

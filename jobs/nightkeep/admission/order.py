@@ -47,6 +47,7 @@ class Order:
     audit; `run_id` of a restore is the run whose files are to be restored. `named`: the caller named the operation, so
     that it is done on whatever health of the table. `night`: the table's place in a night with a budget. `asked` are
     the caller's options of a rewrite or an audit, as given. Without `checks`, nothing is checked afterwards.
+    `expected_plan`: only a plan of this digest may be carried out, or of one of several between commas.
     """
 
     operation: Operation
@@ -62,6 +63,7 @@ class Order:
     night: NightPlace | None = None
     asked: Mapping[str, object] = field(default_factory=dict)
     checks: bool = True
+    expected_plan: str | None = None
 
     @property
     def left_out(self) -> str | None:

@@ -30,6 +30,7 @@ def sweep(
     run: str | None = None,
     run_id: str | None = None,
     no_check: bool = False,
+    expect_plan: str | None = None,
     policy: str | Path | None = None,
     reports: str | Path | None = None,
     master: str = "local[*]",
@@ -54,6 +55,7 @@ def sweep(
             of_run=run,
         ),
         checks=not no_check,
+        expected_plan=expect_plan,
     )
     return _carry_out(context, table, order, master=master, spark=spark)
 
@@ -68,6 +70,7 @@ def expire(
     dry_run: bool = False,
     run_id: str | None = None,
     no_check: bool = False,
+    expect_plan: str | None = None,
     policy: str | Path | None = None,
     reports: str | Path | None = None,
     master: str = "local[*]",
@@ -90,6 +93,7 @@ def expire(
         context.reports,
         removal=RemovalOptions(mode=mode, older_than_ms=_duration("--older-than", older_than), retain_last=retain_last),
         checks=not no_check,
+        expected_plan=expect_plan,
     )
     return _carry_out(context, table, order, master=master, spark=spark)
 

@@ -69,6 +69,7 @@ def run(
     operation: str | Sequence[str] | None = None,
     verify: str | None = None,
     no_check: bool = False,
+    expect_plan: str | None = None,
     task_memory: str | None = None,
     master: str = "local[*]",
     run_id: str | None = None,
@@ -79,12 +80,15 @@ def run(
 ) -> Runs:
     """Plan, rewrite, prove, publish and check: one document per operation, which is also stored.
 
-    Raises UsageError for invalid arguments. Every other failure is a document's outcome.
+    `expect_plan`: the digest of the only plan that may be carried out, as a document of `plan` has it. Raises
+    UsageError for invalid arguments. Every other failure is a document's outcome.
     """
     context = find_context(policy, reports)
     overrides = overrides_of(LayoutOptions, options, verify=verify, task_memory=task_memory)
     chosen = context.effective(table, overrides)
-    how = _How(master, run_id, spark, no_check=no_check, named=bool(operation), asked=overrides.asked())
+    how = _How(
+        master, run_id, spark, no_check=no_check, named=bool(operation), asked=overrides.asked(), plan=expect_plan
+    )
     return Runs(_run(context, chosen, _operations(chosen, operation, overrides), how))
 
 
@@ -123,6 +127,7 @@ def delete(
     dry_run: bool = False,
     writers: str | None = None,
     no_check: bool = False,
+    expect_plan: str | None = None,
     task_memory: str | None = None,
     master: str = "local[*]",
     run_id: str | None = None,
@@ -149,6 +154,7 @@ def delete(
         keys=file,
         asked=arguments,
         checks=not no_check,
+        expected_plan=expect_plan,
     )
     return _changed(chosen, order, master, spark)
 
@@ -161,6 +167,7 @@ def update(
     dry_run: bool = False,
     writers: str | None = None,
     no_check: bool = False,
+    expect_plan: str | None = None,
     task_memory: str | None = None,
     master: str = "local[*]",
     run_id: str | None = None,
@@ -187,6 +194,7 @@ def update(
         sets=sets,
         asked=arguments,
         checks=not no_check,
+        expected_plan=expect_plan,
     )
     return _changed(chosen, order, master, spark)
 
@@ -211,6 +219,7 @@ class _How:
     no_check: bool
     named: bool
     asked: Mapping[str, object]
+    plan: str | None = None
 
 
 def _operations(
@@ -250,7 +259,15 @@ def _run(
 ) -> tuple[RunDocument, ...]:
     name = name_run(how.run_id)
     orders = [
-        Order(each, name, context.reports, named=how.named, asked=how.asked, checks=not how.no_check)
+        Order(
+            each,
+            name,
+            context.reports,
+            named=how.named,
+            asked=how.asked,
+            checks=not how.no_check,
+            expected_plan=how.plan,
+        )
         for each in operations
     ]
     checks = any(order.checked(chosen) for order in orders)

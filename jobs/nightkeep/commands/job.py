@@ -143,6 +143,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--without-session", action="store_true", help="only what needs no Spark; the rest is left")
     parser.add_argument("--found", help="the tables that the run found, in a file")
     parser.add_argument("--dry-run", action="store_true", help="plan only")
+    parser.add_argument("--expect-plan", metavar="DIGEST", help=OPTIONS["expect_plan"].help)
     parser.add_argument("--expects", metavar="VERSION", help="the Nightkeep of whoever submits the job")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # At INFO it logs which of its own functions it does not register.
@@ -177,6 +178,7 @@ def _tables(arguments: argparse.Namespace, overrides: Overrides) -> TableGroup:
         died=tuple(arguments.died),
         one_by_one=arguments.one_by_one,
         without_session=arguments.without_session,
+        expected_plan=arguments.expect_plan or None,
     )
 
 

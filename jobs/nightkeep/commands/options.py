@@ -65,6 +65,9 @@ OPTIONS: Final[dict[str, OptionRow]] = {
     "max_share": OptionRow(
         _SHARE, _WHAT, "SHARE", "Remove nothing if more than this share of all files would go, 0 to 1", _OF_POLICY
     ),
+    "expect_plan": OptionRow(
+        _TEXT, _WHAT, "DIGEST", "Do nothing unless the plan is the one whose document has this plan_digest"
+    ),
     "run": OptionRow(_TEXT, _WHAT, "RUN_ID", "Only files that this run left", "files of any run"),
     "version": OptionRow(int, _WHAT, "N", "One version"),
     "check.version": OptionRow(_NUMBER, _WHAT, "N", "The published version", "the latest"),

@@ -22,6 +22,7 @@ from typing import Final
 from uuid import uuid4
 
 from nightkeep.errors import CorruptMetadata
+from nightkeep.model import Operation
 from nightkeep.places import report_store
 from nightkeep.records.document import RunDocument
 from nightkeep.records.failure_outcomes import without_stacks
@@ -144,11 +145,11 @@ def read_bundle(store: KeptFiles, name: str) -> Bundle:
 
 @dataclass(frozen=True, slots=True)
 class BundledRun:
-    """What the bundles of a run hold: small documents by their addresses, and which documents there are of each table
-    of which nothing needs to be looked up: none of its processes is known to have died."""
+    """What the bundles of a run hold: small documents by their addresses, and by table the operations of all documents
+    that were stored of it, where none of its processes is known to have died."""
 
     documents: Mapping[str, RunDocument] = field(default_factory=dict)
-    stored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    stored: Mapping[str, frozenset[Operation]] = field(default_factory=dict)
 
 
 def bundles_of_run(reports: str | Path, prefix: str) -> BundledRun:
@@ -168,11 +169,11 @@ def bundles_of_run(reports: str | Path, prefix: str) -> BundledRun:
         store.address(name): bundle.documents[name] for name, (_, bundle) in last.items() if name in bundle.documents
     }
     unsure = {table for bundle in read if not bundle.ended for table, _ in bundle.runs}
-    stored: dict[str, tuple[str, ...]] = {}
+    stored: dict[str, frozenset[Operation]] = {}
     for name, (_, bundle) in last.items():
-        table = brief_document(bundle.rows[name]).table
-        if table not in unsure:
-            stored[table] = (*stored.get(table, ()), store.address(name))
+        document = brief_document(bundle.rows[name])
+        if document.table not in unsure:
+            stored[document.table] = stored.get(document.table, frozenset()) | {document.operation}
     return BundledRun(documents, stored)
 
 

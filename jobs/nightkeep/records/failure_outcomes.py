@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from nightkeep.causes import failure_text, one_sentence
-from nightkeep.errors import BeingCreated, NightkeepError, RefusedTable
+from nightkeep.errors import BeingCreated, NightkeepError, OtherPlan, RefusedTable
 from nightkeep.model import Outcome
 from nightkeep.records.document import UNJUDGED, CheckStatus, Expectations, ExpectationSummary, RunDocument
 
@@ -93,6 +93,8 @@ def failure_outcome(failure: NightkeepError | OSError, table: str) -> tuple[Outc
     """Outcome and reason. The reason does not repeat the name of the table."""
     if isinstance(failure, BeingCreated):
         return Outcome.CONFLICTED, f"{failure}; run again"
+    if isinstance(failure, OtherPlan):
+        return Outcome.SKIPPED, str(failure)
     if not isinstance(failure, RefusedTable):
         own = isinstance(failure, NightkeepError)
         return Outcome.FAILED, f"{type(failure).__name__}: {failure}" if own else failure_text(failure)

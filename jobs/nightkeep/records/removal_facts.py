@@ -42,10 +42,12 @@ class RemovalFacts(TypedDict, total=False):
     `orphans`: the first 1,000; `orphans_file` has all. `evidence`: whether other metadata proves the lists of live
     files complete; `unproven` states why not. `acted`: files that were removed, quarantined or restored; `left`: those
     that were kept in the end; `purged`: those of old quarantines; `failed`: those that could not be. `closed`:
-    quarantines that are empty now. `expired`: versions by number, or branches and tags by name.
+    quarantines that are empty now. `expired`: versions by number, or branches and tags by name. `plan_digest`: of what
+    is listed, as `--expect-plan` takes it.
     """
 
     mode: str
+    plan_digest: str
     cutoff: str
     orphans: list[OrphanRow]
     orphans_total: int

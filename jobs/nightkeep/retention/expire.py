@@ -15,12 +15,13 @@ from nightkeep.records import RunDocument
 from nightkeep.retention.check_afterwards import remember_content
 from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
 from nightkeep.retention.kept_versions import unchecked_versions
-from nightkeep.retention.orphan_list import counted
+from nightkeep.retention.orphan_list import OrphanList, counted
 from nightkeep.retention.orphans.growing_sets import TimedSets, sets_of
-from nightkeep.retention.orphans.sets import Sets
+from nightkeep.retention.orphans.sets import SetCounts, Sets
 from nightkeep.retention.resume import end_resumed, resume_expiry
 from nightkeep.retention.sweep import failures, file_counts, full, list_orphans
 from nightkeep.running.ended_early import store_unfinished
+from nightkeep.running.plan_digest import digest_of_removal, require_expected
 from nightkeep.running.run_log import RunLog
 from nightkeep.spark.engine import Engine
 
@@ -32,18 +33,22 @@ def expire_table(log: RunLog, table: OpenFiles, run: Run, engine: Engine) -> Run
         surveys = _Surveys(log, table, run.now_ms, opened, partial(sets_of, engine))
 
         def before(expiry: OpenExpiry) -> None:
+            if log.order.expected_plan is not None:
+                require_expected(log, digest_of_removal(log, surveys.write(), _names(expiry)))
             remember_content(log, engine)
             log.extra |= {**_versions(expiry), "changed": True, "finished": False}
             store_unfinished(log)
 
+        def listed(_: SetCounts) -> None:
+            surveys.write()
+
         with log.stage("expire"):
             order = expire_order(log, mode, run.now_ms)
-            outcome = expire_versions(
-                table, order, run, sets=surveys.open, before=before, removing=lambda _: surveys.list()
-            )
+            outcome = expire_versions(table, order, run, sets=surveys.open, before=before, removing=listed)
         log.extra |= expiry_facts(outcome, root=table.table_files().storage.root)
-        if outcome.counted is not None and outcome.counted.orphans.files and "orphans_file" not in log.extra:
-            surveys.list()
+        if mode is SweepMode.DRY_RUN and outcome.counted is not None:
+            files = surveys.write() if outcome.counted.orphans.files else OrphanList().digest
+            require_expected(log, digest_of_removal(log, files, _names(outcome.expiry)))
         if log.earlier is not None and outcome.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):
             remember_content(log, engine)
             resume_expiry(log)
@@ -85,16 +90,17 @@ def expiry_facts(expired: ExpiryResult, *, root: str) -> dict[str, object]:
     }
 
 
+def _names(expiry: OpenExpiry) -> list[int | str]:
+    return [root.id if root.version is None else root.version for root in expiry.roots]
+
+
 def _versions(expiry: OpenExpiry) -> dict[str, object]:
-    return {
-        "expired": [root.id if root.version is None else root.version for root in expiry.roots],
-        "kept": [{"version": name, "reason": why} for name, why in expiry.kept],
-    }
+    return {"expired": _names(expiry), "kept": [{"version": name, "reason": why} for name, why in expiry.kept]}
 
 
 @dataclass
 class _Surveys:
-    """One `Sets` per try. All are closed at the end; `list` writes the orphans of the last."""
+    """One `Sets` per try. All are closed at the end; `write` writes the orphans of the last."""
 
     log: RunLog
     table: OpenFiles
@@ -108,6 +114,6 @@ class _Surveys:
         self.opened.callback(self.last.close)
         return TimedSets(self.last, self.log.stage)
 
-    def list(self) -> None:
-        if self.last is not None:
-            list_orphans(self.log, self.table, self.last, self.now_ms)
+    def write(self) -> str:
+        """Write the list, and return its digest."""
+        return "" if self.last is None else list_orphans(self.log, self.table, self.last, self.now_ms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +29,12 @@ class OrphanList:
     first: list[dict[str, object]] = field(default_factory=list)
     by_kind: dict[str, FileTotals] = field(default_factory=dict)
     by_age: dict[str, FileTotals] = field(default_factory=dict)
+    hashes: int = 0
+
+    @property
+    def digest(self) -> str:
+        """The same for the same files in any order."""
+        return f"{self.hashes % 2**256:064x}"
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -54,8 +61,10 @@ def write_orphans(path: str | Path, batches: Iterable[pa.RecordBatch], *, root: 
     with store.write_stream(name) as sink:
         for batch in batches:
             rows = [_orphan(row, root) for row in batch.to_pylist()]
-            sink.write("".join(json.dumps(row) + "\n" for row in rows).encode("ascii"))
+            lines = [f"{json.dumps(row)}\n".encode("ascii") for row in rows]
+            sink.write(b"".join(lines))
             orphans.add(batch, rows, now_ms)
+            orphans.hashes += sum(int.from_bytes(hashlib.sha256(line).digest()) for line in lines)
     return orphans
 
 

@@ -19,6 +19,7 @@ from nightkeep.retention.orphans.sweep_request import SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
 from nightkeep.retention.resume import end_resumed, resume_sweep
 from nightkeep.running.ended_early import store_unfinished
+from nightkeep.running.plan_digest import digest_of_removal, require_expected
 from nightkeep.running.run_log import RunLog
 from nightkeep.spark.engine import Engine
 
@@ -31,7 +32,7 @@ def sweep_orphans(log: RunLog, table: OpenFiles, run: Run, engine: Engine) -> Ru
     mode = log.order.mode_for(log.policy)
 
     def before() -> None:
-        list_orphans(log, table, watched.sets, run.now_ms)
+        require_expected(log, digest_of_removal(log, list_orphans(log, table, watched.sets, run.now_ms)))
         remember_content(log, engine)
         log.extra |= {"changed": True, "finished": False}
         store_unfinished(log)
@@ -42,7 +43,7 @@ def sweep_orphans(log: RunLog, table: OpenFiles, run: Run, engine: Engine) -> Ru
             result = sweep_table(table, sweep_order(log, mode, run.now_ms), run, sets=watched, before=before)
         log.extra |= sweep_facts(result, root=table.table_files().storage.root)
         if result.counted is not None and result.counted.orphans.files and log.extra.get("orphans_file") is None:
-            list_orphans(log, table, watched.sets, run.now_ms)
+            require_expected(log, digest_of_removal(log, list_orphans(log, table, watched.sets, run.now_ms)))
         if log.earlier is not None and result.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):
             remember_content(log, engine)
             resume_sweep(log, table.table_files(), run)
@@ -112,8 +113,8 @@ def full(root: str, name: str | None) -> str | None:
     return None if name is None else f"{root.rstrip('/')}/{name}"
 
 
-def list_orphans(log: RunLog, table: OpenFiles, sets: Sets, now_ms: int) -> None:
-    """Write all orphans of the sets to a file, and add a summary to the document."""
+def list_orphans(log: RunLog, table: OpenFiles, sets: Sets, now_ms: int) -> str:
+    """Write all orphans of the sets to a file, and add a summary to the document. Returns the digest of the list."""
     document = document_path(log.order.reports, log.table, run_id=log.order.run_id, operation=log.order.operation)
     # What an earlier attempt listed and then moved is in its own list only.
     again = "" if log.earlier is None else f"-{now_ms}"
@@ -121,3 +122,4 @@ def list_orphans(log: RunLog, table: OpenFiles, sets: Sets, now_ms: int) -> None
     with log.stage("tell"):
         orphans = write_orphans(path, sets.orphans(), root=table.table_files().storage.root, now_ms=now_ms)
     log.extra |= {**orphans.to_json(), "orphans_file": absolute(path)}
+    return orphans.digest

@@ -119,6 +119,7 @@ class _OneTable:
             named=operation in self.named,
             night=group.night.get(name),
             asked=group.overrides.asked(),
+            expected_plan=group.expected_plan,
         )
 
     def _run(self, policy: EffectivePolicy, order: Order, engine: Engine) -> StoredDocument:

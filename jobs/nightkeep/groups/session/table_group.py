@@ -27,7 +27,8 @@ class TableGroup:
     after this one died. `died` are tables at which an earlier process died: they are reported from their documents, and
     not worked on. `one_by_one`: no two tables are at work at once, so that a death is blamed on one. `night`: the
     places of tables in a night with a budget, by name. `without_session`: only what needs no Spark session is done, and
-    a table that needs one is left out of the results. `launcher` is the process that started this one.
+    a table that needs one is left out of the results. `expected_plan`: as in Order. `launcher` is the process that
+    started this one.
     """
 
     policy: PolicyFile
@@ -41,6 +42,7 @@ class TableGroup:
     died: tuple[str, ...] = ()
     one_by_one: bool = False
     without_session: bool = False
+    expected_plan: str | None = None
     launcher: int = field(default_factory=os.getppid)
 
     def effective(self, table: str) -> EffectivePolicy:

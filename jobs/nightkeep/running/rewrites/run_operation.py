@@ -13,7 +13,7 @@ from typing import Protocol
 from nightkeep.admission.order import Order, new_attempt
 from nightkeep.admission.reasons import Act, Case, reason_to_skip
 from nightkeep.admission.run_ids import may_have_published, require_same
-from nightkeep.errors import EvidenceError, NotCreated, RefusedTable
+from nightkeep.errors import EvidenceError, NotCreated, OtherPlan, RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.model import Candidate, Conflicted, Mismatch, Outcome, Run
 from nightkeep.policy import EffectivePolicy
@@ -21,6 +21,7 @@ from nightkeep.protocol import OpenPlan, OpenTable, Snapshot, Watch, Wide
 from nightkeep.records import PlanSection, RunDocument, Verification
 from nightkeep.running.carry_out import carry_out
 from nightkeep.running.ended_early import store_unfinished
+from nightkeep.running.plan_digest import digest_of_rewrite, require_expected
 from nightkeep.running.rewrites import run_outcomes
 from nightkeep.running.rewrites.planning import PlannedWork, metrics_of
 from nightkeep.running.rewrites.run_summary import (
@@ -100,7 +101,7 @@ def rewrite(log: RunLog, case: Case, *, workers: LazyWorkers, reader: TableReade
         return log.document(Outcome.UNCHANGED, "nothing was ever written to it")
     try:
         document = _before_work(log, table, planned, case, workers) or _work(log, table, planned, run, workers)
-    except RefusedTable:
+    except (RefusedTable, OtherPlan):
         late = own_commits(order, table, run)
         if not late:
             raise
@@ -129,6 +130,8 @@ def _before_work(
         "plan": PlanSection.of(proposed, planned.request.clustering),
         "metrics": sizes(base.sizes, None, metrics_of(planned)),
     }
+    if log.order.dry_run or log.order.expected_plan is not None:
+        require_expected(log, digest_of_rewrite(log, base, planned.request, proposed))
     if planned.watch is not None and (undone := _undone(log, table, planned.watch)):
         return undone
     if not proposed.units:
