@@ -23,7 +23,7 @@ from nightkeep.errors import RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.protocol import OpenTable, Snapshot, Unit
-from nightkeep.protocol.past import PastCommit, PastReading
+from nightkeep.protocol.past import FileSample, PastCommit, PastReading
 from nightkeep.protocol.table_files import Retention
 from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_note
 from nightkeep.records.audit_marks import AuditedCommit, AuditMark, audit_mark, keep_audit_mark, latest
@@ -77,16 +77,21 @@ def _judged(log: RunLog, table: OpenTable, past: PastReading[Snapshot, Unit], ra
     proven = {each.commit.version: each for chain in chains_of(ranged.commits) for each in prover.judge(chain)}
     judged = tuple(_with_faults(commit, proven.get(commit.version)) for commit in ranged.commits)
     reached = _reached(judged)
-    return AuditFindings(judged[:reached], ranged.vanished, ranged.cut, left=len(judged) - reached)
+    opened = past.file_faults([each.commit.version for each in judged[:reached]], FileSample(log.order.run_id))
+    sound = tuple(_contradicted(each, opened.get(each.commit.version, ())) for each in judged[:reached])
+    return AuditFindings(sound, ranged.vanished, ranged.cut, left=len(judged) - reached)
 
 
 def _with_faults(commit: PastCommit, proven: CommitVerdict | None) -> CommitVerdict:
     """The verdict on rows together with what metadata contradicts."""
-    judged = proven or CommitVerdict(commit, Verdict.CONSISTENT)
-    if not commit.faults:
+    return _contradicted(proven or CommitVerdict(commit, Verdict.CONSISTENT), commit.faults)
+
+
+def _contradicted(judged: CommitVerdict, faults: Sequence[str]) -> CommitVerdict:
+    if not faults:
         return judged
     worst = Verdict.worst([judged.verdict, Verdict.UNSOUND])
-    return replace(judged, verdict=worst, why="; ".join(filter(None, [judged.why, *commit.faults])))
+    return replace(judged, verdict=worst, why="; ".join(filter(None, [judged.reason, *faults])))
 
 
 def _reached(judged: Sequence[CommitVerdict]) -> int:

@@ -155,7 +155,6 @@ def audit_section(findings: AuditFindings) -> dict[str, object]:
 
 def _commit(each: CommitVerdict) -> dict[str, object]:
     commit = each.commit
-    why = each.why or next((unit.why for unit in each.units if unit.verdict is each.verdict and unit.why), None)
     return {
         "version": commit.version,
         "parent_version": commit.parent,
@@ -169,7 +168,7 @@ def _commit(each: CommitVerdict) -> dict[str, object]:
         "missing": each.missing,
         "extra": each.extra,
         "doubled": each.doubled,
-        "why": None if each.verdict is Verdict.PROVEN else why,
+        "why": None if each.verdict is Verdict.PROVEN else each.reason,
     }
 
 

@@ -1,7 +1,7 @@
 """A chain of commits that state that they keep rows -> a verdict on each, by the rows at both ends.
 
 Units that hold the same files at both ends are proven by that. Of the others, the rows that moved are read and hashed.
-Where the ends differ, each commit of the chain is compared with its own parent.
+Where the ends differ, or cannot be read, each commit of the chain is compared with its own parent.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class Prover:
             return
         verdicts = self._units(chain, base, end)
         worst = Verdict.worst(each.verdict for each in verdicts)
-        if worst in (Verdict.DIFFERS, Verdict.UNSOUND) and len(chain.links) > 1:
+        is_unexplained = any(each.verdict is not Verdict.PROVEN and each.why != OVER_BUDGET for each in verdicts)
+        if is_unexplained and len(chain.links) > 1:
             for link in chain.links:
                 yield from self.judge(link)
             return
@@ -93,8 +94,9 @@ class Prover:
         """Metadata that is there and cannot be read is unsound; what has expired is not provable."""
         if isinstance(failure, RefusedTable):
             return Verdict.NOT_PROVABLE
-        if isinstance(failure, MissingFile) and not self._are_there(chain.base, chain.end):
-            return Verdict.NOT_PROVABLE
+        if isinstance(failure, MissingFile):
+            has_expired = self.past.is_expired(failure) or not self._are_there(chain.base, chain.end)
+            return Verdict.NOT_PROVABLE if has_expired else Verdict.UNSOUND
         return Verdict.UNSOUND
 
     def _are_there(self, *versions: int) -> bool:

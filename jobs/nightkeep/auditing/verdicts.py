@@ -71,9 +71,14 @@ class CommitVerdict:
     def doubled(self) -> int:
         return sum(unit.doubled for unit in self.units)
 
+    @property
+    def reason(self) -> str | None:
+        """Why it was judged so, by the commit or by the first of its units that explains it."""
+        units = (unit.why for unit in self.units if unit.verdict is self.verdict and unit.why)
+        return self.why or next(units, None)
+
     def __str__(self) -> str:
         if self.verdict is Verdict.DIFFERS:
             counts = f"{self.missing} rows missing, {self.extra} extra, {self.doubled} of them doubled"
             return f"{self.commit}, differs from version {self.base}: {counts}"
-        why = self.why or next((unit.why for unit in self.units if unit.verdict is self.verdict and unit.why), None)
-        return f"{self.commit}: {self.verdict}" + (f": {why}" if why else "")
+        return f"{self.commit}: {self.verdict}" + (f": {self.reason}" if self.reason else "")

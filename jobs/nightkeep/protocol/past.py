@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, Protocol
 
+from nightkeep.errors import MissingFile
 from nightkeep.protocol.work import S, T, U
 
 
@@ -69,6 +70,25 @@ class ReadsPast(Protocol):
     def __call__(self, *, since: int | None, since_ms: int | None) -> Past: ...
 
 
+@dataclass(frozen=True, slots=True)
+class FileSample:
+    """Which of the files that commits added are opened: so many of an audit and of a commit at most, chosen by `seed`,
+    and no more than so many bytes of those whose values are read."""
+
+    seed: str
+    files: int = 200
+    of_commit: int = 20
+    bytes: int = 1 << 30
+
+
+def _no_file_faults(commits: Sequence[int], sample: FileSample) -> Mapping[int, tuple[str, ...]]:
+    return {}
+
+
+def _never(failure: MissingFile) -> bool:
+    return False
+
+
 def _whole(before: T, after: T) -> tuple[T, T]:
     return before, after
 
@@ -94,3 +114,9 @@ class PastReading(Generic[S, U]):
     """The option of a version by which a compaction may leave out rows by their age, None without one."""
     twice: Callable[[U], int] = _none_twice
     """How many rows of a unit readers see although a newer row of the same key is there. Reads at most key columns."""
+    is_expired: Callable[[MissingFile], bool] = _never
+    """Whether the file may be gone although the log has a version with it, as only older versions than the newest need
+    it: for a format that deletes files before versions."""
+    file_faults: Callable[[Sequence[int], FileSample], Mapping[int, tuple[str, ...]]] = _no_file_faults
+    """Sentences on what files contradict of the metadata of these commits, which added them: counts of rows, vectors,
+    statistics. By version, without those that have none."""
