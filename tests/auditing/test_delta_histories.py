@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -27,7 +28,7 @@ def test_honest_histories_raise_no_alarm(tmp_path: Path, seed: int) -> None:
             case 0 | 1:
                 lake.made.append(day, range(1000 * step, 1000 * step + chance.randrange(1, 9)))
             case 2:
-                ids = [row for add in lake.live(day) for row in lake.rows(add).column("id").to_pylist()]
+                ids: list[Any] = [row for add in lake.live(day) for row in lake.rows(add).column("id").to_pylist()]
                 if ids:
                     lake.made.delete(day, chance.sample(ids, min(3, len(ids))))
             case _:
