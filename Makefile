@@ -177,6 +177,9 @@ bench-predictions: environment  ## what runs are expected to come to, beside wha
 bench-check: environment  ## the check of a version against one read of both by Spark (BENCH="--only delta --rows 4")
 	PYTHONPATH=. $(BIN)/python benches/bench_check.py $(BENCH)
 
+bench-audit: environment  ## the audit of a compaction against a plain read and EXCEPT ALL by Spark (BENCH="--rows 4")
+	PYTHONPATH=. $(BIN)/python benches/bench_audit.py $(BENCH)
+
 bench-kernels: environment  ## rows per second of each kernel
 	PYTHONPATH=. $(BIN)/python -m tests.kernels.bench_kernels
 

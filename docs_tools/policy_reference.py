@@ -19,6 +19,7 @@ from nightkeep.policy.setting_types import Budget
 from nightkeep.policy.settings import (
     OPERATIONS,
     PRESETS,
+    Audit,
     Check,
     Defaults,
     Expire,
@@ -44,7 +45,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, type[BaseModel]]]] = {
 }
 _BELOW: Final = {model.__name__ for models in _SECTIONS.values() for model in models.values()}
 """Blocks with a section of their own."""
-_NESTED: Final = {model.__name__ for model in (Budget, Check, Sweep, Expire, On)}
+_NESTED: Final = {model.__name__ for model in (Budget, Check, Sweep, Expire, Audit, On)}
 _PATTERNS: Final = {
     SIZE_PATTERN: ("size", "such as `512MB`"),
     DURATION_PATTERN: ("duration", "such as `7d`, `36h`, `90m`"),

@@ -12,6 +12,7 @@ from nightkeep.model.version import __version__
 
 if TYPE_CHECKING:
     from nightkeep.api.advice import advise
+    from nightkeep.api.audits import audit
     from nightkeep.api.checks import check, diff
     from nightkeep.api.data_source import DataSource
     from nightkeep.api.doctor import doctor
@@ -27,6 +28,7 @@ __all__ = [
     "DataSource",
     "__version__",
     "advise",
+    "audit",
     "check",
     "delete",
     "diff",
@@ -53,6 +55,7 @@ __all__ = [
 _MODULES: Final = {
     "DataSource": "data_source",
     "advise": "advice",
+    "audit": "audits",
     "check": "checks",
     "delete": "runs",
     "diff": "checks",

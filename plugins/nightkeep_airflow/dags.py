@@ -1,4 +1,4 @@
-"""DAGs of a deployment, each made by one call: `nightly`, `weekly`, `on_demand`. A DAG file of a team is three lines:
+"""DAGs of a deployment, each made by one call: `nightly`, `weekly`, `audit`, `on_demand`. A DAG file is three lines:
 
     from nightkeep_airflow.dags import nightly
 
@@ -31,13 +31,13 @@ from nightkeep_airflow.releases import AirflowFailException, CronTriggerTimetabl
 from nightkeep_airflow.run_tables import find_one, suggested
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import PluginSettings, from_environment
-from nightkeep_airflow.tasks import care_for, scheduled_groups, sweep_for
+from nightkeep_airflow.tasks import audit_for, care_for, scheduled_groups, sweep_for
 
 Callback = Callable[[Mapping[str, Any]], object]
 
 
 class DagOptions(TypedDict, total=False):
-    """What all three factories take.
+    """What all factories take.
 
     `policy`: the policy file. `reports`: the folder of documents. `jobs`: the folder of the job scripts, by default
     those of the installed package. Each is a path, or an address (`s3://...`), which is kept as given.
@@ -112,6 +112,18 @@ def weekly(
         sweep_for(scheduled_groups(settings, within_budget=False), settings)
 
     return _make(dag_id, build, settings, options, schedule=_timetable(schedule, timezone), retries=2)
+
+
+def audit(
+    dag_id: str = "audit", *, schedule: Any = "30 5 * * *", timezone: str = "UTC", **options: Unpack[DagOptions]
+) -> DAG:
+    """Every day, every table of the policy: prove what others committed since the last audit. Reads only."""
+    settings = _settings(options)
+
+    def build() -> None:
+        audit_for(scheduled_groups(settings, within_budget=False), settings)
+
+    return _make(dag_id, build, settings, options, schedule=_timetable(schedule, timezone), retries=1)
 
 
 def on_demand(

@@ -114,7 +114,8 @@ def _settled_entries(operator: TablesOperator, cared: Sequence[JobResult], conte
     checked = [refresh_result(entry) for entry in cared if entry.committed_version is not None]
     entries = [*cared, *checked]
     settled = settle_results(list(dict.fromkeys(entry.table for entry in entries)), entries)
-    verified = [result for result in settled if result.outcome is Outcome.VERIFIED and VERIFIED in operator.outlets]
+    shown = [result for result in settled if result.published and VERIFIED in operator.outlets]
+    verified = [result for result in shown if result.outcome is Outcome.VERIFIED]
     for result in verified:
         emit(context["outlet_events"], result.table, result.documents)
     emitted = {result.table for result in verified}

@@ -8,6 +8,10 @@
     in_time -> groups ---------> [          sweep           ] -> settle -> swept
                                                                        `-> page
                                                                        `-> notify
+    in_time -> groups ---------> [          audit           ] -> settle -> audited
+                                                                       `-> unchanged
+                                                                       `-> page
+                                                                       `-> notify
 
 `look` takes no slot of the pool of Spark jobs: it plans all tables in one process, and ends those that need no session.
 Of the others, each group is a session. Tables with nothing to do have one task together.
@@ -139,6 +143,22 @@ def sweep_for(groups: XComArg, settings: PluginSettings) -> None:
     each.expand(tables=groups) >> results
     swept.expand(results=results, place=places(results, every=True))
     page(results, settings.policy, settings.reports, operation=Operation.SWEEP.value)
+    notify(results, settings.policy, settings.reports).as_teardown()
+
+
+def audit_for(groups: XComArg, settings: PluginSettings) -> None:
+    """Audit what others committed behind `groups`, a task that returns lists of table names. Reads only: an audit
+    publishes nothing, so that no check follows and no asset is emitted."""
+
+    @task_group(group_id="group")
+    def each(tables: Sequence[str]) -> None:
+        CareOperator(task_id="audit", tables=tables, operation=Operation.AUDIT, **_submit(settings))
+
+    results = settle(groups, ["group.audit"], settings.policy, settings.reports, operation=Operation.AUDIT.value)
+    each.expand(tables=groups) >> results
+    audited.expand(results=results, place=places(results))
+    unchanged(results)
+    page(results, settings.policy, settings.reports, operation=Operation.AUDIT.value)
     notify(results, settings.policy, settings.reports).as_teardown()
 
 
@@ -282,6 +302,12 @@ def outcome(results: Sequence[SettledEntry], place: int, *, outlet_events: Any =
     if result.published and result.outcome is Outcome.VERIFIED and not result.emitted:
         emit(outlet_events, result.table, result.documents)
     return str(result)
+
+
+@task(map_index_template=TABLE)
+def audited(results: Sequence[SettledEntry], place: int) -> str:
+    """Ends as the table's audit did: failed where a commit is not what it states, skipped where nothing is proven."""
+    return str(_unless_raised(results, place))
 
 
 @task(map_index_template=TABLE)

@@ -17,10 +17,11 @@ from tests.support.extended import some_extended
 
 import nightkeep
 from nightkeep.checking.diff import diff
-from nightkeep.checking.shown_values import json_value, readable, without_values
+from nightkeep.checking.shown_values import json_value, readable
 from nightkeep.model import Address, Outcome, UnitKey
 from nightkeep.records.check_report import Difference, UnitDifference
 from nightkeep.records.keyed_hash import keyed_hash
+from nightkeep.records.row_evidence import without_values
 
 DAYS = {"0000-01-01": -719528, "-0044-03-15": -735525, "+10000-01-01": 2932897, "2026-11-01": 20758}
 """Spark's texts of dates, and their days since 1970."""

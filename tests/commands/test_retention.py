@@ -116,7 +116,7 @@ def test_a_policy_cannot_ask_for_a_sweep_as_a_nightly_operation(shell: Shell) ->
     said = shell.call("sweep", shell.table, "--policy", str(policy))
     assert said.status == 2
     assert "operations" in said.err
-    assert "'upgrade', 'persist-deletes' or 'optimize'" in said.err
+    assert "'upgrade', 'persist-deletes', 'optimize' or 'audit'" in said.err
 
 
 @pytest.mark.few(1)

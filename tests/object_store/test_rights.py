@@ -114,6 +114,18 @@ def test_who_may_read_plans_and_reads_and_changes_nothing(lake: Lake) -> None:
     assert lake.names() == before
 
 
+def test_who_may_read_audits_what_others_committed(lake: Lake) -> None:
+    lake.grant("maintain")
+    assert lake.table.care().outcome is Outcome.VERIFIED
+    lake.grant("read-only")
+    before = lake.names()
+    address = f"{lake.table.format}:{lake.table.location}"
+    document = nightkeep.audit(address, since="3650d", files=True, reports="s3://lake-reports/r")
+    assert document.outcome is Outcome.VERIFIED, document.reason
+    assert "proven" in [each["verdict"] for each in document.extra["audit"]["commits"]]  # type: ignore[index]
+    assert lake.names() == before
+
+
 def test_who_may_maintain_publishes_and_deletes_nothing(lake: Lake, server: S3Server, tmp_path: Path) -> None:
     lake.grant("maintain")
     rows, before = lake.rows(), lake.names()

@@ -397,7 +397,8 @@ print(json.dumps({{
 
 
 def test_parsing_imports_nothing_heavy(airflow: Airflow) -> None:
-    files = ["dags/nightly.py", "dags/on_demand.py", "dags/orphan_sweep.py", "plugins/nightkeep_airflow/plugin.py"]
+    dags = ["dags/audit.py", "dags/nightly.py", "dags/on_demand.py", "dags/orphan_sweep.py"]
+    files = [*dags, "plugins/nightkeep_airflow/plugin.py"]
     found = airflow.python(
         f"""
 import json, runpy, sys, time

@@ -126,6 +126,10 @@ def test_every_value_names_its_line_and_layer() -> None:
         "expire.enabled": (None, "built-in"),
         "expire.older_than": (None, "built-in"),
         "expire.retain_last": (None, "built-in"),
+        "audit.hold": (None, "built-in"),
+        "audit.files": (None, "built-in"),
+        "audit.sample": (None, "built-in"),
+        "audit.byte_budget": (None, "built-in"),
         **dict.fromkeys((f"on.{each}" for each in EventKind), (None, "built-in")),
     }
 
@@ -232,6 +236,7 @@ def test_all_settings_can_be_written() -> None:
             sweep: {mode: delete, older_than: 36h, max_share: 0.1, purge_after: 90d, outside: true}
             expectations: [{type: expect_table_row_count_to_equal, kwargs: {value: 3}}]
             expire: {enabled: true, older_than: 90m, retain_last: 12}
+            audit: {hold: true, files: 7d, sample: 0.01, byte_budget: 1TB}
             on: {verified: [], unchanged: [], skipped: [], refused: [a], conflicted: [b, c], hold: [d],
                  mismatch: [{webhook: 'https://h/x'}], failed: [{notifier: a.b.C, kwargs: {to: x}}],
                  late: [{webhook: '${URL}'}]}
@@ -361,7 +366,7 @@ class TestAddresses:
         ),
         (
             "defaults:\n  operations: [upgrade, optimise]",
-            ":3: defaults.operations[1]: expected 'upgrade', 'persist-deletes' or 'optimize', "
+            ":3: defaults.operations[1]: expected 'upgrade', 'persist-deletes', 'optimize' or 'audit', "
             "found 'optimise'; did you mean optimize?",
         ),
         ("defaults: {operations: upgrade}", ":2: defaults.operations: expected a list, found 'upgrade'"),
@@ -805,6 +810,10 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         expire.enabled            false                               built-in
         expire.older_than         -                                   built-in
         expire.retain_last        -                                   built-in
+        audit.hold                false                               built-in
+        audit.files               -                                   built-in
+        audit.sample              -                                   built-in
+        audit.byte_budget         50GB                                built-in
         on.verified               -                                   built-in
         on.unchanged              -                                   built-in
         on.skipped                -                                   built-in

@@ -59,8 +59,9 @@ EDGES = {
     "other_readers": "causes errors formats interpreter kernels limits model protocol reading records",
     "checking": "causes errors formats model other_readers policy records spark surprises",
     "retention": "admission checking errors formats model places policy protocol records running spark storage",
-    "groups": "admission causes checking errors estimates formats interpreter limits model pages places policy "
-    "records redaction retention running silence spark surprises",
+    "auditing": "admission checking errors formats kernels model protocol records retention running spark tasks",
+    "groups": "admission auditing causes checking errors estimates formats interpreter limits model pages places "
+    "policy records redaction retention running silence spark surprises",
     "api": "admission card checking clustering discovery errors extras formats groups lineage model monitoring "
     "notifications other_readers pages places policy protocol readiness reading redaction records running spark "
     "sql_text tasks",

@@ -65,15 +65,27 @@ class CallOptions:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditOptions:
+    """What an audit looks at. `since`: the version after which, `since_ms`: how long ago, in milliseconds; without
+    either, after the last audit. `files`: whether every file of every retained version is looked for. None means that
+    the table's policy decides."""
+
+    since: int | None = None
+    since_ms: int | None = None
+    files: bool = False
+    byte_budget: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """One operation on one table. `reports` is the folder of documents and holds.
 
     The rows to delete are those of `rows`, a condition, or of `keys`, a file of keys; without either, no row is
     deleted. With `sets`, the rows of `rows` are updated instead. `removal` is for a sweep, an expiry or a restore; a
-    restore without it is of the files of `run_id`. `named`: the caller named the operation, so that it is done on
-    whatever health of the table. `night`: the table's place in a night with a budget. `asked` are the caller's options
-    of a rewrite, as given. Without `checks`, nothing is checked afterwards.
+    restore without it is of the files of `run_id`. `audit` is for an audit. `named`: the caller named the operation, so
+    that it is done on whatever health of the table. `night`: the table's place in a night with a budget. `asked` are
+    the caller's options of a rewrite or an audit, as given. Without `checks`, nothing is checked afterwards.
     `expected_plan`: only a plan of this digest may be carried out, or of one of several between commas.
     """
 
@@ -86,6 +98,7 @@ class Order:
     sets: tuple[str, ...] = ()
     removal: RemovalOptions = field(default_factory=RemovalOptions)
     release: ReleaseOptions = field(default_factory=ReleaseOptions)
+    audit: AuditOptions = field(default_factory=AuditOptions)
     named: bool = False
     night: NightPlace | None = None
     asked: Mapping[str, object] = field(default_factory=dict)
@@ -103,7 +116,7 @@ class Order:
 
     def options(self, policy: EffectivePolicy) -> dict[str, object]:
         """The options of the run, as its document keeps them. A repeated run id must have the same ones."""
-        if self.operation.rewrites:
+        if self.operation.rewrites or self.operation is Operation.AUDIT:
             return dict(self.asked)
         options = {
             "older_than_ms": self.removal.older_than_ms,

@@ -36,6 +36,8 @@ class Act(Enum):
     """List the files that a sweep or an expiry would remove."""
     RESTORE = auto()
     """Undo a removal, or release a hold, which is always allowed."""
+    AUDIT = auto()
+    """Read what others committed, which a hold does not stop: it may be of use then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,7 @@ _STOPPED_BY: Final[Mapping[Act, Set[Reason]]] = {
     Act.PLAN: frozenset({paused}),
     Act.LIST: frozenset({paused, uncovered, owner}),
     Act.RESTORE: frozenset(),
+    Act.AUDIT: frozenset({paused, uncovered, window, budget}),
 }
 
 
@@ -149,6 +152,8 @@ def _act(policy: EffectivePolicy, order: Order) -> Act:
         return Act.PLAN if order.dry_run else Act.WORK
     if order.operation in (Operation.RESTORE, Operation.RELEASE):
         return Act.RESTORE
+    if order.operation is Operation.AUDIT:
+        return Act.AUDIT
     return Act.LIST if order.mode_for(policy) is SweepMode.DRY_RUN else Act.WORK
 
 

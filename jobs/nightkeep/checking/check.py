@@ -24,7 +24,6 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from nightkeep.checking.compared_sides import PUBLISHED, WHOLE, ComparedSides, compared
-from nightkeep.checking.shown_values import without_values
 from nightkeep.checking.unique_keys import CountedKeys, declared_keys
 from nightkeep.checking.unit_sample import bytes_of, sample
 from nightkeep.errors import RefusedTable, UsageError
@@ -33,6 +32,7 @@ from nightkeep.model import UnitKey, View
 from nightkeep.model.check_values import CheckRequest, Evidence
 from nightkeep.records.check_report import CheckReport, ComparedVersions
 from nightkeep.records.document import CheckStatus
+from nightkeep.records.row_evidence import without_values
 from nightkeep.spark.query_settings import planned_for
 from nightkeep.spark.view import Side, TableVersion, TableView, UnitState, gone_meanwhile, replaced
 from nightkeep.surprises import guarded, sentence

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from nightkeep.causes import cause_in
 from nightkeep.checking.quick_import import quick_import
-from nightkeep.model.check_values import KeptRow
+from nightkeep.model.check_values import AuditedRow, KeptRow
 from nightkeep.records.check_report import ExpectationResult
 from nightkeep.records.document import CheckStatus
 
@@ -81,8 +81,13 @@ def expect_kept(rows: Sequence[KeptRow]) -> tuple[ExpectationResult, ...]:
     return _expected(rows, KEPT, {})[0]
 
 
+def expect_audited(rows: Sequence[AuditedRow]) -> Judged:
+    """Evaluate `AUDITED` on `rows`, as `expect` does."""
+    return _expected(rows, AUDITED, {})
+
+
 def _expected(
-    rows: Sequence[FactRow | KeptRow], expectations: Sequence[Expectation], reasons: Mapping[str, str]
+    rows: Sequence[FactRow | KeptRow | AuditedRow], expectations: Sequence[Expectation], reasons: Mapping[str, str]
 ) -> Judged:
     facts = pa.Table.from_pylist([asdict(row) for row in rows])
     # Whole numbers stay whole beside None only as objects: pandas would make them floats.
@@ -144,12 +149,22 @@ EXPECTATIONS: Final = (
     _none("statistics cover every value", "misstated"),
     _none("streaming readers receive every change", "unreported"),
 )
-KEPT: Final = (
-    *EXPECTATIONS[:3],
-    _pair("metadata counts the rows that are there", "candidate_rows", "expected_rows"),
+_FILES: Final = (
     _none("every file of every retained version is there", "absent"),
     _none("every one has the size that metadata states", "resized"),
     _none("footers can be read", "unreadable"),
+)
+KEPT: Final = (
+    *EXPECTATIONS[:3],
+    _pair("metadata counts the rows that are there", "candidate_rows", "expected_rows"),
+    *_FILES,
+)
+AUDITED: Final = (
+    _none("maintenance by anybody keeps rows", "differing"),
+    *EXPECTATIONS[:3],
+    _none("metadata of commits contradicts nothing", "contradicted"),
+    _none("no version has vanished", "vanished"),
+    *_FILES,
 )
 
 

@@ -17,7 +17,7 @@ from nightkeep.api.status import Statuses
 from nightkeep.api.tables import Validation
 from nightkeep.model import Outcome
 from nightkeep.model.counted import counted
-from nightkeep.pages import plan_text, removal_text, summary_text
+from nightkeep.pages import audit_text, plan_text, removal_text, summary_text
 from nightkeep.records import CheckStatus, RunDocument
 from nightkeep.records.check_report import CheckReport, DiffReport
 
@@ -38,6 +38,10 @@ def show_document(document: RunDocument, *, as_json: bool, dry_run: bool) -> Non
 
 def show_removal(document: RunDocument, *, as_json: bool, **_: object) -> None:
     show([document], as_json=as_json, text=removal_text(document))
+
+
+def show_audit(document: RunDocument, *, as_json: bool, **_: object) -> None:
+    show([document], as_json=as_json, text=audit_text(document))
 
 
 def put_stored(result: RunHistory | Pages, *, as_json: bool, **_: object) -> None:

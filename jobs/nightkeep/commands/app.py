@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from nightkeep.api import advice, checks, doctor, files, runs, stored
+from nightkeep.api import advice, audits, checks, doctor, files, runs, stored
 from nightkeep.api import metrics as exported
 from nightkeep.api import status as health
 from nightkeep.api import tables as listed
@@ -22,6 +22,7 @@ from nightkeep.commands.answers import (
     put_statuses,
     put_stored,
     put_validation,
+    show_audit,
     show_document,
     show_removal,
     show_runs,
@@ -131,6 +132,14 @@ COMMANDS: Final = (
         "Check a published version by Spark SQL and Great Expectations.\n\n"
         "With --left, every version whose run ended before its check: the result is added to the run's document.",
         "check shop.orders --version 12",
+    ),
+    Command(
+        audits.audit,
+        show_audit,
+        "Prove what others committed: compactions keep rows, metadata agrees, no version is lost.\n\n"
+        "Reads the table and writes nothing to it. Goes on after the last audit; the first one goes back seven days.",
+        "audit shop.orders --since 7d --files",
+        reads=True,
     ),
     Command(
         checks.diff,

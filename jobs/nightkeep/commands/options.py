@@ -72,6 +72,11 @@ OPTIONS: Final[dict[str, OptionRow]] = {
     "version": OptionRow(int, _WHAT, "N", "One version"),
     "check.version": OptionRow(_NUMBER, _WHAT, "N", "The published version", "the latest"),
     "other": OptionRow(int, _WHAT, "N", "The version to compare it with"),
+    "since": OptionRow(
+        _TEXT, _WHAT, "VERSION|AGE", "Commits after a version, or of an age such as 7d", "the last audit"
+    ),
+    "files": OptionRow(bool, _WHAT, "", "Look for every file that a retained version needs"),
+    "byte_budget": OptionRow(_TEXT, _WHAT, "SIZE", "Bytes of moved files to read, such as 50GB", _OF_POLICY),
     "left": OptionRow(bool, _WHAT, "", "Check the published versions whose check was left behind"),
     "base": OptionRow(_NUMBER, _WHAT, "N", "The version that it must equal", "the version before"),
     "queries": OptionRow(_PATH, _WHAT, "FILE", "SQL queries or conditions", "1 % ranges of every column"),

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Final
 
 from nightkeep.admission.order import Order
+from nightkeep.auditing.audit import audit_table
 from nightkeep.causes import failure_text
 from nightkeep.checking.post_commit_check import check_after_commit
 from nightkeep.errors import STOPS, UsageError
@@ -63,6 +64,11 @@ _REWRITE: Final = Kind(
     lambda engine, reads: partial(rewrite, workers=engine, reader=reads.table),
     lambda document, policy, order, engine: check_after_commit(document, policy, order.reports, engine=engine),
 )
+_AUDIT: Final = Kind(
+    lambda engine, reads: partial(audit_table, engine=engine),
+    # An audit publishes nothing that could be checked.
+    lambda document, policy, order, engine: document,
+)
 KINDS: Final[Mapping[Operation, Kind]] = {
     Operation.UPGRADE: _REWRITE,
     Operation.PERSIST_DELETES: _REWRITE,
@@ -74,6 +80,7 @@ KINDS: Final[Mapping[Operation, Kind]] = {
     Operation.RESTORE: removal(lambda log, files, run, _: restore_run(log, files, run)),
     # It changes nothing of the table.
     Operation.RELEASE: Kind(lambda engine, reads: release_hold, lambda document, policy, order, engine: document),
+    Operation.AUDIT: _AUDIT,
 }
 
 

@@ -86,6 +86,27 @@ class KeptRow:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditedRow:
+    """What an audit found of a unit of a commit, of a commit, or of the table: counts of what is wrong, None where it
+    was not looked at. The hashes are those of the rows that moved."""
+
+    unit: str
+    comparison: str
+    base_rows: int | None = None
+    candidate_rows: int | None = None
+    base_hash_a: str | None = None
+    candidate_hash_a: str | None = None
+    base_hash_b: str | None = None
+    candidate_hash_b: str | None = None
+    differing: int | None = None
+    contradicted: int | None = None
+    vanished: int | None = None
+    absent: int | None = None
+    resized: int | None = None
+    unreadable: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
     """The fingerprint of one version, by view. `coverage` states how much of the version was read.
 

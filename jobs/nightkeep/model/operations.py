@@ -23,11 +23,12 @@ class Operation(StrEnum):
     SWEEP = "sweep"
     RESTORE = "restore"
     RELEASE = "release"
+    AUDIT = "audit"
 
     @property
     def rewrites(self) -> bool:
-        """Whether the operation publishes a version with other files. The others remove or restore files, or release
-        the table from its hold."""
+        """Whether the operation publishes a version with other files. The others remove or restore files, release the
+        table from its hold, or change nothing."""
         return OPERATION_TABLE[self].rewrites
 
     @property
@@ -63,6 +64,7 @@ OPERATION_TABLE: Final[Mapping[Operation, OperationRow]] = {
     Operation.SWEEP: OperationRow(takes=("files",)),
     Operation.RESTORE: OperationRow(takes=("run_id",), needs=(("run_id",),)),
     Operation.RELEASE: OperationRow(takes=("reason",)),
+    Operation.AUDIT: OperationRow(),
 }
 
 RUN_OPERATIONS: Final = tuple(each for each, row in OPERATION_TABLE.items() if row.in_run)

@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from nightkeep.model import Outcome, UnitKey, VerifyLevel
 from nightkeep.pages import bars, column_metrics
+from nightkeep.pages.audit_section import AuditedCommits, audited_commits
 from nightkeep.pages.retention_section import Leftover, Leftovers, leftovers, retention_summary
 from nightkeep.records.document import PlanUnit, RunDocument, UnitResult
 from nightkeep.records.json_files import Unreadable
@@ -23,7 +24,7 @@ from nightkeep.redaction import redact
 T = TypeVar("T")
 
 STAGES = ("plan", "rewrite", "verify", "publish", "check")
-_UPKEEP_STAGES = ("list", "live", "compare", "tell", "before", "act", "sweep", "expire", "restore")
+_UPKEEP_STAGES = ("list", "live", "compare", "tell", "before", "act", "sweep", "expire", "restore", "audit", "files")
 
 # A page with more rows is slow to open. The document has all of them.
 _MOST_ROWS = 200
@@ -75,6 +76,7 @@ class Section:
     delete_files: str
     measured: tuple[tuple[str, str], ...]
     leftovers: Leftovers | None
+    audit: AuditedCommits | None
     first: Excerpt[Leftover]
     failed: Excerpt[tuple[str, str]]
     kept: Excerpt[tuple[str, str]]
@@ -119,7 +121,7 @@ def render_run(
             stage_names=stages,
             stage_totals={s: sum(d.metrics.seconds.get(s, 0.0) for d in documents) for s in stages},
             rewrites=not documents or any(document.operation.rewrites for document in documents),
-            upkeep=any(not document.operation.rewrites for document in documents),
+            upkeep=any(leftovers(document) is not None for document in documents),
             rows_proven=sum(document.rows_proven for document in documents),
             total_seconds=sum(document.total_seconds for document in documents),
             docs_pages=docs_pages or {},
@@ -186,11 +188,11 @@ def _section(number: int, document: RunDocument) -> Section:
     worst_first = sorted(document.units, key=lambda unit: -[*Outcome].index(unit.outcome))
     changes = column_metrics.column_changes(extra)
     ordered = {s: document.metrics.seconds[s] for s in stage_names([document])}
-    left = leftovers(document)
+    left, audit = leftovers(document), audited_commits(document)
     return Section(
         number=number,
         document=document,
-        meaning=_MEANING[document.outcome] if left is None else left.meaning,
+        meaning=next((each.meaning for each in (left, audit) if each is not None), _MEANING[document.outcome]),
         verification=_verification(document),
         stages=bars.stages(ordered),
         sizes=bars.size_bins(_sizes(extra, "file_sizes_before"), _sizes(extra, "file_sizes_after")),
@@ -203,6 +205,7 @@ def _section(number: int, document: RunDocument) -> Section:
         delete_files=column_metrics.delete_files(extra),
         measured=tuple((_words(key), _value(value)) for key, value in extra.items() if key not in column_metrics.DRAWN),
         leftovers=left,
+        audit=audit,
         first=_excerpt(left.first if left else ()),
         failed=_excerpt(left.failed if left else ()),
         kept=_excerpt(left.kept if left else ()),

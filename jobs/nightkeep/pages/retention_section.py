@@ -99,8 +99,8 @@ class Leftovers:
 
 
 def leftovers(document: RunDocument) -> Leftovers | None:
-    """The facts of a document; None for an operation that rewrites, which has none."""
-    if document.operation.rewrites:
+    """The facts of a document; None for a rewrite or an audit, which has none."""
+    if document.operation.rewrites or document.operation is Operation.AUDIT:
         return None
     extra = document.extra
     acted, folder = _count(extra.get("acted")), _text(extra.get("quarantine"))

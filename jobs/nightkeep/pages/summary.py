@@ -13,6 +13,7 @@ from nightkeep.pages.bars import show_bytes, show_seconds
 from nightkeep.pages.column_metrics import BeforeAfter, column_changes, delete_files, losers, show_share
 from nightkeep.pages.html_pages import stage_names, tally, unit_name
 from nightkeep.pages.retention_section import leftovers
+from nightkeep.pages.text_table import printable
 from nightkeep.records.document import PlanUnit, RunDocument
 
 _LEFT = ("table", "operation", "outcome")
@@ -30,9 +31,9 @@ def summary_text(documents: Sequence[RunDocument]) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
     rule = "  ".join("-" * width for width in widths)
     lines = [_aligned(row, widths) for row in rows]
-    reasons = [_printable(f"{d.table}: {d.outcome}: {d.reason}") for d in documents if d.reason]
-    reasons += [_printable(f"{d.table}: check: {d.expectations.reason}") for d in documents if d.expectations.reason]
-    reasons += [_printable(f"{d.table}: {note}") for d in documents for note in _notes(d)]
+    reasons = [printable(f"{d.table}: {d.outcome}: {d.reason}") for d in documents if d.reason]
+    reasons += [printable(f"{d.table}: check: {d.expectations.reason}") for d in documents if d.expectations.reason]
+    reasons += [printable(f"{d.table}: {note}") for d in documents for note in _notes(d)]
     # A table that cannot be opened has the same reason in each of its operations.
     notes = dict.fromkeys(reasons)
     return "\n".join([lines[0], rule, *lines[1:], *([""] if notes else []), *notes, "", tally(documents)])
@@ -53,14 +54,14 @@ def _plan_of(alike: Sequence[RunDocument]) -> str:
     if not others:
         return plan_text(document)
     operations = ", ".join(each.operation for each in alike)
-    return _printable(f"{document.table}: {operations} {document.outcome}: {document.reason}")
+    return printable(f"{document.table}: {operations} {document.outcome}: {document.reason}")
 
 
 def plan_text(document: RunDocument) -> str:
     """The plan in one document: what would be done to each unit, and why. Ends without a newline."""
     units = document.plan.units
     if document.base_version is None:
-        return _printable(f"{document.table}: {document.operation} {document.outcome}: {document.reason}")
+        return printable(f"{document.table}: {document.operation} {document.outcome}: {document.reason}")
     order = f", {document.plan.clustering}" if document.plan.clustering else ""
     head = f"{document.table}: {document.operation} of version {document.base_version}{order}"
     head += (
@@ -70,7 +71,7 @@ def plan_text(document: RunDocument) -> str:
     lines += [f"  note: {note}" for note in document.plan.notes]
     if units and "matching_rows" in document.extra:
         lines.append(f"  {document.reason}")
-    return "\n".join(map(_printable, lines))
+    return "\n".join(map(printable, lines))
 
 
 def _expected(document: RunDocument) -> Iterator[str]:
@@ -128,7 +129,7 @@ def _row(document: RunDocument, stages: Sequence[str]) -> tuple[str, ...]:
     metrics = document.metrics
     spent = [f"{metrics.seconds[s]:.1f}" if s in metrics.seconds else "-" for s in stages]
     return (
-        _printable(document.table),
+        printable(document.table),
         document.operation,
         document.outcome,
         _change(metrics.files_before, metrics.files_after, "{:,}".format),
@@ -150,10 +151,6 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
         for i, (cell, width) in enumerate(zip(row, widths, strict=True))
     ]
     return "  ".join(cells).rstrip()
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def removal_text(document: RunDocument) -> str:

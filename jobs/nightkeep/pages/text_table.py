@@ -1,4 +1,4 @@
-"""Rows of cells -> aligned lines of text."""
+"""Rows of cells -> aligned lines of text; text -> text that is safe for a terminal."""
 
 from __future__ import annotations
 
@@ -19,3 +19,8 @@ def aligned_lines(rows: Sequence[Sequence[str]], *, numbers: Collection[int] = (
         return "  ".join([*cells, row[last]])
 
     return [line(row) for row in rows]
+
+
+def printable(text: str) -> str:
+    """The text with `?` for control characters."""
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -19,9 +19,9 @@ from nightkeep.policy.when import METRICS, could_hold
 
 HANDLED: Final[Mapping[str, tuple[Operation, ...]]] = MappingProxyType(
     {
-        "paimon": (Operation.UPGRADE, Operation.OPTIMIZE),
-        "delta": (Operation.PERSIST_DELETES, Operation.OPTIMIZE),
-        "iceberg": (Operation.PERSIST_DELETES, Operation.OPTIMIZE),
+        "paimon": (Operation.UPGRADE, Operation.OPTIMIZE, Operation.AUDIT),
+        "delta": (Operation.PERSIST_DELETES, Operation.OPTIMIZE, Operation.AUDIT),
+        "iceberg": (Operation.PERSIST_DELETES, Operation.OPTIMIZE, Operation.AUDIT),
     }
 )
 """Every operation that a policy can ask for of a format's tables."""

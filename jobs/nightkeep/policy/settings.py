@@ -35,7 +35,7 @@ from nightkeep.policy.when import parse_when
 _GB = 1 << 30
 
 
-Nightly = Literal["upgrade", "persist-deletes", "optimize"]
+Nightly = Literal["upgrade", "persist-deletes", "optimize", "audit"]
 """Operations that a policy can ask for. Operations that change rows are only started by hand."""
 
 
@@ -127,6 +127,25 @@ class Expire(_Block):
     )
     retain_last: Annotated[StrictInt, Field(ge=1)] | None = Field(
         default=None, description="So many of the latest versions stay, at least. null: the table's own option."
+    )
+
+
+class Audit(_Block):
+    """The audit of commits by whoever. It only reads."""
+
+    hold: StrictBool = Field(default=False, description="Put the table on hold where an audit finds that rows differ.")
+    files: Duration | None = Field(
+        default=None,
+        description="Look for every file of every retained version once this time has passed since the last look, such "
+        "as 7d. null: only on request.",
+    )
+    sample: Annotated[StrictFloat, Field(ge=0, le=1)] | None = Field(
+        default=None, description="The share of files whose footers such a look opens. null: 200 files."
+    )
+    byte_budget: Size = Field(
+        default=50 * _GB,
+        description="Above this many bytes of files that commits moved, the rest is for the next audit.",
+        json_schema_extra={"default": "50GB"},
     )
 
 
@@ -230,6 +249,7 @@ class Settings(_Block):
     )
     sweep: Sweep = Field(default_factory=Sweep, description="The sweep of orphan files.")
     expire: Expire = Field(default_factory=Expire, description="The expiry of old versions.")
+    audit: Audit = Field(default_factory=Audit, description="The audit of commits by whoever.")
     on: On = Field(
         default_factory=On,
         description="Receivers of notifications: a connection of Airflow's by its name, {webhook: URL}, or {notifier: "

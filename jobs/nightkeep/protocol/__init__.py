@@ -5,6 +5,7 @@ from nightkeep.protocol.commits import Commits
 from nightkeep.protocol.gate import Gate, Positions, Show
 from nightkeep.protocol.history import Seen, Undone, Watch
 from nightkeep.protocol.layout import LayoutReading, TableLayout
+from nightkeep.protocol.past import Past, PastCommit, PastReading, RowClaim
 from nightkeep.protocol.row_changes import RowChanges
 from nightkeep.protocol.table import OpenPlan, OpenTable, Table
 from nightkeep.protocol.wide import OpenWide, OpenWideWrites, Wide, WideWrites
@@ -35,8 +36,12 @@ __all__ = [
     "OpenWide",
     "OpenWideWrites",
     "OperationRules",
+    "Past",
+    "PastCommit",
+    "PastReading",
     "Positions",
     "RowChanges",
+    "RowClaim",
     "S",
     "Seen",
     "Show",

@@ -18,6 +18,7 @@ from nightkeep.protocol.commits import Commits
 from nightkeep.protocol.gate import Gate
 from nightkeep.protocol.history import Seen, Watch
 from nightkeep.protocol.layout import LayoutReading
+from nightkeep.protocol.past import PastReading
 from nightkeep.protocol.reading import TableReading
 from nightkeep.protocol.row_changes import RowChanges
 from nightkeep.protocol.table_files import OpenFiles
@@ -93,6 +94,8 @@ class Table(Generic[S, U, T, E]):
     """For a format whose rows can be clustered."""
     reading: TableReading[S, U] | None = None
     """For a format whose rows people can read."""
+    past: PastReading[S, U] | None = None
+    """For a format whose commits can be audited."""
     layout_metrics: Callable[[S, S, Sequence[UnitKey]], Mapping[str, object]] = _no_metrics
     """Metrics for the report beyond sizes, of the touched units before and after, as JSON values: skipping, overlap.
     Reads metadata only."""

@@ -15,8 +15,9 @@ FOUND: Final = "~found"
 RESULTS: Final = "~results"
 LEDGER: Final = "~ledger"
 SENT: Final = "~sent"
+AUDITS: Final = "~audits"
 INDEX: Final = "~index"
-NO_TABLES: Final = (HOLDS, PAGES, FOUND, RESULTS, LEDGER, SENT, INDEX)
+NO_TABLES: Final = (HOLDS, PAGES, FOUND, RESULTS, LEDGER, SENT, AUDITS, INDEX)
 """Folders that are not a table's."""
 
 # Upper case is escaped because some file systems ignore case; a leading dot because it hides the file.

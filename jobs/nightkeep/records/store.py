@@ -9,6 +9,7 @@
 <reports>/~found/<run>.json                    the tables that a run found
 <reports>/~ledger/...                          what was predicted and measured (`ledger`)
 <reports>/~sent/...                            which message was sent to whom (`sent_marks`)
+<reports>/~audits/<table>.json                 how far the table's commits were audited (`audit_marks`)
 <reports>/~index/...                           a row of each document, for lists of runs (`kept_index`, `bundles`)
 <reports>/~results/...                         what a job passes to the task that submitted it
 """

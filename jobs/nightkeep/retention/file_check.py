@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import random
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -61,9 +62,15 @@ class FileCheck:
 
 
 def check_files(
-    table: OpenFiles, retention: Retention, *, sets: Callable[[], Sets], salt: str, sample: int = SAMPLE_FILES
+    table: OpenFiles,
+    retention: Retention,
+    *,
+    sets: Callable[[], Sets],
+    salt: str,
+    sample: int = SAMPLE_FILES,
+    share: float | None = None,
 ) -> FileCheck:
-    """Look for every file that readers of a root need, and open the footers of about `sample` of them.
+    """Look for every file that readers of a root need, and open the footers of about `sample` of them, or of a `share`.
 
     `salt` decides which files are opened. A missing metadata file counts as a missing file. If a version expires
     during the check, the check is repeated; raises MissingFile if that happens every time. Raises EvidenceError for
@@ -73,7 +80,8 @@ def check_files(
         roots = table.roots(retention)
         result = _look(table, roots, sets())
         if not (result.missing or result.resized) or not _vanished(table, roots, retention):
-            return _opened(table.table_files().storage, result, _sample(table, roots, random.Random(salt), sample))
+            most = sample if share is None else math.ceil(result.files * share)
+            return _opened(table.table_files().storage, result, _sample(table, roots, random.Random(salt), most))
     subject = f"{table.table_files().table.name}: retained versions"
     raise MissingFile(subject, "them to last while their files are looked for", f"some gone in each of {_TRIES} looks")
 

@@ -59,7 +59,7 @@ def _earlier_removal(log: RunLog) -> RunDocument | None:
 
     Raises UsageError if the earlier attempt had other options.
     """
-    if log.order.operation in (Operation.RESTORE, Operation.RELEASE):
+    if log.order.operation in (Operation.RESTORE, Operation.RELEASE, Operation.AUDIT):
         return None
     document = stored_document(log.order, log.table)
     if document is None or not document.extra.get("changed"):

@@ -146,6 +146,8 @@ def _unfinished(log: RunLog) -> RunDocument:
 
 
 def _done(log: RunLog) -> str:
+    if log.order.operation is Operation.AUDIT:
+        return "an audit changes nothing"
     if not log.order.operation.rewrites:
         listed = log.extra.get("orphans_file")
         named = "" if listed is None else f", which are listed in {listed}"

@@ -97,6 +97,8 @@ class RunLog:
 
     def _promised(self) -> dict[str, object]:
         order, options = self.order, self.order.options(self.policy)
+        if order.operation is Operation.AUDIT:
+            return {ASKED: options} if options else {}
         if not order.operation.rewrites:
             listed = _NOT_LISTED.get(order.operation)
             return {} if listed is None else {"mode": options["mode"], ASKED: options, **listed}

@@ -14,6 +14,7 @@ from nightkeep.formats.delta.metadata.naming import LOG
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.metadata.versions import read_staged, read_version
+from nightkeep.formats.delta.reading.past import past_of
 from nightkeep.formats.delta.reading.reading import reading_of
 from nightkeep.formats.delta.retention.retained_files import retained_files
 from nightkeep.formats.delta.rewrite.delete import delete_rows, refuse_deletes
@@ -59,6 +60,7 @@ def table_of(address: Address, storage: Storage) -> DeltaTable:
         rewrite=Bound(rewrite, storage),
         gate=gate_of(storage),
         reading=reading_of(address, storage),
+        past=past_of(address, storage),
         commits=commits_of(address, storage),
         wide=wide_writes(storage),
         row_changes=RowChanges({Operation.DELETE: delete}, columns, Bound(matching_rows, storage)),

@@ -14,6 +14,7 @@ from nightkeep.formats.iceberg.metadata.own_format import require_iceberg_only
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit, outline
 from nightkeep.formats.iceberg.metadata.versions import digest, read_staged, read_version
+from nightkeep.formats.iceberg.reading.past import past_of
 from nightkeep.formats.iceberg.reading.reading import reading_of
 from nightkeep.formats.iceberg.retention.retained_files import retained_files
 from nightkeep.formats.iceberg.rewrite.health import health
@@ -67,6 +68,7 @@ def table_of(address: Address, handle: TableHandle) -> IcebergTable:
         rewrite=Bound(rewrite, storage),
         gate=gate_of(storage),
         reading=reading_of(address, handle),
+        past=past_of(handle),
         commits=commits_of(address, handle),
         wide=wide_writes(storage),
         layout=LAYOUT.layout_reading(storage),

@@ -16,6 +16,7 @@ from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import digest
 from nightkeep.formats.paimon.metadata.snapshot_order import refuse_unstamped_files
 from nightkeep.formats.paimon.metadata.versions import read_staged, read_version
+from nightkeep.formats.paimon.reading.past import past_of
 from nightkeep.formats.paimon.reading.reading import reading_of
 from nightkeep.formats.paimon.retention.retained_files import retained_files
 from nightkeep.formats.paimon.retention.table_files import never_written
@@ -98,6 +99,7 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
         rewrite=Bound(rewrite, storage),
         gate=gate_of(storage),
         reading=reading_of(address, storage),
+        past=past_of(storage),
         commits=commits_of(address, storage),
         wide=wide_writes(storage),
         row_changes=RowChanges(changes, columns, Bound(matching_rows, storage)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -100,6 +101,35 @@ def _claim_faults(seen: ColumnRange, claims: ColumnBounds) -> Iterator[str]:
     is_stated_exactly = is_exact(claims.lows.type) and not seen.nans
     if is_stated_exactly and (_is_off(seen.least, low, pc.less) or _is_off(seen.greatest, high, pc.greater)):
         yield "has no value at an end of the range that statistics state, which readers take for a value"
+
+
+def contradictions(reader: DeltaFileReader, unit: DeltaUnit, file: DeltaDataFile) -> Iterator[str]:
+    """What the values of a file contradict of its statistics, whoever wrote them. Unlike in `file_faults`, columns may
+    be missing, bounds may be wide, and NaN may be above the maximum: readers that compare with NaN read all files."""
+    seen = {leaf.path: ColumnRange() for leaf in leaves(unit.schema)}
+    names = sorted({path[0] for path in seen})
+    for _ in watched(reader.pieces(names, range(reader.footer.num_row_groups)), seen, _seen):
+        pass
+    claims = every_bounds(unit.schema, [file])
+    for path, held in seen.items():
+        name, stated = f"{file.name}: {'.'.join(path)}", claims[path]
+        nulls, low, high = stated.nulls[0], stated.lows[0], stated.highs[0]
+        if nulls.is_valid and nulls.as_py() != held.nulls:
+            yield f"{name} has {held.nulls} nulls, statistics state {nulls}"
+        if held.least is not None and _holds(pc.less(held.least, _wider(low, -1))):
+            yield f"{name} has a value below the minimum that statistics state"
+        if held.greatest is not None and _holds(pc.greater(held.greatest, _wider(high, 1))):
+            yield f"{name} has a value above the maximum that statistics state"
+
+
+def _wider(end: Scalar, sign: int) -> Scalar:
+    """The end of a range of floats, moved outwards by the rounding of a 32-bit float: delta-spark 4.4.0 writes doubles
+    of widened columns by a float's short text."""
+    value = end.as_py() if pa.types.is_floating(end.type) else None
+    return end if value is None else pa.scalar(value + sign * abs(value) * _FLOAT_ROUNDING, end.type)
+
+
+_FLOAT_ROUNDING: Final = 2.0**-23
 
 
 def _is_off(end: Scalar | None, stated: Scalar, beyond: Callable[[Scalar, Scalar], Scalar]) -> bool:

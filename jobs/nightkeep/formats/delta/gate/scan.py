@@ -7,15 +7,18 @@ by position, where a rewrite filters batches.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from nightkeep.encodings.parquet_rows import GroupDecoder
 from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.errors import CorruptMetadata, naming
 from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.deletes.vectors import read_vector
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
+from nightkeep.formats.delta.metadata.locations import located
 from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
 from nightkeep.model import View
 from nightkeep.protocol import Positions
@@ -40,12 +43,20 @@ def rows(storage: Storage, unit: DeltaUnit, positions: Positions) -> Iterator[pa
         for file in unit.files:
             rows_of_file = positions.get(file.name)
             if rows_of_file:
-                for piece in DeltaFileReader(storage, unit, file, decoder=polars_batches).taken(None, rows_of_file):
+                for piece in _opened(storage, unit, file, polars_batches).taken(None, rows_of_file):
                     yield from piece.combine_chunks().to_batches()
 
 
+def _opened(
+    storage: Storage, unit: DeltaUnit, file: DeltaDataFile, decoder: GroupDecoder | None = None
+) -> DeltaFileReader:
+    """The file, which shallow clones, that are audited only, have elsewhere."""
+    store, held_as = located(storage, file.path)
+    return DeltaFileReader(store, unit, replace(file, name=held_as), decoder=decoder)
+
+
 def _survivors(storage: Storage, unit: DeltaUnit, file: DeltaDataFile) -> BitMap64:
-    counted = DeltaFileReader(storage, unit, file).rows
+    counted = _opened(storage, unit, file).rows
     if file.rows is not None and file.rows != counted:
         raise CorruptMetadata(file.path, f"{file.rows} rows as the log states", f"{counted} in its footer")
     deleted = read_vector(storage, file)

@@ -63,11 +63,13 @@ def segment(storage: Storage, version: int | None = None) -> Segment:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The log at the time of listing: `commits` ascending, and the range of versions that it can rebuild."""
+    """The log at the time of listing: `commits` ascending, the range of versions that it can rebuild, and the newest
+    version that a complete checkpoint has, None without one."""
 
     commits: tuple[tuple[int, ListedFile], ...]
     oldest: int
     newest: int
+    checkpoint: int | None = None
 
 
 def listing(storage: Storage) -> Listing:
@@ -77,11 +79,13 @@ def listing(storage: Storage) -> Listing:
     commits = sorted(
         ((versions[stored.name], stored) for stored in listed if stored.name in versions), key=lambda commit: commit[0]
     )
-    starts = [checkpoint.version for checkpoint in complete_checkpoints(listed)] + [0] * (0 in versions.values())
+    checkpoints = [checkpoint.version for checkpoint in complete_checkpoints(listed)]
+    starts = checkpoints + [0] * (0 in versions.values())
     if not starts:
         expected = "the first commit of a Delta table, or a complete checkpoint"
         raise MissingFile(f"{storage.root}/{LOG}", expected, f"{len(commits)} later commits")
-    return Listing(tuple(commits), min(starts), max([*starts, *versions.values()]))
+    newest_checkpoint = max(checkpoints, default=None)
+    return Listing(tuple(commits), min(starts), max([*starts, *versions.values()]), newest_checkpoint)
 
 
 def newest(storage: Storage) -> int:

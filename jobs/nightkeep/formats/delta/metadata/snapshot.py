@@ -10,7 +10,7 @@ import numpy as np
 
 from nightkeep.errors import MissingFile
 from nightkeep.formats.delta.metadata.actions import Action, text_map
-from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
+from nightkeep.formats.delta.metadata.data_file import DeltaDataFile, data_file
 from nightkeep.formats.delta.metadata.features import refuse_reads
 from nightkeep.formats.delta.metadata.head import has_commit_times
 from nightkeep.formats.delta.metadata.live_files import by_unit, file_texts
@@ -167,6 +167,13 @@ def _units(schema: DeltaSchema, state: LogState, root: str, *, anywhere: bool) -
     of_place = np.asarray([numbers[keys[place]] for place in places], np.int64)
     parts = by_unit(files, of_place[spellings], len(units))
     return tuple(replace(units[key], files=parts[number]) for key, number in numbers.items())
+
+
+def unit_of(schema: DeltaSchema, add: Mapping[str, object], *, root: str) -> DeltaUnit:
+    """The partition of an add with its file alone, wherever the file is. Raises CorruptMetadata."""
+    path = str(add["path"])
+    unit = _unit(schema, _place(schema, text_map(add, "partitionValues", subject=path), path))
+    return replace(unit, files=(data_file(add, root=root, has_vectors=schema.has_vectors, anywhere=True),))
 
 
 def _spelled(schema: DeltaSchema, state: LogState) -> tuple[Numbers, Sequence[Place]]:

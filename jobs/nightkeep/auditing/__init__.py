@@ -1,0 +1,1 @@
+"""Commits of all writers against what they state of the rows. Reads only."""

@@ -1,0 +1,139 @@
+"""The log -> the commits of all writers, and what each states of the rows: `dataChange` of its file actions.
+
+PROTOCOL.md, "Add File and Remove File": with `dataChange` false, a commit must not change the rows of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from nightkeep.errors import MissingFile
+from nightkeep.formats.delta.metadata.actions import Raw, parse_lines
+from nightkeep.formats.delta.metadata.log_segment import Listing, listing
+from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
+from nightkeep.formats.delta.reading import added_files
+from nightkeep.formats.delta.reading.commit_faults import LoggedCommit, LogReplay, rows_of
+from nightkeep.model import Address, digest_of
+from nightkeep.protocol import Bound
+from nightkeep.protocol.past import Past, PastCommit, PastReading, RowClaim
+from nightkeep.storage import ListedFile, Storage
+
+
+def past_of(address: Address, storage: Storage) -> PastReading[DeltaSnapshot, DeltaUnit]:
+    return PastReading(
+        read=Bound(read_past, storage),
+        files=files,
+        apart=apart,
+        is_expired=Bound(Bound(added_files.is_expired, address), storage),
+        file_faults=Bound(Bound(added_files.file_faults, address), storage),
+    )
+
+
+def files(unit: DeltaUnit) -> Mapping[Hashable, int]:
+    return {file.identity: file.bytes for file in unit.files}
+
+
+def apart(before: DeltaUnit, after: DeltaUnit) -> tuple[DeltaUnit, DeltaUnit]:
+    kept = files(before).keys() & files(after).keys()
+    old, new = (tuple(file for file in unit.files if file.identity not in kept) for unit in (before, after))
+    return replace(before, files=old), replace(after, files=new)
+
+
+def read_past(storage: Storage, *, since: int | None, since_ms: int | None) -> Past:
+    """As `protocol.past.ReadsPast`. A commit that the log removes while it is read counts as one that is gone."""
+    log = listing(storage)
+    found: list[_Read] = []
+    lost: int | None = None
+    for version, file in reversed(log.commits):
+        if found and since is not None and version <= since:
+            break
+        try:
+            read = _read(storage, version, file)
+        except MissingFile:
+            lost = version
+            break
+        # A commit may state any time. The store's own is that of the listing.
+        if found and since_ms is not None and max(read.time_ms, file.modified_ms) < since_ms:
+            break
+        found.append(read)
+    found.reverse()
+    commits = tuple(_stated(found, log))
+    return Past(commits=commits, cut=_cut(commits, log, lost, since=since, since_ms=since_ms))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    commit: LoggedCommit
+    digest: str
+    time_ms: int
+
+
+def _read(storage: Storage, version: int, file: ListedFile) -> _Read:
+    data = storage.read(file.name)
+    actions = tuple(parse_lines(data, subject=file.name))
+    info = next((body for kind, body in actions if kind == "commitInfo"), {})
+    stated = info.get("inCommitTimestamp", info.get("timestamp"))
+    time_ms = stated if isinstance(stated, int) else file.modified_ms
+    return _Read(LoggedCommit(version, info, actions), digest_of(data), time_ms)
+
+
+def _cut(
+    commits: Sequence[PastCommit], log: Listing, lost: int | None, *, since: int | None, since_ms: int | None
+) -> str | None:
+    if not commits:
+        return f"the log has no commit any more, only a checkpoint of version {log.newest}"
+    oldest = commits[0].version
+    if since is not None and oldest > since + 1:
+        return f"the log has no commits of versions {since + 1} to {oldest - 1} any more"
+    has_all = since_ms is None or commits[0].time_ms < since_ms
+    is_end = lost is not None or oldest == log.commits[0][0]
+    if since is None and not has_all and is_end and oldest > 0:
+        return f"the log begins with version {oldest}"
+    return None
+
+
+def _stated(found: Sequence[_Read], log: Listing) -> Iterator[PastCommit]:
+    """The commits with what contradicts in each, and in one after the other."""
+    replay, before, time_ms = LogReplay(), None, 0
+    for read in found:
+        commit, info = read.commit, read.commit.info
+        # As delta-spark reads them: no commit is older than the one before (DeltaHistoryManager.scala).
+        time_ms = max(time_ms, read.time_ms)
+        gap: tuple[str, ...] = ()
+        if before is not None and commit.version > before + 1:
+            replay, gap = LogReplay(), tuple(_gap(before, commit.version, log))
+        before = commit.version
+        files = [*commit.of("add"), *commit.of("remove")]
+        yield PastCommit(
+            version=commit.version,
+            parent=commit.version - 1 if commit.version else None,
+            digest=read.digest,
+            claim=_claim(files),
+            kind=str(info.get("operation") or "commit"),
+            author=str(info.get("engineInfo") or "an unnamed writer"),
+            time_ms=time_ms,
+            rows=_rows(commit),
+            faults=(*gap, *replay.take(commit)),
+            goes_back=info.get("operation") == "RESTORE",
+        )
+
+
+def _gap(before: int, version: int, log: Listing) -> Iterator[str]:
+    """A clean-up of the log may be under way, where a checkpoint has the versions that it removes."""
+    if log.checkpoint is None or log.checkpoint < version - 1:
+        gone = f"version {version - 1}" if version == before + 2 else f"versions {before + 1} to {version - 1}"
+        yield f"the log has no commit of {gone}, and no checkpoint that stands for it"
+
+
+def _claim(files: Sequence[Raw]) -> RowClaim:
+    if not files:
+        return RowClaim.TOUCHES_NO_FILES
+    return RowClaim.CHANGES_ROWS if any(each.get("dataChange") is not False for each in files) else RowClaim.KEEPS_ROWS
+
+
+def _rows(commit: LoggedCommit) -> int | None:
+    """The rows of the added files, where nothing is removed: a remove need not state its rows."""
+    adds = commit.of("add")
+    counts = [count for each in adds if (count := rows_of(each)) is not None]
+    return None if commit.of("remove") or len(counts) < len(adds) else sum(counts)
