@@ -57,7 +57,7 @@ def audit_range(
         return _range(past.read(since=known.version, since_ms=None), known.version, None)
     since_ms = mark.commits[0].time_ms
     read = past.read(since=None if known is None else known.version, since_ms=since_ms if known is None else None)
-    vanished = _vanished(read, gone)
+    vanished = _vanished(past, read, gone, stands=known is not None)
     found = _range(read, None if known is None else known.version, since_ms if known is None else None)
     return AuditRange(found.commits, vanished, found.cut)
 
@@ -84,11 +84,15 @@ def _standing(
     return None, tuple(reversed(gone))
 
 
-def _vanished(past: Past, gone: Sequence[AuditedCommit]) -> tuple[VanishedVersion, ...]:
-    """Those that have not expired: an older or equally old commit is still there."""
-    undone = {commit.version for commit in past.undone}
-    oldest = min((commit.time_ms for commit in past.commits), default=0)
-    starts = bool(past.commits) and past.commits[0].parent is None
+def _vanished(
+    past: PastReading[Snapshot, Unit], read: Past, gone: Sequence[AuditedCommit], *, stands: bool
+) -> tuple[VanishedVersion, ...]:
+    """Those that have not expired: an older or equally old commit is still there. `stands`: one that was judged."""
+    undone = {commit.version for commit in read.undone}
+    oldest = min((commit.time_ms for commit in read.commits), default=0)
+    is_whole = stands or (bool(read.commits) and read.commits[0].parent is None)
     return tuple(
-        VanishedVersion(commit, commit.version in undone) for commit in gone if starts or commit.time_ms >= oldest
+        VanishedVersion(commit, commit.version in undone or past.went_back(commit.version))
+        for commit in gone
+        if is_whole or commit.time_ms >= oldest
     )

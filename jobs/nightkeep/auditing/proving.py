@@ -13,7 +13,7 @@ from typing import Final
 from nightkeep.auditing.chains import Chain
 from nightkeep.auditing.unit_comparison import RowsApart, kept_rows, moved_rows, rows_apart
 from nightkeep.auditing.verdicts import CommitVerdict, UnitVerdict, Verdict
-from nightkeep.errors import EvidenceError, MissingFile, RefusedTable
+from nightkeep.errors import EvidenceError, MissingFile, RefusedTable, UsageError
 from nightkeep.model import Fingerprint, UnitKey
 from nightkeep.protocol import Gate, OpenTable, Snapshot, Unit
 from nightkeep.protocol.past import PastReading
@@ -52,9 +52,13 @@ class Prover:
         """A verdict on each commit of the chain that keeps rows, oldest first."""
         try:
             end = self._version(chain.end)
-            base = self._base(chain, end)
         except (EvidenceError, RefusedTable) as failure:
-            yield from self._unread(chain, failure)
+            yield from self._without_end(chain, failure)
+            return
+        try:
+            base = self._version(chain.base, end)
+        except (EvidenceError, RefusedTable) as failure:
+            yield from self._without_base(chain, failure)
             return
         verdicts = self._units(chain, base, end)
         worst = Verdict.worst(each.verdict for each in verdicts)
@@ -75,20 +79,26 @@ class Prover:
         except RefusedTable:
             if self.table.reading is None:
                 raise
-            return self.table.reading.snapshot(number, read_as=read_as)
+            try:
+                return self.table.reading.snapshot(number, read_as=read_as)
+            except UsageError as failure:
+                raise MissingFile(f"version {number}", "a version that the table keeps", "none") from failure
 
-    def _base(self, chain: Chain, end: Snapshot) -> Snapshot:
-        return self._version(chain.base, end)
-
-    def _unread(self, chain: Chain, failure: EvidenceError | RefusedTable) -> Iterator[CommitVerdict]:
-        """Where the first base is gone, the others may be there."""
-        first, rest = chain.links[0], chain.rest
-        if rest is None or isinstance(failure, RefusedTable):
-            for link in chain.links:
-                yield CommitVerdict(link.commits[0], self._why_unread(link, failure), link.base, why=str(failure))
+    def _without_end(self, chain: Chain, failure: EvidenceError | RefusedTable) -> Iterator[CommitVerdict]:
+        """Where the last version cannot be read, the others of the chain may be."""
+        if len(chain.links) == 1:
+            yield CommitVerdict(chain.commits[0], self._why_unread(chain, failure), chain.base, why=str(failure))
             return
-        yield CommitVerdict(first.commits[0], self._why_unread(first, failure), first.base, why=str(failure))
-        yield from self.judge(rest)
+        for link in chain.links:
+            yield from self.judge(link)
+
+    def _without_base(self, chain: Chain, failure: EvidenceError | RefusedTable) -> Iterator[CommitVerdict]:
+        """A commit is not to blame for the version that it is built on. The others of the chain have other ones."""
+        first, rest = chain.links[0], chain.rest
+        why = f"version {chain.base}, which it is built on, cannot be read: {failure}"
+        yield CommitVerdict(first.commits[0], Verdict.NOT_PROVABLE, first.base, why=why)
+        if rest is not None:
+            yield from self.judge(rest)
 
     def _why_unread(self, chain: Chain, failure: EvidenceError | RefusedTable) -> Verdict:
         """Metadata that is there and cannot be read is unsound; what has expired is not provable."""
@@ -110,16 +120,22 @@ class Prover:
         pairs = {key: (before.get(key), after.get(key)) for key in sorted(before.keys() | after.keys())}
         touched = {key: pair for key, pair in pairs.items() if self._moved(*pair)}
         sizes = {key: self._bytes(*pair) for key, pair in touched.items()}
-        chosen = {key: self._apart(*pair) for key, pair in touched.items() if self.budget.takes(sizes[key])}
+        unread = {key: why for key, pair in touched.items() if (why := self._why_not_read(*pair)) is not None}
+        readable = {key: pair for key, pair in touched.items() if key not in unread}
+        chosen = {key: self._apart(*pair) for key, pair in readable.items() if self.budget.takes(sizes[key])}
         expires = self.past.expires(end) or self.past.expires(base)
         found = self._compared(chosen, touched, chain.time_ms if expires else None)
         modulo = f"rows that {expires} lets expire count on neither side" if expires else None
         return tuple(
             replace(self._verdict(chain, found[key]), key=key, bytes=sizes[key], modulo=modulo)
             if key in found
-            else UnitVerdict(key, Verdict.NOT_PROVABLE, why=OVER_BUDGET)
+            else UnitVerdict(key, Verdict.NOT_PROVABLE, why=unread.get(key, OVER_BUDGET))
             for key in touched
         )
+
+    def _why_not_read(self, before: Unit | None, after: Unit | None) -> str | None:
+        reasons = (self.past.unread(unit) for unit in (before, after) if unit is not None)
+        return next((why for why in reasons if why is not None), None)
 
     def _compared(
         self, pairs: Mapping[UnitKey, _Pair], whole: Mapping[UnitKey, _Pair], clock_ms: int | None
@@ -136,21 +152,40 @@ class Prover:
         for (key, _), each in zip(parts, sums, strict=True):
             found[key] = found[key] + each
         unequal = [key for key, sides in found.items() if sides.failure is None and sides.before != sides.after]
+        if self._moved_between(unequal, pairs, found):
+            return found | {key: replace(found[key], moved_between=True) for key in unequal}
         explained = self.mapper(
             _ApartTask(gate, clock_ms), [(pairs[key], whole[key]) for key in unequal], label="audit"
         )
         return found | {key: replace(found[key], apart=each) for key, each in zip(unequal, explained, strict=True)}
 
+    def _moved_between(
+        self, unequal: Sequence[UnitKey], pairs: Mapping[UnitKey, _Pair], found: Mapping[UnitKey, _Sides]
+    ) -> bool:
+        """Whether the units differ because rows moved from those of one layout to those of another. Rows move within
+        a layout only if they change: of its units, none may lose rows where another one gains some."""
+        if len(found) < len(pairs) or not unequal or any(each.failure is not None for each in found.values()):
+            return False
+        loses, gains = set[object](), set[object]()
+        for key in unequal:
+            unit = next(each for each in pairs[key] if each is not None)
+            (loses if found[key].before.rows > found[key].after.rows else gains).add(self.past.layout(unit))
+        total = sum((found[key] for key in unequal), _Sides())
+        return not loses & gains and total.before == total.after
+
     def _verdict(self, chain: Chain, sides: _Sides) -> UnitVerdict:
         failure = sides.failure
         if failure is not None:
+            if sides.only_base_fails:
+                why = f"rows of version {chain.base}, which it is built on, cannot be read: {failure}"
+                return UnitVerdict(_NOWHERE, Verdict.NOT_PROVABLE, why=why)
             unread = Verdict.NOT_PROVABLE if isinstance(failure, ValueError) else self._why_unread(chain, failure)
             return UnitVerdict(_NOWHERE, unread, why=str(failure))
         if sides.before == sides.after and sides.twice:
             why = f"readers see {sides.twice:,} rows beside newer ones of the same key"
             shown = Difference(extra_count=sides.twice, note=why)
             return UnitVerdict(_NOWHERE, Verdict.DIFFERS, sides.before, sides.after, why, shown, sides.twice)
-        if sides.before == sides.after:
+        if sides.before == sides.after or sides.moved_between:
             return UnitVerdict(_NOWHERE, Verdict.PROVEN, sides.before, sides.after)
         apart = sides.apart or RowsApart(Difference(), 0)
         return UnitVerdict(
@@ -196,13 +231,17 @@ class _Sides:
     failure: _Failure | None = None
     apart: RowsApart | None = None
     twice: int = 0
+    only_base_fails: bool = False
+    moved_between: bool = False
 
     def __add__(self, other: _Sides) -> _Sides:
+        worse = other if self.failure is None or (self.only_base_fails and other.failure is not None) else self
         return _Sides(
             self.before + other.before,
             self.after + other.after,
-            self.failure or other.failure,
+            worse.failure,
             twice=self.twice + other.twice,
+            only_base_fails=worse.only_base_fails,
         )
 
 
@@ -227,7 +266,15 @@ class _SumTask:
             old, new = (0 if unit is None else self.past.twice(unit) for unit in pair)
             return _Sides(before.total(), after.total(), twice=max(0, new - old))
         except (EvidenceError, RefusedTable, ValueError) as failure:
-            return _Sides(failure=failure)
+            return _Sides(failure=failure, only_base_fails=self._is_read(pair[1]))
+
+    def _is_read(self, after: Unit | None) -> bool:
+        """Whether the rows of this side can be read. They are read whole: this is asked after a failure alone."""
+        try:
+            moved_rows(self.gate, None, after, clock_ms=self.clock_ms)[1].total()
+        except (EvidenceError, RefusedTable, ValueError):
+            return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)

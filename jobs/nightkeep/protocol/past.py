@@ -97,7 +97,19 @@ def _none_twice(unit: object) -> int:
     return 0
 
 
+def _not_recorded(version: int) -> bool:
+    return False
+
+
 def _none_expire(snapshot: object) -> str | None:
+    return None
+
+
+def _all_read(unit: object) -> str | None:
+    return None
+
+
+def _one_layout(unit: object) -> Hashable:
     return None
 
 
@@ -117,6 +129,13 @@ class PastReading(Generic[S, U]):
     is_expired: Callable[[MissingFile], bool] = _never
     """Whether the file may be gone although the log has a version with it, as only older versions than the newest need
     it: for a format that deletes files before versions."""
+    unread: Callable[[U], str | None] = _all_read
+    """Why the rows of a unit cannot be read, None if they can."""
+    went_back: Callable[[int], bool] = _not_recorded
+    """Whether earlier metadata, which the newest goes on from, had this version as the newest: somebody has gone back
+    behind it since, and it has expired."""
+    layout: Callable[[U], Hashable] = _one_layout
+    """What rows are divided into units by: a compaction may move rows from units of one layout to those of another."""
     file_faults: Callable[[Sequence[int], FileSample], Mapping[int, tuple[str, ...]]] = _no_file_faults
     """Sentences on what files contradict of the metadata of these commits, which added them: counts of rows, vectors,
     statistics. By version, without those that have none."""

@@ -41,7 +41,7 @@ def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile, *, live:
     every column."""
     reader = IcebergFileReader(storage, unit.schema, file, decoder=polars_batches)
     yield from (f"{file.path}: {fault}" for fault in _stated_faults(reader, unit, file))
-    leaves = tuple(_leaves(unit.schema.current.as_struct(), ()))
+    leaves = bounded_leaves(unit.schema)
     seen = {leaf.path: ColumnRange() for leaf in leaves}
     pieces = reader.pieces(every_column(unit.schema), range(reader.footer.num_row_groups))
     for piece in only(watched(pieces, seen), live):
@@ -49,8 +49,7 @@ def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile, *, live:
             show(batch)
     for leaf in leaves:
         exact = is_exact(parquet_field(leaf.field).type)
-        faults = _claim_faults(seen[leaf.path], _Claims.of(file, leaf), reader.rows, exact=exact)
-        yield from (f"{file.path}: {'.'.join(leaf.path)} {fault}" for fault in faults)
+        yield from claim_faults(file, leaf, seen[leaf.path], rows=reader.rows, exact=exact)
 
 
 def _stated_faults(reader: IcebergFileReader, unit: IcebergUnit, file: ContentFile) -> Iterator[str]:
@@ -69,19 +68,32 @@ def _stated_faults(reader: IcebergFileReader, unit: IcebergUnit, file: ContentFi
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaf:
+class BoundedLeaf:
     """A column of primitive type, at the top or within structs: manifests have bounds of these only."""
 
     path: tuple[str, ...]
     field: NestedField
 
 
-def _leaves(struct: StructType, path: tuple[str, ...]) -> Iterator[_Leaf]:
+def bounded_leaves(schema: IcebergSchema) -> tuple[BoundedLeaf, ...]:
+    return tuple(_leaves(schema.current.as_struct(), ()))
+
+
+def claim_faults(
+    file: ContentFile, leaf: BoundedLeaf, seen: ColumnRange, *, rows: int | None, exact: bool
+) -> Iterator[str]:
+    """What the manifest states of a column and its values contradict. `rows` is None where not all rows were seen.
+    `exact`: whether its bounds must be values."""
+    faults = _claim_faults(seen, _Claims.of(file, leaf), rows, exact=exact)
+    yield from (f"{file.path}: {'.'.join(leaf.path)} {fault}" for fault in faults)
+
+
+def _leaves(struct: StructType, path: tuple[str, ...]) -> Iterator[BoundedLeaf]:
     for field in struct.fields:
         if isinstance(field.field_type, StructType):
             yield from _leaves(field.field_type, (*path, field.name))
         elif field.field_type.is_primitive:
-            yield _Leaf((*path, field.name), field)
+            yield BoundedLeaf((*path, field.name), field)
 
 
 def _column_faults(stored: pa.Schema, schema: IcebergSchema) -> Iterator[str]:
@@ -123,7 +135,7 @@ class _Claims:
     high: Any
 
     @classmethod
-    def of(cls, file: ContentFile, leaf: _Leaf) -> _Claims:
+    def of(cls, file: ContentFile, leaf: BoundedLeaf) -> _Claims:
         number, kind = leaf.field.field_id, leaf.field.field_type
         counts = [file.count(f"{what}_counts", number) for what in ("value", "null_value", "nan_value")]
         ends = [_end(file, f"{end}_bounds", number, kind=kind) for end in ("lower", "upper")]
@@ -136,7 +148,7 @@ def _end(file: ContentFile, name: str, number: int, *, kind: IcebergType) -> Any
     return value.encode() if isinstance(value, str) else value
 
 
-def _claim_faults(seen: ColumnRange, claims: _Claims, rows: int, *, exact: bool) -> Iterator[str]:
+def _claim_faults(seen: ColumnRange, claims: _Claims, rows: int | None, *, exact: bool) -> Iterator[str]:
     """Faults, without values of rows, unless counts are exact and all values are within the bounds: readers skip files
     by them. `exact`: the bounds are values."""
     for what, claimed, counted in (
@@ -144,7 +156,7 @@ def _claim_faults(seen: ColumnRange, claims: _Claims, rows: int, *, exact: bool)
         ("nulls", claims.nulls, seen.nulls),
         ("NaNs", claims.nans, seen.nans),
     ):
-        if claimed is not None and claimed != counted:
+        if rows is not None and claimed is not None and claimed != counted:
             yield f"has {counted} {what}, its manifest states {claimed}"
     least, greatest = _stored(seen.least), _stored(seen.greatest)
     if least is not None and claims.low is not None and least < claims.low:

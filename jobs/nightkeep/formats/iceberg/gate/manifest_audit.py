@@ -27,6 +27,7 @@ from nightkeep.formats.iceberg.metadata.conversions import from_bytes
 from nightkeep.formats.iceberg.metadata.manifest_schema import partition_types
 from nightkeep.formats.iceberg.metadata.manifests import read_manifest
 from nightkeep.formats.iceberg.metadata.positional_deletes import Identity
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
 from nightkeep.storage import Storage
 
@@ -85,7 +86,7 @@ def _list_faults(manifest: Manifest, entries: Sequence[Entry], candidate: Iceber
     if manifest.min_sequence_number != least:
         # Java drops deletes by this number: with too high a number it would lose them.
         yield f"least sequence number {manifest.min_sequence_number}, its entries have {least}"
-    yield from _partition_faults(manifest, [entry.file for entry in entries], candidate)
+    yield from partition_faults(manifest, [entry.file for entry in entries], candidate.schema)
 
 
 def _entry_faults(
@@ -121,7 +122,7 @@ def _numbers(file: ContentFile) -> tuple[int | None, ...]:
     return (file.sequence_number, file.file_sequence_number if file.is_dated else None, file.first_row_id)
 
 
-def _partition_faults(manifest: Manifest, files: Sequence[ContentFile], candidate: IcebergSnapshot) -> Iterator[str]:
+def partition_faults(manifest: Manifest, files: Sequence[ContentFile], schema: IcebergSchema) -> Iterator[str]:
     """Faults unless every entry has the manifest's content and spec, and its bounds contain all partition values."""
     data = manifest.content is ManifestContent.DATA
     for file in files:
@@ -129,7 +130,7 @@ def _partition_faults(manifest: Manifest, files: Sequence[ContentFile], candidat
             yield f"{file.path}: {file.content.name} of spec {file.spec_id} in a manifest of {manifest.spec_id}"
     if manifest.partitions is None:
         return
-    kinds = partition_types(candidate.schema, manifest.spec_id)
+    kinds = partition_types(schema, manifest.spec_id)
     if len(manifest.partitions) != len(kinds):
         yield f"{len(manifest.partitions)} partition summaries, the spec has {len(kinds)} fields"
         return
