@@ -31,7 +31,8 @@ from nightkeep_airflow.releases import AirflowFailException, CronTriggerTimetabl
 from nightkeep_airflow.run_tables import find_one, suggested
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import PluginSettings, from_environment
-from nightkeep_airflow.tasks import audit_for, care_for, scheduled_groups, sweep_for
+from nightkeep_airflow.tasks import care_for, scheduled_groups
+from nightkeep_airflow.unchecked_chains import audit_for, sweep_for
 
 Callback = Callable[[Mapping[str, Any]], object]
 

@@ -18,7 +18,7 @@ from nightkeep_airflow.results import JobResult, as_json, awaits_check, refresh_
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-CARE_JOB, SWEEP_JOB, CHECK_JOB = "care.py", "sweep_orphans.py", "check.py"
+CARE_JOB, SWEEP_JOB, CHECK_JOB, AUDIT_JOB = "care.py", "sweep_orphans.py", "check.py", "audit.py"
 ENTRIES: Final = "entries"
 """The key under which a task passes on entries that does not return them."""
 

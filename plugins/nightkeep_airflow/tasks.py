@@ -72,7 +72,7 @@ from nightkeep_airflow.links import report_url
 from nightkeep_airflow.look import LookOperator
 from nightkeep_airflow.needs import Needs
 from nightkeep_airflow.notices import heard_results, notify_of_tables
-from nightkeep_airflow.operators import ENTRIES, SWEEP_JOB, CareOperator, CheckedOperator, CheckOperator
+from nightkeep_airflow.operators import ENTRIES, CareOperator, CheckedOperator, CheckOperator
 from nightkeep_airflow.pool_listener import given_parameters, missing_of
 from nightkeep_airflow.readiness import require_ready
 from nightkeep_airflow.releases import AirflowFailException, AirflowSkipException, conf
@@ -108,7 +108,7 @@ def care_for(groups: XComArg, settings: PluginSettings, *, operation: str = "", 
     A blank `operation`, which names the operation of the run for its page, is what each table's policy asks for.
     `operation` and `options`, those of the job, may be templates; an option that renders blank is left out.
     """
-    submit = _submit(settings)
+    submit = submit_options(settings)
     asked: dict[str, Any] = {"options": [*options]}
     left, looked = groups, list[str]()
     if settings.looks:
@@ -132,37 +132,7 @@ def care_for(groups: XComArg, settings: PluginSettings, *, operation: str = "", 
     notify(results, settings.policy, settings.reports).as_teardown()
 
 
-def sweep_for(groups: XComArg, settings: PluginSettings) -> None:
-    """Expire and sweep behind `groups`, a task that returns lists of table names, by each table's policy."""
-
-    @task_group(group_id="group")
-    def each(tables: Sequence[str]) -> None:
-        CareOperator(task_id="sweep", tables=tables, script=SWEEP_JOB, **_submit(settings))
-
-    results = settle(groups, ["group.sweep"], settings.policy, settings.reports, operation=Operation.SWEEP.value)
-    each.expand(tables=groups) >> results
-    swept.expand(results=results, place=places(results, every=True))
-    page(results, settings.policy, settings.reports, operation=Operation.SWEEP.value)
-    notify(results, settings.policy, settings.reports).as_teardown()
-
-
-def audit_for(groups: XComArg, settings: PluginSettings) -> None:
-    """Audit what others committed behind `groups`, a task that returns lists of table names. Reads only: an audit
-    publishes nothing, so that no check follows and no asset is emitted."""
-
-    @task_group(group_id="group")
-    def each(tables: Sequence[str]) -> None:
-        CareOperator(task_id="audit", tables=tables, operation=Operation.AUDIT, **_submit(settings))
-
-    results = settle(groups, ["group.audit"], settings.policy, settings.reports, operation=Operation.AUDIT.value)
-    each.expand(tables=groups) >> results
-    audited.expand(results=results, place=places(results))
-    unchanged(results)
-    page(results, settings.policy, settings.reports, operation=Operation.AUDIT.value)
-    notify(results, settings.policy, settings.reports).as_teardown()
-
-
-def _submit(settings: PluginSettings) -> dict[str, Any]:
+def submit_options(settings: PluginSettings) -> dict[str, Any]:
     cores = {} if "submit" in settings.submitting else {"total_executor_cores": settings.cores}
     return {**cores, **settings.submitting, "map_index_template": "{{ task.tables_label }}", **_places(settings)}
 
@@ -298,22 +268,10 @@ def _is_changed(entry: SettledEntry) -> bool:
 @task(outlets=[VERIFIED], map_index_template=TABLE)
 def outcome(results: Sequence[SettledEntry], place: int, *, outlet_events: Any = None) -> str:
     """Ends as the table's outcome does; emits the table's asset for a verified commit, unless its group has done so."""
-    result = _unless_raised(results, place)
+    result = unless_raised(results, place)
     if result.published and result.outcome is Outcome.VERIFIED and not result.emitted:
         emit(outlet_events, result.table, result.documents)
     return str(result)
-
-
-@task(map_index_template=TABLE)
-def audited(results: Sequence[SettledEntry], place: int) -> str:
-    """Ends as the table's audit did: failed where a commit is not what it states, skipped where nothing is proven."""
-    return str(_unless_raised(results, place))
-
-
-@task(map_index_template=TABLE)
-def swept(results: Sequence[SettledEntry], place: int) -> str:
-    """Ends as the table's sweep did: skipped where there are orphans that the policy leaves where they are."""
-    return str(_unless_raised(results, place))
 
 
 def chunks(entries: list[T], most: int) -> list[list[T]]:
@@ -327,7 +285,7 @@ def _most_mapped() -> int:
     return max(1, int(conf.getint("core", "max_map_length", fallback=1024)))
 
 
-def _unless_raised(results: Sequence[SettledEntry], place: int) -> Settled:
+def unless_raised(results: Sequence[SettledEntry], place: int) -> Settled:
     if place >= len(results):
         raise AirflowSkipException("no table: this chunk is shorter than another one")
     result = settled_result(results[place])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nightkeep.errors import UsageError
-from nightkeep_airflow.dags import _FORM_OPTIONS
+from nightkeep_airflow.form import KEEPS_ROWS, job_options
 from nightkeep_airflow.settings import from_environment
 
 ENVIRON = {
@@ -53,13 +53,15 @@ def test_a_dag_without_any_policy_is_refused() -> None:
 
 
 def test_each_field_of_the_form_is_an_option_of_the_job() -> None:
-    assert _FORM_OPTIONS == (
+    assert job_options(KEEPS_ROWS) == (
+        "{{ '--operation=' ~ params.operation if params.operation else '' }}",
         "{{ '--where=' ~ params.where if params.where else '' }}",
         "{{ '--dry-run' if params.dry_run else '' }}",
         "{{ '--full' if params.full else '' }}",
         "{{ '--zorder=' ~ params.zorder if params.zorder else '' }}",
         "{{ '--hilbert=' ~ params.hilbert if params.hilbert else '' }}",
         "{{ '--target-size=' ~ params.target_size if params.target_size else '' }}",
+        "{{ '--files=' ~ params.files if params.operation in ('sweep', 'expire') else '' }}",
         "{{ '--expect-plan=' ~ params.expect_plan if params.expect_plan else '' }}",
     )
 

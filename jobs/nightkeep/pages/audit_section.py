@@ -29,7 +29,7 @@ _MEANING = {
 
 
 @dataclass(frozen=True, slots=True)
-class AuditedCommit:
+class CommitLine:
     """A commit as a page shows it. `made_at` is in UTC, `found` the rows that differ, in words."""
 
     version: str
@@ -45,7 +45,7 @@ class AuditedCommits:
     """The judged commits, the worst first. `hidden`: how many the document does not list."""
 
     meaning: str
-    commits: tuple[AuditedCommit, ...]
+    commits: tuple[CommitLine, ...]
     hidden: int
     vanished: tuple[str, ...]
 
@@ -74,8 +74,8 @@ def audit_text(document: RunDocument) -> str:
     return "\n".join(map(printable, lines))
 
 
-def _commit(each: Mapping[str, object]) -> AuditedCommit:
-    return AuditedCommit(
+def _commit(each: Mapping[str, object]) -> CommitLine:
+    return CommitLine(
         version=str(each.get("version", "")),
         made=f"{each.get('kind', '')} by {each.get('author', '')}",
         made_at=_time(each.get("time_ms")),
