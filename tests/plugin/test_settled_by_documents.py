@@ -69,7 +69,8 @@ def test_a_table_whose_task_returned_nothing_ends_as_its_document_does(folder: P
     table = f"t.{outcome}"
     path = store(document(table, outcome, version=7 if outcome is Outcome.VERIFIED else None), folder / "reports")
     (found,) = settled(folder, table)
-    assert found == Settled(table, outcome, f"optimize: {outcome} because", (path,))
+    published = outcome is Outcome.VERIFIED
+    assert found == Settled(table, outcome, f"optimize: {outcome} because", (path,), published=published)
     past, page = shown(folder, [found])
     assert past == {table: outcome}
     assert f"{outcome} because" in page and NOT_REPORTED not in page
