@@ -266,12 +266,12 @@ class _SumTask:
             old, new = (0 if unit is None else self.past.twice(unit) for unit in pair)
             return _Sides(before.total(), after.total(), twice=max(0, new - old))
         except (EvidenceError, RefusedTable, ValueError) as failure:
-            return _Sides(failure=failure, only_base_fails=self._is_read(pair[1]))
+            return _Sides(failure=failure, only_base_fails=not self._is_read(pair[0]) and self._is_read(pair[1]))
 
-    def _is_read(self, after: Unit | None) -> bool:
-        """Whether the rows of this side can be read. They are read whole: this is asked after a failure alone."""
+    def _is_read(self, side: Unit | None) -> bool:
+        """Whether the rows of a side can be read. They are read whole: this is asked after a failure alone."""
         try:
-            moved_rows(self.gate, None, after, clock_ms=self.clock_ms)[1].total()
+            moved_rows(self.gate, None, side, clock_ms=self.clock_ms)[1].total()
         except (EvidenceError, RefusedTable, ValueError):
             return False
         return True
