@@ -95,11 +95,12 @@ def _contradicted(judged: CommitVerdict, faults: Sequence[str]) -> CommitVerdict
 
 
 def _reached(judged: Sequence[CommitVerdict]) -> int:
-    """How many commits the budget reached. What comes after is for the next audit, unless nothing was reached."""
+    """How many commits the budget reached. What comes after is for the next audit. A commit that is over the budget
+    alone is not left: it would be over it again."""
     left = (place for place, each in enumerate(judged) if any(unit.why == OVER_BUDGET for unit in each.units))
     first = next(left, len(judged))
     has_any = any(each.verdict is Verdict.PROVEN or each.units for each in judged[:first])
-    return first if has_any else len(judged)
+    return first if has_any else min(first + 1, len(judged))
 
 
 def _looks_for_files(log: RunLog, mark: AuditMark | None) -> bool:

@@ -61,7 +61,7 @@ class CommittedEntries:
         return tuple(entry.file for _, entries in self.written for entry in entries if entry.status is status)
 
 
-def commit_files(
+def committed_entries(
     storage: Storage, schema: IcebergSchema, *, own: Listed, parent: Listed | None, version: int
 ) -> CommittedEntries:
     """What the commit of the snapshot `version` changed. Raises as `listed_manifests`."""

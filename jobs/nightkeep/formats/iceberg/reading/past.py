@@ -31,7 +31,13 @@ from nightkeep.formats.iceberg.metadata.table_metadata import (
     text,
 )
 from nightkeep.formats.iceberg.reading.commit_faults import TOTALS, commit_faults, number_in, snapshot_faults
-from nightkeep.formats.iceberg.reading.commit_files import Listed, commit_files, listed_manifests, live_twice, schema_of
+from nightkeep.formats.iceberg.reading.commit_files import (
+    Listed,
+    committed_entries,
+    listed_manifests,
+    live_twice,
+    schema_of,
+)
 from nightkeep.formats.iceberg.reading.file_faults import file_faults
 from nightkeep.protocol import Bound
 from nightkeep.protocol.past import Past, PastCommit, PastReading, RowClaim
@@ -126,7 +132,7 @@ def _asked(
     asked: list[int] = []
     for number in on_main:
         made_ms = integer(table.snapshots[number], "timestamp-ms", subject=subject)
-        if asked and (number == since or (since_ms is not None and made_ms < since_ms)):
+        if asked and (since in (number, asked[-1]) or (since_ms is not None and made_ms < since_ms)):
             break
         asked.append(number)
     return asked
@@ -172,11 +178,15 @@ class _Reader:
     def _file_faults(self, number: int) -> Iterator[str]:
         raw = self.table.snapshots[number]
         storage, schema = self.handle.storage, schema_of(self.metadata, raw, table=str(self.handle))
-        parent = parent_id(raw, subject=self.location)
-        before = self._listed(parent) if parent in self.table.snapshots and parent is not None else None
-        own = self._listed(number)
-        files = commit_files(storage, schema, own=own, parent=before, version=number)
-        yield from commit_faults(files, raw, summary_of(raw, subject=self.location), schema)
+        own, parent = self._listed(number), parent_id(raw, subject=self.location)
+        try:
+            before = None if parent not in self.table.snapshots or parent is None else self._listed(parent)
+            entries = committed_entries(storage, schema, own=own, parent=before, version=number)
+        except MissingFile:
+            if parent is None or not self._is_gone(parent):
+                raise
+            entries = committed_entries(storage, schema, own=own, parent=None, version=number)
+        yield from commit_faults(entries, raw, summary_of(raw, subject=self.location), schema)
 
     def with_repeated(self, commits: Sequence[PastCommit]) -> list[PastCommit]:
         """The commits, with the files that the last of several additions made live twice in the newest version."""
