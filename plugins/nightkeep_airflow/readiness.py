@@ -24,7 +24,7 @@ from nightkeep.readiness.policy_side import read_policy
 from nightkeep.readiness.reports_side import try_reports
 from nightkeep_airflow.driver_side import Cluster, DriverSide, submitting_environment
 from nightkeep_airflow.needs import Needs
-from nightkeep_airflow.operators import AUDIT_JOB, CARE_JOB, CHECK_JOB, SWEEP_JOB
+from nightkeep_airflow.operators import CARE_JOB, CHECK_JOB, SWEEP_JOB
 from nightkeep_airflow.releases import AirflowException, AirflowFailException, BaseHook
 
 _log = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ def _find_scripts(jobs: str) -> Iterator[Finding]:
     if is_address(jobs):
         yield _scripts_row(Readiness.NOT_APPLICABLE, jobs, expected, "an address, which spark-submit reads")
         return
-    named = (CARE_JOB, CHECK_JOB, SWEEP_JOB, AUDIT_JOB)
+    named = (CARE_JOB, CHECK_JOB, SWEEP_JOB)
     missing = [name for name in named if not Path(jobs, name).is_file()]
     if missing:
         remedy = "install the wheel, or name the folder of the scripts in NIGHTKEEP_JOBS"

@@ -387,7 +387,7 @@ print(json.dumps({{
         "grouped": [550, 1100],
         "chunked": [550, 550],
         "errors": {},
-        "dags": ["change_rows", "nightly", "on_demand", "orphan_sweep", "undo"],
+        "dags": ["audit", "change_rows", "nightly", "on_demand", "orphan_sweep", "undo"],
         "active": [1, 1],
         "pools": [["default_pool", "nightkeep_spark"]] * 2,
         "weekly": "0 4 * * 0",
