@@ -27,6 +27,7 @@ from nightkeep.tasks import inline, inline_exchange
 SAMPLE = Path(__file__).parents[2] / "samples" / "delta" / "shop.db" / "clicks"
 NAMES = (
     "advise",
+    "audit",
     "check",
     "delete",
     "diff",
