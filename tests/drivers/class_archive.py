@@ -49,6 +49,7 @@ def building() -> subprocess.Popen[bytes] | None:
 
 def _build(target: Path) -> None:
     """A short session, whose JVM writes down at its end what it has loaded."""
+    _remove_left(target)
     made = target.with_name(f"{target.name}.{os.getpid()}")
     settings = {**FEW_ROWS, "spark.ui.enabled": "false"}
     os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join([*(f"--conf {k}={v}" for k, v in settings.items()), "pyspark-shell"])
@@ -67,6 +68,13 @@ def _build(target: Path) -> None:
         process.kill()
         with suppress(FileNotFoundError):
             made.unlink()
+
+
+def _remove_left(target: Path) -> None:
+    """Archives of any environment that processes did not finish which are gone: each takes over 100 MB."""
+    for left in target.parent.glob("spark-classes-*.jsa.*"):
+        if not Path(f"/proc/{left.suffix[1:]}").exists():
+            left.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":
