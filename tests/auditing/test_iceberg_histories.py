@@ -28,7 +28,7 @@ from nightkeep.model.sweep_rules import DAY_MS
 
 pytestmark = [pytest.mark.slow]
 
-FIRST, LAST = (int(bound) for bound in os.environ.get("NIGHTKEEP_AUDIT_SEEDS", "0:24").split(":"))
+FIRST, LAST = (int(bound) for bound in os.environ.get("NIGHTKEEP_AUDIT_SEEDS", "0:44").split(":"))
 STEPS = 16
 EVER_MS = 3650 * DAY_MS
 _REASONS = ("a snapshot that the table keeps, found none", "is not handled")

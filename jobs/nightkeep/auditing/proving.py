@@ -60,7 +60,7 @@ class Prover:
         except (EvidenceError, RefusedTable) as failure:
             yield from self._without_base(chain, failure)
             return
-        verdicts = self._units(chain, base, end)
+        verdicts = self._units(chain, *self.past.comparable(base, end))
         worst = Verdict.worst(each.verdict for each in verdicts)
         is_unexplained = any(each.verdict is not Verdict.PROVEN and each.why != OVER_BUDGET for each in verdicts)
         if is_unexplained and len(chain.links) > 1:

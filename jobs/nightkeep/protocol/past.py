@@ -120,6 +120,8 @@ class PastReading(Generic[S, U]):
     read: ReadsPast
     files: Callable[[U], Mapping[Hashable, int]]
     """The data files of a unit and their bytes. A file with other deletes, or at another level, is another one."""
+    comparable: Callable[[S, S], tuple[S, S]] = _whole
+    """Two versions with the same columns, where the later one has some of its own that no row had before."""
     apart: Callable[[U, U], tuple[U, U]] = _whole
     """A unit at two versions, without files that readers of both see alike: those need not even be opened."""
     expires: Callable[[S], str | None] = _none_expire

@@ -15,6 +15,7 @@ from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.first_version import completed
 from nightkeep.formats.iceberg.metadata.locations import name_in
 from nightkeep.formats.iceberg.metadata.naming import OPERATION_PROPERTY
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.metadata.table_metadata import (
     MetadataHead,
@@ -47,6 +48,7 @@ def past_of(handle: TableHandle) -> PastReading[IcebergSnapshot, IcebergUnit]:
     return PastReading(
         read=Bound(read_past, handle),
         files=files,
+        comparable=comparable,
         apart=apart,
         unread=unread,
         went_back=Bound(went_back, handle),
@@ -68,13 +70,20 @@ def files(unit: IcebergUnit) -> Mapping[Hashable, int]:
     return {file.identity: file.bytes for some in (unit.files, unit.positional, unit.equality) for file in some}
 
 
-def apart(before: IcebergUnit, after: IcebergUnit) -> tuple[IcebergUnit, IcebergUnit]:
-    """Where both have the same deletes, the data files that one side alone has.
+def comparable(before: IcebergSnapshot, after: IcebergSnapshot) -> tuple[IcebergSnapshot, IcebergSnapshot]:
+    """The commit after an upgrade to row lineage gives all rows their ids: they are compared without."""
+    if not after.schema.has_row_lineage or "first-row-id" in before.raw:
+        return before, after
+    plain = replace(after.schema, format_version=2)
+    return _without_ids(before, plain), _without_ids(after, plain)
 
-    The commit after an upgrade to row lineage gives all rows their ids: they are compared without.
-    """
-    if before.schema.has_row_lineage != after.schema.has_row_lineage:
-        after = replace(after, schema=before.schema)
+
+def _without_ids(snapshot: IcebergSnapshot, plain: IcebergSchema) -> IcebergSnapshot:
+    return replace(snapshot, units=tuple(replace(unit, schema=plain) for unit in snapshot.units))
+
+
+def apart(before: IcebergUnit, after: IcebergUnit) -> tuple[IcebergUnit, IcebergUnit]:
+    """Where both have the same deletes, the data files that one side alone has."""
     if (before.positional, before.equality) != (after.positional, after.equality):
         return before, after
     kept = set(map(_state, before.files)) & set(map(_state, after.files))
