@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-JOBS = ("care.py", "l0_upgrade.py", "persist_deletes.py", "optimize.py", "sweep_orphans.py", "check.py", "audit.py")
+JOBS = ("care.py", "l0_upgrade.py", "persist_deletes.py", "optimize.py", "sweep_orphans.py", "audit.py", "check.py")
 
 # Says of each table what its script says for this try ("crash" ends the process; "die" does so at this table, which is
 # noted, with others that are at work in "die+other", and is "failed" once `--died` names the table), and notes how it
