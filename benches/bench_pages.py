@@ -131,8 +131,8 @@ def costs(where: Place, nights: int) -> dict[str, Cost]:
     entries = where.night(nights, [where.tables[-1]])
     found |= {f"a form: {name}": cost for name, cost in where.page(nights, entries).items()}
     return found | {
-        "nightkeep history": _cost(lambda: summary_text([*nightkeep.history(reports=where.reports)])),
-        "nightkeep history TABLE": _cost(
+        "the history": _cost(lambda: summary_text([*nightkeep.history(reports=where.reports)])),
+        "the history of a table": _cost(
             lambda: summary_text([*nightkeep.history(where.tables[0], reports=where.reports)])
         ),
     }

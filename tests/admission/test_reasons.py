@@ -134,7 +134,13 @@ def test_acts_that_change_nothing_are_stopped_by_fewer_reasons(tmp_path: Path) -
         name = name_of(reason)
         case = case_with(name, folder=tmp_path / name)
         stopped = {act for act in Act if reason_to_skip(replace(case, act=act)) is not None}
-        looks = {"paused": {Act.PLAN, Act.LIST}, "uncovered": {Act.LIST}, "owner": {Act.LIST}}
+        looks = {
+            "paused": {Act.PLAN, Act.LIST, Act.AUDIT},
+            "uncovered": {Act.LIST, Act.AUDIT},
+            "owner": {Act.LIST},
+            "window": {Act.AUDIT},
+            "budget": {Act.AUDIT},
+        }
         assert stopped == {Act.WORK, *looks.get(name, ())}, name
         assert (reason_to_stay_closed(case) is not None) is (n < 2), name
     closed = OwnerSettings(window=policy(tmp_path / "t", window="22:00-06:00 UTC").window(Operation.OPTIMIZE))

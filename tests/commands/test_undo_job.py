@@ -72,7 +72,7 @@ def test_a_hold_is_released_as_it_was_shown_or_not(lake: Path) -> None:
 
 
 def test_files_are_restored_as_they_were_shown_or_not(lake: Path) -> None:
-    orphan = next((lake / "clicks").glob("**/*.parquet")).with_name(ORPHAN)
+    orphan = next((lake / "clicks").glob("day=*/*.parquet")).with_name(ORPHAN)
     orphan.write_bytes(b"x")
     os.utime(orphan, (time.time() - 90 * 86_400,) * 2)
     swept = nightkeep.sweep("c", quarantine=True, no_check=True, policy=lake / "tables.yaml", reports=lake / "reports")

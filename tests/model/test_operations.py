@@ -20,8 +20,8 @@ def test_what_no_run_does_has_a_command_of_its_name() -> None:
     assert set(RUN_OPERATIONS) == {*Operation} - commands
 
 
-def test_policies_offer_what_runs_offer() -> None:
-    assert get_args(Nightly) == RUN_OPERATIONS
+def test_policies_offer_what_runs_offer_and_audits() -> None:
+    assert get_args(Nightly) == (*RUN_OPERATIONS, Operation.AUDIT)
     assert {each for operations in OPERATIONS.values() for each in operations} == {*RUN_OPERATIONS}
 
 

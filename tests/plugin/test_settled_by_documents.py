@@ -133,7 +133,7 @@ def test_the_tasks_of_a_run_whose_care_returned_nothing(airflow: Airflow) -> Non
         f"""
 import json, types
 from datetime import UTC, datetime
-from nightkeep_airflow.tasks import _unless_raised, page, settle
+from nightkeep_airflow.tasks import unless_raised, page, settle
 run = types.SimpleNamespace(dag_id="nightly", run_id="manual", run_after=datetime.now(UTC))
 ti = types.SimpleNamespace(xcom_pull=lambda task_ids, key: [None, None])
 where = ({str(airflow.home / "tables.yaml")!r}, {str(reports)!r})
@@ -142,7 +142,7 @@ ended = {{}}
 for chunk in chunks:
     for place, entry in enumerate(chunk):
         try:
-            ended[entry["table"]] = (str(_unless_raised(chunk, place).outcome), None)
+            ended[entry["table"]] = (str(unless_raised(chunk, place).outcome), None)
         except Exception as failure:
             ended[entry["table"]] = (entry["outcome"], type(failure).__name__)
 print(json.dumps([ended, page.function(chunks, *where, dag_run=run)]))"""

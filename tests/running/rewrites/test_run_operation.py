@@ -652,10 +652,12 @@ class TestDocument:
         endings = [
             night.care(pause="wait"),
             night.care("other"),
-            night.care(dry_run=True),
             night.care("third", full=True),
         ]
         assert {tuple(ending.to_json()) for ending in endings} == {tuple(document)}
+
+    def test_of_a_dry_run_has_the_digest_of_its_plan_too(self, night: Night, document: dict[str, Any]) -> None:
+        assert list(night.care(dry_run=True).to_json()) == [*document, "plan_digest"]
 
 
 def test_an_address_that_names_no_table_is_the_callers_to_mend(tmp_path: Path) -> None:

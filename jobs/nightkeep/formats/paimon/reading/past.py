@@ -43,13 +43,15 @@ def apart(before: Bucket, after: Bucket) -> tuple[Bucket, Bucket]:
 
 def twice(storage: Storage, bucket: Bucket) -> int:
     """Readers of a table with deletion vectors merge nothing: an old row of a key that no vector hides is shown beside
-    the new one. Raises CorruptMetadata for a vector with positions beyond its file's rows."""
+    the new one. A vector of a file that is not there hides nothing.
+
+    Raises CorruptMetadata for a vector with positions beyond its file's rows."""
     if not skips_level0(bucket.schemas.current):
         return 0
     counted = {file.name: file.rows for file in bucket.files}
     for name, hidden in read_vectors(storage, bucket).items():
-        if hidden and hidden.max() >= counted.get(name, 0):
-            expected = f"deleted positions below its {counted.get(name, 0)} rows"
+        if name in counted and hidden and hidden.max() >= counted[name]:
+            expected = f"deleted positions below its {counted[name]} rows"
             raise CorruptMetadata(f"{bucket.key}: {name}", expected, str(hidden.max()))
     lifted = narrowed(bucket, {file.name for file in bucket.files if file.level > 0})
     shown, newest = (survivors(storage, lifted, view) for view in (View.RAW, View.MERGED))
