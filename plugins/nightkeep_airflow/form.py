@@ -131,14 +131,15 @@ _OF_EACH: Final = ("dry_run", "expect_plan")
 
 def _template(name: str) -> str:
     """The option of a job by the field of this name: a template that renders blank if the field is empty or off."""
-    option = f"--{name.replace('_', '-')}"
+    # Of an attribute named `keys`, a template gets the method of the mapping.
+    option, given = f"--{name.replace('_', '-')}", f"params['{name}']"
     if name == "files":
         # It always has a value, which only these operations take.
-        return f"{{{{ '{option}=' ~ params.{name} if params.operation in ('sweep', 'expire') else '' }}}}"
+        return f"{{{{ '{option}=' ~ {given} if params.operation in ('sweep', 'expire') else '' }}}}"
     kinds = _FIELDS[name]["type"]
-    value = f"'{option}=' ~ params.{name}"
+    value = f"'{option}=' ~ {given}"
     if kinds == "boolean":
         value = f"'{option}'"
     elif "array" in kinds:
-        value = f"'{option}=' ~ (params.{name} | tojson)"
-    return f"{{{{ {value} if params.{name} else '' }}}}"
+        value = f"'{option}=' ~ ({given} | tojson)"
+    return f"{{{{ {value} if {given} else '' }}}}"

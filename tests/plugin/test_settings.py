@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from airflow.sdk import DAG, Param
+from airflow.sdk.definitions.param import ParamsDict
 
 from nightkeep.errors import UsageError
-from nightkeep_airflow.form import KEEPS_ROWS, job_options
+from nightkeep.model import Operation
+from nightkeep_airflow.form import KEEPS_ROWS, form, job_options
 from nightkeep_airflow.settings import from_environment
 
 ENVIRON = {
@@ -52,18 +57,68 @@ def test_a_dag_without_any_policy_is_refused() -> None:
         from_environment({}, None)
 
 
-def test_each_field_of_the_form_is_an_option_of_the_job() -> None:
-    assert job_options(KEEPS_ROWS) == (
-        "{{ '--operation=' ~ params.operation if params.operation else '' }}",
-        "{{ '--where=' ~ params.where if params.where else '' }}",
-        "{{ '--dry-run' if params.dry_run else '' }}",
-        "{{ '--full' if params.full else '' }}",
-        "{{ '--zorder=' ~ params.zorder if params.zorder else '' }}",
-        "{{ '--hilbert=' ~ params.hilbert if params.hilbert else '' }}",
-        "{{ '--target-size=' ~ params.target_size if params.target_size else '' }}",
-        "{{ '--files=' ~ params.files if params.operation in ('sweep', 'expire') else '' }}",
-        "{{ '--expect-plan=' ~ params.expect_plan if params.expect_plan else '' }}",
-    )
+def job_arguments(operations: Collection[Operation], **given: object) -> list[str]:
+    """The options of a job as Airflow renders them, without blank ones."""
+    fields = form(operations, ())
+    values = {name: each.value for name, each in fields.items() if each.has_value} | given
+    params = ParamsDict({name: Param(value) for name, value in values.items()}).dump()
+    templates = DAG("form").get_template_env()
+    rendered = [
+        templates.from_string(each).render(params=params, dag_run=SimpleNamespace(triggering_user_name="ada"))
+        for each in job_options(operations)
+    ]
+    return [each for each in rendered if each.strip()]
+
+
+def test_a_form_as_it_opens_asks_for_a_dry_run() -> None:
+    assert job_arguments(KEEPS_ROWS) == ["--dry-run"]
+
+
+GIVEN: list[tuple[Collection[Operation], dict[str, object], list[str]]] = [
+    (
+        KEEPS_ROWS,
+        {"operation": "optimize", "where": "a = 1", "full": True, "zorder": "a,b", "target_size": "1MB"},
+        ["--operation=optimize", "--where=a = 1", "--dry-run", "--full", "--zorder=a,b", "--target-size=1MB"],
+    ),
+    (
+        KEEPS_ROWS,
+        {"operation": "optimize", "hilbert": "a", "dry_run": False, "expect_plan": "abc"},
+        ["--operation=optimize", "--hilbert=a", "--expect-plan=abc"],
+    ),
+    (KEEPS_ROWS, {"operation": "sweep"}, ["--operation=sweep", "--dry-run", "--files=quarantine"]),
+    (
+        (Operation.DELETE, Operation.UPDATE),
+        {"operation": "delete", "rows_where": "a = 'it''s'"},
+        ["--operation=delete", "--dry-run", "--rows-where=a = 'it''s'"],
+    ),
+    (
+        (Operation.DELETE, Operation.UPDATE),
+        {"operation": "delete", "keys": "k.csv"},
+        ["--operation=delete", "--dry-run", "--keys=k.csv"],
+    ),
+    (
+        (Operation.DELETE, Operation.UPDATE),
+        {"operation": "update", "rows_where": "a = 1", "set": ["b = 2"]},
+        ["--operation=update", "--dry-run", "--rows-where=a = 1", '--set=["b = 2"]'],
+    ),
+    (
+        (Operation.RELEASE, Operation.RESTORE),
+        {"operation": "restore", "run_id": "n"},
+        ["--operation=restore", "--dry-run", "--run-id=n"],
+    ),
+    (
+        (Operation.RELEASE, Operation.RESTORE),
+        {"operation": "release", "reason": "seen", "dry_run": False},
+        ["--operation=release", "--reason=seen", "--user=ada"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("offered", "given", "expected"), GIVEN)
+def test_each_field_of_the_form_is_an_option_of_the_job(
+    offered: Collection[Operation], given: dict[str, object], expected: list[str]
+) -> None:
+    assert job_arguments(offered, **given) == expected
 
 
 def test_addresses_are_kept_as_they_are_given() -> None:
