@@ -60,7 +60,7 @@ def test_a_dag_without_any_policy_is_refused() -> None:
 def job_arguments(operations: Collection[Operation], **given: object) -> list[str]:
     """The options of a job as Airflow renders them, without blank ones."""
     fields = form(operations, ())
-    values = {name: each.value for name, each in fields.items() if each.has_value} | given
+    values = {name: each.value if each.has_value else None for name, each in fields.items()} | given
     params = ParamsDict({name: Param(value) for name, value in values.items()}).dump()
     templates = DAG("form").get_template_env()
     rendered = [
