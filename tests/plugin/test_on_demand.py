@@ -31,8 +31,8 @@ TABLES = {
     Operation.PERSIST_DELETES: "stream.orders",
     Operation.OPTIMIZE: "lake.clicks",
     Operation.DELETE: "lake.clicks",
-    Operation.UPDATE: "lake.clicks",
-    Operation.EXPIRE: "lake.clicks",
+    Operation.UPDATE: "shop.events_raw",
+    Operation.EXPIRE: "shop.customers",
     Operation.SWEEP: "lake.clicks",
     Operation.RESTORE: "shop.orders",
     Operation.RELEASE: "lake.readings",
@@ -112,7 +112,12 @@ def filled(airflow: Airflow, operation: Operation) -> dict[str, object]:
     if operation is Operation.DELETE:
         fields = {"rows_where": "user_id = 1"}
     elif operation is Operation.UPDATE:
-        fields = {"rows_where": "user_id = 2", "set": ["page = '/it''s <new>'"]}
+        fields = {"rows_where": "device = 2", "set": ["value = value + 1"]}
+    elif operation is Operation.EXPIRE:
+        schema = airflow.home / "warehouse/paimon/shop.db/customers/schema/schema-0"
+        kept = json.loads(schema.read_text())
+        kept["options"] |= {"snapshot.num-retained.min": "1", "snapshot.time-retained": "1 s"}
+        schema.write_text(json.dumps(kept))
     elif operation is Operation.RELEASE:
         now = datetime.now(UTC)
         failed = RunDocument(

@@ -22,6 +22,8 @@ METRICS: Final = (
     "small_share",
     "deleted_ratio",
     "days_since_run",
+    "commits_since_run",
+    "bytes_since_run",
     "nights_waited",
     "orphans",
 )

@@ -27,7 +27,7 @@ class PastCommit:
 
     `digest` is `VersionIdentity.commit` of the version. `kind` is the format's own word, such as COMPACT, `author` who
     made it, as far as metadata states. `rows`: by how many the commit states that the stored rows grew, None if it does
-    not state it. `faults` are sentences on what its metadata contradicts in itself. `goes_back`: it states that it is a
+    not state it. `bytes_added`: of the files that it adds, as its metadata states them. `faults` are sentences on what its metadata contradicts in itself. `goes_back`: it states that it is a
     rollback.
     """
 
@@ -39,6 +39,7 @@ class PastCommit:
     author: str
     time_ms: int
     rows: int | None = None
+    bytes_added: int = 0
     faults: tuple[str, ...] = ()
     goes_back: bool = False
 

@@ -19,6 +19,7 @@ from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.policy.when import could_hold, metrics_of
 from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.records import failure_outcome
+from nightkeep.running.commits_since_run import SINCE_RUN
 from nightkeep.running.rewrites.planning import request_of, require_expected_columns
 from nightkeep.stages.plan import plan
 
@@ -104,7 +105,7 @@ def _never(policy: EffectivePolicy, plain: _Case) -> str | None:
     if plain.table.health is None:
         return None
     found = plain.table.health(plain.base, plain.request()).metrics
-    known = {name for name, value in found.items() if value is not None} | PAST
+    known = {name for name, value in found.items() if value is not None} | PAST | SINCE_RUN
     for operation in plain.operations:
         condition = policy.condition(operation)
         if condition is not None and not could_hold(condition, known):

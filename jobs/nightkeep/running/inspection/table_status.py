@@ -19,8 +19,10 @@ from nightkeep.model.counted import counted
 from nightkeep.model.health import Health
 from nightkeep.model.night import NightPlace, NightPlaceJson
 from nightkeep.policy import EffectivePolicy
+from nightkeep.policy.when import metrics_of
 from nightkeep.protocol import OpenTable, Snapshot
 from nightkeep.records import failure_outcome, table_documents
+from nightkeep.running.commits_since_run import commits_since_run
 from nightkeep.running.rewrites.planning import predicted_of, request_of
 from nightkeep.stages.plan import plan
 
@@ -97,11 +99,15 @@ def read_status(policy: EffectivePolicy, reports: str, *, now: datetime) -> Tabl
 
 def _status(policy: EffectivePolicy, reports: str, table: OpenTable, now: datetime) -> TableStatus:
     address = policy.address
-    past = past_metrics(table_documents(reports, address.name), now)
+    documents = table_documents(reports, address.name)
+    past = past_metrics(documents, now)
     if table.never_written():
         why = "nothing was ever written to it"
         return TableStatus(name=address.name, table=str(address), format=address.format, why=why, metrics=past)
     base = table.snapshot() if table.outline is None else table.outline()
+    conditions = [each for operation in policy.operations if (each := policy.condition(operation)) is not None]
+    named = {name for condition in conditions for name in metrics_of(condition)}
+    past = {**past, **commits_since_run(table, documents, asked=named)}
     health = _health(policy, table, base)
     metrics = {} if health is None else shown(health.metrics)
     ranked, refused = _ranked(policy, reports, table, base, health)

@@ -19,6 +19,7 @@ from nightkeep.model import Clustering, Operation, Request, Run
 from nightkeep.policy import EffectivePolicy, when
 from nightkeep.protocol import OpenPlan, OpenTable, Snapshot, Watch
 from nightkeep.records import Metrics, table_documents
+from nightkeep.running.commits_since_run import commits_since_run
 from nightkeep.running.rewrites.undone_deletes import find_undone_deletes
 from nightkeep.sql_text.rows.keys import key_condition
 from nightkeep.stages.plan import plan
@@ -106,10 +107,11 @@ def _condition_metrics(
     if condition is None or order.named or order.rows is not None or order.keys is not None:
         return None
     metrics = {} if table.health is None else dict(table.health(base, request).metrics)
-    if when.metrics_of(condition) & PAST:
-        now = datetime.fromtimestamp(request.now_ms / 1000, UTC)
-        metrics |= past_metrics(table_documents(order.reports, policy.address.name), now)
-    return metrics
+    asked = when.metrics_of(condition)
+    documents = table_documents(order.reports, policy.address.name)
+    if asked & PAST:
+        metrics |= past_metrics(documents, datetime.fromtimestamp(request.now_ms / 1000, UTC))
+    return metrics | commits_since_run(table, documents, asked=asked)
 
 
 def predicted_of(

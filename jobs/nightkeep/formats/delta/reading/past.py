@@ -114,9 +114,17 @@ def _stated(found: Sequence[_Read], log: Listing) -> Iterator[PastCommit]:
             author=str(info.get("engineInfo") or "an unnamed writer"),
             time_ms=time_ms,
             rows=_rows(commit),
+            bytes_added=_bytes_added(commit),
             faults=(*gap, *replay.take(commit)),
             goes_back=info.get("operation") == "RESTORE",
         )
+
+
+def _bytes_added(commit: Commit) -> int:
+    """Of new files: one that is added with other deletes is removed by the same commit."""
+    known = {each.get("path") for each in commit.of("remove")}
+    sizes = (each.get("size") for each in commit.of("add") if each.get("path") not in known)
+    return sum(size for size in sizes if isinstance(size, int))
 
 
 def _gap(before: int, version: int, log: Listing) -> Iterator[str]:

@@ -241,6 +241,7 @@ def stated_commit(metadata: Raw, table: MetadataHead, number: int, subject: str)
         kind=operation,
         author=_author(summary),
         time_ms=integer(raw, "timestamp-ms", subject=subject),
+        bytes_added=number_in(summary, "added-files-size") or 0,
         rows=None if added is None and removed is None else (added or 0) - (removed or 0),
         faults=tuple(snapshot_faults(table, raw, before, summaries)),
     )

@@ -107,19 +107,18 @@ def _commit(storage: Storage, number: int, *, has_parent: bool) -> PastCommit:
         faults = tuple(_faults(raw, parent, entries))
     kind = raw["commitKind"]
     claim = _CLAIMS.get(kind, RowClaim.CHANGES_ROWS)
-    if claim is RowClaim.CHANGES_ROWS and not entries and not raw.get("indexManifest"):
+    if claim is not RowClaim.KEEPS_ROWS and not entries and not raw.get("indexManifest"):
         claim = RowClaim.TOUCHES_NO_FILES
     return PastCommit(
         version=number,
         parent=number - 1 if number > 1 else None,
         digest=digest_of(data),
-        claim=claim
-        if entries or raw.get("indexManifest") or claim is RowClaim.KEEPS_ROWS
-        else RowClaim.TOUCHES_NO_FILES,
+        claim=claim,
         kind=str(kind),
         author=str(raw["commitUser"]),
         time_ms=int(str(raw["timeMillis"])),
         rows=_number(raw, "deltaRecordCount"),
+        bytes_added=sum(int(entry["_FILE"]["_FILE_SIZE"]) for entry in entries if entry["_KIND"] == ADD),
         faults=faults,
     )
 
