@@ -240,11 +240,10 @@ def _run_page(dag_run: Any, operation: str | None) -> RunPage:
 
 
 @task
-def places(results: Any, *, every: bool = False) -> list[int]:
-    """Places in the longest chunk at which a table needs a task of its own: `every` one, or one that is not
-    unchanged."""
+def places(results: Any) -> list[int]:
+    """Places in the longest chunk at which a table needs a task of its own, as it is not unchanged."""
     longest = max(map(len, results), default=0)
-    return [place for place in range(longest) if every or any(map(_is_changed, at_place(results, place)))]
+    return [place for place in range(longest) if any(map(_is_changed, at_place(results, place)))]
 
 
 @task

@@ -26,7 +26,8 @@ def sweep_for(groups: XComArg, settings: PluginSettings) -> None:
 
     results = settle(groups, ["group.sweep"], settings.policy, settings.reports, operation=Operation.SWEEP.value)
     each.expand(tables=groups) >> results
-    swept.expand(results=results, place=places(results, every=True))
+    swept.expand(results=results, place=places(results))
+    unchanged(results)
     page(results, settings.policy, settings.reports, operation=Operation.SWEEP.value)
     notify(results, settings.policy, settings.reports).as_teardown()
 

@@ -16,8 +16,9 @@ from nightkeep.errors import EvidenceError, UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.monitoring.exposition import exposition
 from nightkeep.monitoring.families import Family, GaugeSample, families, run_figures
-from nightkeep.monitoring.table_states import table_states
+from nightkeep.monitoring.table_states import longest_lag, table_states
 from nightkeep.records import Metrics, RunDocument, UnitResult, hold, store
+from nightkeep.records.kept_index import read_index
 
 NOW = datetime(2026, 11, 27, 2, tzinfo=UTC)
 Read = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -141,6 +142,18 @@ def test_reports_that_are_not_there_and_a_place_that_cannot_be_written_are_sente
     (tmp_path / "file").write_text("")
     with pytest.raises(EvidenceError, match=r"file/x.prom.*file that can be written"):
         metrics(reports=reports, out=tmp_path / "file" / "x.prom")
+
+
+def test_the_lag_of_a_run_is_that_of_the_table_without_success_for_longest(reports: Path) -> None:
+    documents = read_index(reports).documents
+    states = {state.table: state.succeeded_at for state in table_states(str(reports))}
+    ends = {table: end for table, end in states.items() if end is not None}
+    assert len(set(ends.values())) > 1 and len(ends) < len(states)
+    now = max(ends.values()) + timedelta(hours=1)
+    assert longest_lag(documents, [*states], now) == (now - min(ends.values())).total_seconds()
+    for table, end in states.items():
+        assert longest_lag(documents, [table], now) == (None if end is None else (now - end).total_seconds())
+    assert longest_lag(documents, [], now) is None
 
 
 def test_the_figures_of_a_run_are_sums_over_its_documents(reports: Path) -> None:

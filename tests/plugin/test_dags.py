@@ -298,7 +298,7 @@ def test_on_demand_states_what_the_form_states(airflow: Airflow) -> None:
     airflow.script()
     form = {"operation": "optimize", "zorder": "a, s.b", "target_size": "64 MB", "dry_run": False}
     (call,) = on_demand(airflow, table="t.verified", **form).care
-    assert (call["job"], call["dry_run"]) == ("optimize", False)
+    assert (call["job"], call["operation"], call["dry_run"]) == ("care", "optimize", False)
     assert (call["zorder"], call["hilbert"], call["target_size"]) == ("a, s.b", None, "64 MB")
 
 

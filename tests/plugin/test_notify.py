@@ -255,6 +255,7 @@ def test_a_run_emits_its_figures_by_statsd(airflow: Airflow) -> None:
     ours = dict(
         each.removeprefix("airflow.nightkeep.nightly.").split(":") for each in packets if "nightkeep.nightly" in each
     )
+    assert 0 < float(ours.pop("lag_seconds").removesuffix("|g")) < 600
     assert ours == {
         **{f"tables.{outcome}": "1|g" for outcome in Outcome},
         "tables.mismatch": "2|g",

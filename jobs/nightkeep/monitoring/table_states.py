@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -50,6 +51,16 @@ def table_states(reports: str) -> tuple[TableState, ...]:
     found = {documents[0].table: documents for documents in newest if documents}
     held = set(holds_of(reports, found))
     return tuple(_state(table, found[table], is_held=table in held) for table in sorted(found))
+
+
+def longest_lag(documents: Iterable[RunDocument], tables: Collection[str], now: datetime) -> float | None:
+    """The seconds since the last success of the table, of these, for which they are the most; None where none has had
+    any. `documents` may be those of other tables too, and brief ones."""
+    of_table = defaultdict[str, list[RunDocument]](list)
+    for document in documents:
+        of_table[document.table].append(document)
+    ends = [end for table in tables if (end := _succeeded_at(of_table[table])) is not None]
+    return (now - min(ends)).total_seconds() if ends else None
 
 
 def _newest(reports: str, folder: str) -> list[RunDocument]:
