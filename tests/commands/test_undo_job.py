@@ -87,3 +87,22 @@ def test_files_are_restored_as_they_were_shown_or_not(lake: Path) -> None:
     assert job(lake, "again", *restore, "--dry-run").outcome == "unchanged"
     unknown = job(lake, "unknown", "--operation=restore", "--run-id=never")
     assert (unknown.outcome, "nothing of run never is in quarantine" in str(unknown.reason)) == ("failed", True)
+
+
+def test_the_command_restores_what_its_dry_run_counted(lake: Path) -> None:
+    orphan = next((lake / "clicks").glob("day=*/*.parquet")).with_name(ORPHAN)
+    orphan.write_bytes(b"x")
+    os.utime(orphan, (time.time() - 90 * 86_400,) * 2)
+    places = {"policy": lake / "tables.yaml", "reports": lake / "reports"}
+    swept = nightkeep.sweep("c", quarantine=True, no_check=True, **places)
+
+    shown = nightkeep.restore("c", swept.run_id, dry_run=True, **places)
+    assert (shown.outcome, shown.reason, orphan.exists()) == (
+        "skipped",
+        "dry run: 1 file of 1 bytes would be restored, nothing was touched",
+        False,
+    )
+    other = nightkeep.restore("c", swept.run_id, expect_plan="0", **places)
+    assert (other.outcome, orphan.exists()) == ("skipped", False)
+    done = nightkeep.restore("c", swept.run_id, expect_plan=str(shown.extra["plan_digest"]), **places)
+    assert (done.outcome, orphan.read_bytes()) == ("verified", b"x")

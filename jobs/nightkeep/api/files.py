@@ -102,13 +102,17 @@ def restore(
     table: str,
     run_id: str,
     *,
+    dry_run: bool = False,
+    expect_plan: str | None = None,
     policy: str | Path | None = None,
     reports: str | Path | None = None,
     spark: SparkSession | None = None,
 ) -> RunDocument:
-    """Restore the files that the run `run_id` moved to quarantine. Overwrites nothing."""
+    """Restore the files that the run `run_id` moved to quarantine. Overwrites nothing. A `dry_run` lists them alone.
+
+    `expect_plan`: nothing is done unless the files are those of the dry run with this `plan_digest`."""
     context = find_context(policy, reports)
-    order = Order(Operation.RESTORE, run_id, context.reports)
+    order = Order(Operation.RESTORE, run_id, context.reports, dry_run=dry_run, expected_plan=expect_plan)
     return _carry_out(context, table, order, master="local[*]", spark=spark)
 
 

@@ -59,6 +59,7 @@ OPTIONS: Final[dict[str, OptionRow]] = {
     ),
     "dry_run": OptionRow(bool, _WHAT, "", "Count the rows; change nothing"),
     "expire.dry_run": OptionRow(bool, _WHAT, "", "List the versions, which is the default"),
+    "restore.dry_run": OptionRow(bool, _WHAT, "", "Count the files; restore none"),
     "older_than": OptionRow(_TEXT, _WHAT, "AGE", "Keep what is younger, such as 7d, 36h or 90m", _OF_POLICY),
     "retain_last": OptionRow(_NUMBER, _WHAT, "N", "Keep at least this many of the latest versions", _OF_POLICY),
     "below_floor": OptionRow(bool, _WHAT, "", "Allow an age at which writers may still be at work"),
