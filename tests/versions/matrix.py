@@ -2,8 +2,9 @@
 
 Run by `make test-versions` (VERSIONS="spark 3.5" for a part). For each release of Spark: `nightkeep[spark]` with that
 pyspark, and the tour of `tour.py`. For each release of Airflow: Airflow with packages of the release's time, then one
-resolver run of `nightkeep[airflow]` and the Spark provider with packages of today. The DAG files are parsed, and the
-form runs an operation on a table with the Spark of another environment. Prints the table of docs/versions.md.
+resolver run of `nightkeep[airflow]` and the Spark provider with packages of today. The DAG files are parsed, the form
+plans, the page of the plan starts one run however often its button is pressed, and the form runs an operation on a
+table with the Spark of another environment. Prints the table of docs/versions.md.
 """
 
 from __future__ import annotations
@@ -36,6 +37,27 @@ from nightkeep_airflow.dags import nightly, on_demand
 
 nightly(policy={policy!r}, reports={reports!r}, deadlines=[timedelta(hours=1)])
 on_demand(policy={policy!r}, reports={reports!r})
+"""
+PLAN_PAGE: Final = """
+import json, sys
+from urllib.parse import quote
+from airflow.api_fastapi.app import create_app, get_auth_manager
+from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+from airflow.models.dagrun import DagRun
+from airflow.utils.session import create_session
+from fastapi.testclient import TestClient
+from sqlalchemy import select
+def runs():
+    with create_session() as session:
+        return {each.run_id: each.conf for each in session.scalars(select(DagRun).where(DagRun.dag_id == "on_demand"))}
+(planned,) = runs()
+page = f"/nightkeep/dags/on_demand/runs/{quote(planned, safe='')}/plan"
+own = {"origin": "http://testserver", "sec-fetch-site": "same-origin"}
+with TestClient(create_app(apps="core"), raise_server_exceptions=False) as client:
+    client.cookies = {"_token": get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="op", role="op"))}
+    answers = [client.get(page), client.post(page, headers=own), client.post(page, headers=own)]
+started = {run_id: conf for run_id, conf in runs().items() if run_id != planned}
+print(json.dumps([[each.status_code for each in answers], 'method="post"' in answers[0].text, [*started.values()]]))
 """
 
 
@@ -118,10 +140,17 @@ def form(work: Path, wheels: tuple[str, str], spark: Path, release: str, at: str
     airflow = str(python.parent / "airflow")
     call(place, airflow, "db", "migrate", **variables)
     call(place, airflow, "pools", "set", "nightkeep_spark", "1", "Spark", **variables)
-    conf = json.dumps({**FORM, "table": f"delta:{place}/clicks"})
-    ended = call(place, airflow, "dags", "test", "on_demand", "--conf", conf, **variables)
+    conf = {**FORM, "table": f"delta:{place}/clicks"}
+    call(place, airflow, "dags", "reserialize", **variables)
+    call(place, airflow, "dags", "test", "on_demand", "--conf", json.dumps({**conf, "dry_run": True}), **variables)
     # Folders that begin with `~` have no documents.
-    (document,) = (each for each in place.glob("reports/*/*.json") if not each.parent.name.startswith("~"))
+    (shown,) = (each for each in place.glob("reports/*/*.json") if not each.parent.name.startswith("~"))
+    answers, has_button, started = json.loads(call(place, str(python), "-c", PLAN_PAGE, **variables).splitlines()[-1])
+    digest = json.loads(shown.read_text(encoding="utf-8"))["plan_digest"]
+    if (answers, has_button, started) != ([200] * 3, True, [{**conf, "expect_plan": digest}]):
+        raise Failed(f"the page of the plan: expected one run of {digest}, found {answers}, {has_button}, {started}")
+    ended = call(place, airflow, "dags", "test", "on_demand", "--conf", json.dumps(conf), **variables)
+    (document,) = {each for each in place.glob("reports/*/*.json") if each.parent == shown.parent} - {shown}
     outcome = json.loads(document.read_text(encoding="utf-8"))["outcome"]
     if outcome != "verified":
         raise Failed(f"the form: expected verified, found {outcome}\n{ended[-2000:]}")

@@ -27,8 +27,8 @@ class PastCommit:
 
     `digest` is `VersionIdentity.commit` of the version. `kind` is the format's own word, such as COMPACT, `author` who
     made it, as far as metadata states. `rows`: by how many the commit states that the stored rows grew, None if it does
-    not state it. `bytes_added`: of the files that it adds, as its metadata states them. `faults` are sentences on what its metadata contradicts in itself. `goes_back`: it states that it is a
-    rollback.
+    not state it. `bytes_added`: of the files that it adds, as its metadata states them. `faults` are sentences on what
+    its metadata contradicts in itself. `goes_back`: it states that it is a rollback.
     """
 
     version: int

@@ -120,7 +120,7 @@ def _stated(found: Sequence[_Read], log: Listing) -> Iterator[PastCommit]:
         )
 
 
-def _bytes_added(commit: Commit) -> int:
+def _bytes_added(commit: LoggedCommit) -> int:
     """Of new files: one that is added with other deletes is removed by the same commit."""
     known = {each.get("path") for each in commit.of("remove")}
     sizes = (each.get("size") for each in commit.of("add") if each.get("path") not in known)
