@@ -214,7 +214,8 @@ def _listed(value: object) -> Sequence[object]:
 _STYLE: Final = (
     ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;"
     "padding:0 1rem}h1{font-size:1.2rem;overflow-wrap:anywhere}"
-    "pre{white-space:pre-wrap;overflow-wrap:anywhere;padding:1rem;border:1px solid GrayText;border-radius:4px}dl{display:grid;grid-template-columns:max-content 1fr;gap:0 1rem}"
+    "pre{white-space:pre-wrap;overflow-wrap:anywhere;padding:1rem;border:1px solid GrayText;border-radius:4px}"
+    "dl{display:grid;grid-template-columns:max-content 1fr;gap:0 1rem}"
     "dt{opacity:.75}dd{margin:0;overflow-wrap:anywhere}button{font:inherit;padding:.5rem 1rem}"
 )
 

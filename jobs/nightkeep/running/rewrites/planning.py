@@ -111,7 +111,7 @@ def _condition_metrics(
     documents = table_documents(order.reports, policy.address.name)
     if asked & PAST:
         metrics |= past_metrics(documents, datetime.fromtimestamp(request.now_ms / 1000, UTC))
-    return metrics | commits_since_run(table, documents, asked=asked)
+    return {**metrics, **commits_since_run(table, documents, asked=asked)}
 
 
 def predicted_of(
