@@ -41,7 +41,7 @@ def test_every_row_of_the_table_is_used() -> None:
 
 @pytest.mark.parametrize("verb", ["plan", "run"])
 def test_help_offers_only_operations_that_a_run_does(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = re.sub(r"[\s│]+", " ", said(capsys, verb, "--help").out)
+    text = re.sub(r"[\s\u2502]+", " ", said(capsys, verb, "--help").out)
     assert "One of upgrade, persist-deletes, optimize; may be repeated" in text
 
 

@@ -95,7 +95,7 @@ INNER_EDGES = {
     "retention": "retention/orphans",
     "running": "",
     "running/rewrites": "running",
-    "running/inspection": "running/rewrites",
+    "running/inspection": "running running/rewrites",
     "sql_text": "",
     "sql_text/rows": "sql_text",
 }
