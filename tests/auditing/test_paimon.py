@@ -74,6 +74,8 @@ DIFFERS = [
     sabotage.shift_a_vector,
     sabotage.move_a_vector,
     sabotage.repeat_a_row,
+    sabotage.write_a_retract,
+    sabotage.lose_the_vectors_of_another_bucket,
 ]
 UNSOUND = [
     sabotage.overrun_a_vector,
@@ -81,6 +83,19 @@ UNSOUND = [
     sabotage.miscount_the_version,
     sabotage.cut_a_file,
     sabotage.remove_a_file,
+    sabotage.raise_a_minimum,
+    sabotage.lower_a_maximum,
+    sabotage.miscount_nulls,
+    sabotage.widen_the_keys,
+    sabotage.narrow_the_keys,
+    sabotage.write_rows_out_of_order,
+    sabotage.put_it_on_a_level_with_others,
+    sabotage.narrow_a_file_that_stayed,
+    sabotage.list_other_partitions,
+    sabotage.list_other_buckets,
+    sabotage.list_other_levels,
+    sabotage.list_fewer_bytes_of_a_manifest,
+    sabotage.state_fewer_bytes_of_a_list,
 ]
 
 

@@ -99,7 +99,7 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
         rewrite=Bound(rewrite, storage),
         gate=gate_of(storage),
         reading=reading_of(address, storage),
-        past=past_of(storage),
+        past=past_of(address, storage),
         commits=commits_of(address, storage),
         wide=wide_writes(storage),
         row_changes=RowChanges(changes, columns, Bound(matching_rows, storage)),

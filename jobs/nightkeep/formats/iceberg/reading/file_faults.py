@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from random import Random
 from typing import Final
 
 import pyarrow as pa
@@ -33,6 +31,7 @@ from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, head
 from nightkeep.formats.iceberg.reading.commit_files import listed_manifests, schema_of
 from nightkeep.gate.column_range import ColumnRange, watched
+from nightkeep.protocol.file_sample import SampleBudget, sampled_faults
 from nightkeep.protocol.past import FileSample
 from nightkeep.storage import Storage
 
@@ -41,39 +40,22 @@ _TARGETS: Final = 5
 
 
 def file_faults(handle: TableHandle, commits: Sequence[int], sample: FileSample) -> Mapping[int, tuple[str, ...]]:
-    """As `protocol.past.PastReading.file_faults`: of the newest commits first. One that has expired has none."""
+    """As `protocol.past.PastReading.file_faults`."""
     raw, location = handle.load()
     metadata = completed(raw, subject=location)
     snapshots = head(metadata, subject=location).snapshots
-    chance, found = Random(sample.seed), dict[int, tuple[str, ...]]()
-    left = _Left(sample.files, sample.bytes)
-    for version in reversed(commits):
-        if version not in snapshots or left.files <= 0:
-            continue
-        try:
-            schema = schema_of(metadata, snapshots[version], table=str(handle))
-            files = _added(handle, snapshots[version], schema, version)
-            most = min(sample.of_commit, left.files)
-            chosen = files if len(files) <= most else chance.sample(files, most)
-            left.files -= len(chosen)
-            opened = _Opened(handle.storage, schema, chance, left)
-            found[version] = tuple(fault for file in chosen for fault in opened.faults(file))
-        except RefusedTable:
-            continue
-        except MissingFile as failure:
-            if version in head(completed(handle.load()[0], subject=location), subject=location).snapshots:
-                found[version] = (str(failure),)
-        except EvidenceError as failure:
-            found[version] = (str(failure),)
-    return {version: faults for version, faults in found.items() if faults}
+    budget = SampleBudget(sample)
 
+    def look(version: int) -> Iterator[str]:
+        schema = schema_of(metadata, snapshots[version], table=str(handle))
+        opened = _Opened(handle.storage, schema, budget)
+        for file in budget.chosen(_added(handle, snapshots[version], schema, version)):
+            yield from opened.faults(file)
 
-@dataclass(slots=True)
-class _Left:
-    """What may still be opened, and read."""
+    def is_there(version: int) -> bool:
+        return version in head(completed(handle.load()[0], subject=location), subject=location).snapshots
 
-    files: int
-    bytes: int
+    return sampled_faults([version for version in commits if version in snapshots], budget, look, is_there)
 
 
 def _added(handle: TableHandle, snapshot: Raw, schema: IcebergSchema, version: int) -> list[ContentFile]:
@@ -86,8 +68,8 @@ def _added(handle: TableHandle, snapshot: Raw, schema: IcebergSchema, version: i
 class _Opened:
     """Opens files of one commit."""
 
-    def __init__(self, storage: Storage, schema: IcebergSchema, chance: Random, left: _Left) -> None:
-        self._storage, self._schema, self._chance, self._left = storage, schema, chance, left
+    def __init__(self, storage: Storage, schema: IcebergSchema, budget: SampleBudget) -> None:
+        self._storage, self._schema, self._budget = storage, schema, budget
 
     def faults(self, file: ContentFile) -> Iterator[str]:
         """Raises MissingFile for a file that is not there."""
@@ -114,7 +96,7 @@ class _Opened:
         elif file.content is FileContent.POSITION_DELETES:
             by_path = read_positions(self._storage, file)
             yield from _path_faults(file, by_path)
-            for path in self._chance.sample(sorted(by_path), min(len(by_path), _TARGETS)):
+            for path in self._budget.chance.sample(sorted(by_path), min(len(by_path), _TARGETS)):
                 yield from self._beyond(file, path, by_path[path])
         else:
             yield from self._row_faults(file)
@@ -149,11 +131,10 @@ class _Opened:
     def _statistics_faults(self, reader: IcebergFileReader, file: ContentFile) -> Iterator[str]:
         """By the rows of one row group."""
         groups = reader.footer.num_row_groups
-        group = self._chance.randrange(groups)
+        group = self._budget.chance.randrange(groups)
         size = reader.footer.row_group(group).total_byte_size
-        if size > self._left.bytes:
+        if not self._budget.takes(size):
             return
-        self._left.bytes -= size
         leaves = [leaf for leaf in bounded_leaves(self._schema) if _is_compared(leaf)]
         seen = {leaf.path: ColumnRange() for leaf in leaves}
         names = list(dict.fromkeys(leaf.path[0] for leaf in leaves))

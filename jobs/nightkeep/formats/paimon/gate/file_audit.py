@@ -91,7 +91,7 @@ def stated_faults(
     if (low, high) != (file.min_sequence, file.max_sequence):
         yield f"{subject}: sequence numbers {low} to {high}, metadata states {file.min_sequence} to {file.max_sequence}"
     yield from record_faults(file)
-    yield from _edge_faults(reader, bucket, file)
+    yield from edge_faults(reader, bucket, file)
     yield from statistic_faults(seen, bucket, file)
 
 
@@ -120,7 +120,7 @@ def key_faults(rows: pa.Table, keys: Sequence[str]) -> Iterator[str]:
             yield f"{name} differs from the value column it repeats"
 
 
-def _edge_faults(reader: PaimonFileReader, bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
+def edge_faults(reader: PaimonFileReader, bucket: Bucket, file: PaimonDataFile) -> Iterator[str]:
     schema, keys = bucket.schemas.current, key_columns(bucket)
     types = [field.type for field in schema.select(schema.trimmed_keys)]
     ends = pa.concat_tables(reader.taken(keys, np.unique([0, file.rows - 1])))

@@ -21,9 +21,9 @@ from nightkeep.kernels.spans import ColumnSpans
 from nightkeep.model.arrow_types import Array
 from nightkeep.protocol.reading import Path
 
-_Bounds = tuple[Value, Value, int | None]
+Bounds = tuple[Value, Value, int | None]
 """The least value, the greatest, and the number of nulls; None where unknown."""
-_UNKNOWN: _Bounds = (None, None, None)
+_UNKNOWN: Bounds = (None, None, None)
 _UNIT_NANOS: Mapping[str, int] = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _INTEGERS = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
 _FLOATS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
@@ -61,7 +61,7 @@ def _in_every_file(spans: Mapping[Path, ColumnSpans], files: int) -> Mapping[Pat
     }
 
 
-def _by_name(bucket: Bucket, file: PaimonDataFile, wanted: Sequence[PaimonField]) -> Mapping[str, _Bounds]:
+def _by_name(bucket: Bucket, file: PaimonDataFile, wanted: Sequence[PaimonField]) -> Mapping[str, Bounds]:
     """Bounds by current name. A column that the file's schema lacks is null in all of its rows."""
     subject = f"{bucket.path(file)}: statistics"
     written = bucket.schemas.by_id.get(file.schema_id)
@@ -69,8 +69,8 @@ def _by_name(bucket: Bucket, file: PaimonDataFile, wanted: Sequence[PaimonField]
         raise CorruptMetadata(subject, f"a schema among {sorted(bucket.schemas.by_id)}", f"schema {file.schema_id}")
     held = {field.id: field for field in written.fields}
     # Statistics of values are of more columns, those of keys of longer texts.
-    by_id = _understood(_of_keys, file, written) | _understood(_of_values, file, written)
-    bounds: dict[str, _Bounds] = {}
+    by_id = _understood(stated_of_keys, file, written) | _understood(stated_of_values, file, written)
+    bounds: dict[str, Bounds] = {}
     for field in wanted:
         if field.id not in held:
             bounds[field.name] = (None, None, file.rows)
@@ -80,10 +80,10 @@ def _by_name(bucket: Bucket, file: PaimonDataFile, wanted: Sequence[PaimonField]
 
 
 def _understood(
-    read: Callable[[PaimonDataFile, PaimonSchema], Iterator[tuple[int, _Bounds]]],
+    read: Callable[[PaimonDataFile, PaimonSchema], Iterator[tuple[int, Bounds]]],
     file: PaimonDataFile,
     written: PaimonSchema,
-) -> dict[int, _Bounds]:
+) -> dict[int, Bounds]:
     try:
         return dict(read(file, written))
     except (ValueError, LookupError, TypeError):
@@ -102,13 +102,13 @@ def _alike(written: PaimonType, now: PaimonType) -> bool:
     return {written.root, now.root} <= _INTEGERS or {written.root, now.root} <= _FLOATS
 
 
-def _of_keys(file: PaimonDataFile, written: PaimonSchema) -> Iterator[tuple[int, _Bounds]]:
+def stated_of_keys(file: PaimonDataFile, written: PaimonSchema) -> Iterator[tuple[int, Bounds]]:
     if written.primary_keys:
         yield from _decoded(file.record["_KEY_STATS"], written.select(written.trimmed_keys))
 
 
-def _of_values(file: PaimonDataFile, written: PaimonSchema) -> Iterator[tuple[int, _Bounds]]:
-    """Dense statistics name their columns; others are of all."""
+def stated_of_values(file: PaimonDataFile, written: PaimonSchema) -> Iterator[tuple[int, Bounds]]:
+    """As `stated_of_keys`. Dense statistics name their columns; others are of all."""
     names = file.record.get("_VALUE_STATS_COLS")
     by_name = {field.name: field for field in written.fields}
     if file.record.get("_WRITE_COLS") is None:
@@ -117,7 +117,7 @@ def _of_values(file: PaimonDataFile, written: PaimonSchema) -> Iterator[tuple[in
         )
 
 
-def _decoded(stats: Record, fields: Sequence[PaimonField]) -> Iterator[tuple[int, _Bounds]]:
+def _decoded(stats: Record, fields: Sequence[PaimonField]) -> Iterator[tuple[int, Bounds]]:
     if not all(field.type.is_primitive for field in fields):
         return
     types = [field.type for field in fields]
@@ -135,7 +135,7 @@ def _is_empty(row: bytes) -> bool:
     return row[:4] == b"\0\0\0\0"
 
 
-def _spans(kind: PaimonType, bounds: Sequence[_Bounds], rows: Sequence[int]) -> ColumnSpans:
+def _spans(kind: PaimonType, bounds: Sequence[Bounds], rows: Sequence[int]) -> ColumnSpans:
     lows, highs = (_array([each[side] for each in bounds], kind.arrow, up=bool(side)) for side in (0, 1))
     nulls: Array = pa.array([each[2] for each in bounds], pa.int64())
     return ColumnSpans(lows, highs, nulls, pa.array(rows, pa.int64()))

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from nightkeep.encodings.avro_container import Record
-from nightkeep.errors import CorruptMetadata, MissingFile
+from nightkeep.errors import CorruptMetadata, EvidenceError, MissingFile, RefusedTable
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
 from nightkeep.formats.paimon.gate.scan import survivors
-from nightkeep.formats.paimon.metadata.entries import ADD, decoding, entry_identity, read_list, read_manifest
+from nightkeep.formats.paimon.metadata.branch import location_and_branch
+from nightkeep.formats.paimon.metadata.entries import ADD, decoding
+from nightkeep.formats.paimon.metadata.features import refuse_schema
 from nightkeep.formats.paimon.metadata.record_expiry import EXPIRE_TIME, record_age
 from nightkeep.formats.paimon.metadata.schema import skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
-from nightkeep.formats.paimon.metadata.snapshot_files import parse_snapshot, snapshot_ids
+from nightkeep.formats.paimon.metadata.snapshot_files import digest, parse_snapshot, snapshot_ids
+from nightkeep.formats.paimon.reading.commit_faults import commit_faults, committed_files, moved, number_in
+from nightkeep.formats.paimon.reading.file_faults import file_faults, schema_of
+from nightkeep.formats.paimon.reading.live_faults import LiveFaults, live_faults
+from nightkeep.formats.paimon.reading.versions import readable
 from nightkeep.formats.paimon.reading.views import narrowed
-from nightkeep.model import View, digest_of
+from nightkeep.model import Address, View, digest_of
 from nightkeep.protocol import Bound
 from nightkeep.protocol.past import Past, PastCommit, PastReading, RowClaim
 from nightkeep.storage import Storage
@@ -23,9 +30,14 @@ from nightkeep.storage import Storage
 _CLAIMS: Mapping[object, RowClaim] = {"COMPACT": RowClaim.KEEPS_ROWS, "ANALYZE": RowClaim.TOUCHES_NO_FILES}
 
 
-def past_of(storage: Storage) -> PastReading[PaimonSnapshot, Bucket]:
+def past_of(address: Address, storage: Storage) -> PastReading[PaimonSnapshot, Bucket]:
     return PastReading(
-        read=Bound(read_past, storage), files=files, apart=apart, expires=expires, twice=Bound(twice, storage)
+        read=Bound(Bound(read_past, address), storage),
+        files=files,
+        apart=apart,
+        expires=expires,
+        twice=Bound(twice, storage),
+        file_faults=Bound(Bound(file_faults, address), storage),
     )
 
 
@@ -66,61 +78,83 @@ def expires(snapshot: PaimonSnapshot) -> str | None:
     return None if record_age(snapshot.schema) is None else EXPIRE_TIME
 
 
-def read_past(storage: Storage, *, since: int | None, since_ms: int | None) -> Past:
+def read_past(address: Address, storage: Storage, *, since: int | None, since_ms: int | None) -> Past:
     """As `protocol.past.ReadsPast`. A snapshot that expires while it is read counts as one that is gone."""
     ids = snapshot_ids(storage)
-    found: list[PastCommit] = []
+    found: list[_Read] = []
     for number in reversed(ids):
         if found and since is not None and number <= since:
             break
         try:
-            commit = _commit(storage, number, has_parent=number - 1 in ids)
+            read = _read(storage, number, has_parent=number - 1 in ids)
         except MissingFile:
             break
-        if found and since_ms is not None and commit.time_ms < since_ms:
+        if found and since_ms is not None and read.commit.time_ms < since_ms:
             break
-        found.append(commit)
-    return Past(commits=tuple(found[::-1]), cut=_cut(found, ids, since=since, since_ms=since_ms))
+        found.append(read)
+    found.reverse()
+    commits = tuple(_replayed(found))
+    if commits and commits[-1].version != since:
+        commits = tuple(_with_newest(address, storage, found, commits))
+    return Past(commits=commits, cut=_cut(commits, ids, since=since, since_ms=since_ms))
 
 
-def _cut(found: Sequence[PastCommit], ids: Sequence[int], *, since: int | None, since_ms: int | None) -> str | None:
-    if not found:
+def _cut(commits: Sequence[PastCommit], ids: Sequence[int], *, since: int | None, since_ms: int | None) -> str | None:
+    if not commits:
         return "no snapshot is left"
-    oldest = found[-1].version
+    oldest = commits[0].version
     if since is not None and oldest > since + 1:
         return f"snapshots {since + 1} to {oldest - 1} have expired"
-    has_all = since_ms is None or found[-1].time_ms < since_ms
+    has_all = since_ms is None or commits[0].time_ms < since_ms
     return f"snapshots before {oldest} have expired" if since is None and not has_all and 1 < oldest <= ids[0] else None
 
 
-def _commit(storage: Storage, number: int, *, has_parent: bool) -> PastCommit:
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A commit, and the files that it adds and removes, by identity."""
+
+    commit: PastCommit
+    added: frozenset[Hashable]
+    removed: frozenset[Hashable]
+
+
+def _read(storage: Storage, number: int, *, has_parent: bool) -> _Read:
     name = f"snapshot/snapshot-{number}"
     data = storage.read(name)
     raw = parse_snapshot(data, subject=name)
-    entries = [
-        entry
-        for meta in read_list(storage, str(raw["deltaManifestList"])).records
-        for entry in read_manifest(storage, meta).records
-    ]
     parent = _raw(storage, number - 1) if has_parent else None
-    with decoding(name, "entries of data files, and their counts"):
-        faults = tuple(_faults(raw, parent, entries))
-    kind = raw["commitKind"]
-    claim = _CLAIMS.get(kind, RowClaim.CHANGES_ROWS)
-    if claim is not RowClaim.KEEPS_ROWS and not entries and not raw.get("indexManifest"):
-        claim = RowClaim.TOUCHES_NO_FILES
-    return PastCommit(
+    entries: Sequence[Record] = ()
+    try:
+        files = committed_files(storage, raw)
+        entries = files.entries
+        with decoding(name, "entries of data files, and their counts"):
+            faults = tuple(commit_faults(raw, parent, files, schema_of(storage, raw)))
+            added, removed = moved(entries)
+    except RefusedTable:
+        faults, added, removed = (), {}, {}
+    except EvidenceError as failure:
+        if isinstance(failure, MissingFile) and digest(storage, number) is None:
+            raise
+        faults, added, removed = (str(failure),), {}, {}
+    commit = PastCommit(
         version=number,
         parent=number - 1 if number > 1 else None,
         digest=digest_of(data),
-        claim=claim,
-        kind=str(kind),
+        claim=_claim(raw, has_entries=bool(entries)),
+        kind=str(raw["commitKind"]),
         author=str(raw["commitUser"]),
         time_ms=int(str(raw["timeMillis"])),
-        rows=_number(raw, "deltaRecordCount"),
+        rows=number_in(raw, "deltaRecordCount"),
         bytes_added=sum(int(entry["_FILE"]["_FILE_SIZE"]) for entry in entries if entry["_KIND"] == ADD),
         faults=faults,
     )
+    return _Read(commit, frozenset(added), frozenset(removed))
+
+
+def _claim(raw: Mapping[str, object], *, has_entries: bool) -> RowClaim:
+    claim = _CLAIMS.get(raw["commitKind"], RowClaim.CHANGES_ROWS)
+    touches = has_entries or raw.get("indexManifest") or claim is RowClaim.KEEPS_ROWS
+    return claim if touches else RowClaim.TOUCHES_NO_FILES
 
 
 def _raw(storage: Storage, number: int) -> Mapping[str, object] | None:
@@ -131,35 +165,49 @@ def _raw(storage: Storage, number: int) -> Mapping[str, object] | None:
         return None
 
 
-def _number(raw: Mapping[str, object], name: str) -> int | None:
-    value = raw.get(name)
-    return value if isinstance(value, int) else None
+def _replayed(found: Sequence[_Read]) -> Iterator[PastCommit]:
+    """The commits, with the files that one adds or removes although an earlier one of them did. What older commits
+    did is not known here."""
+    live, gone = set[Hashable](), set[Hashable]()
+    for read in found:
+        again = [("adds", "is live already", read.added & live), ("removes", "is gone already", read.removed & gone)]
+        faults = (f"it {verb} {_name(file)}, which {why}" for verb, why, files in again for file in files)
+        yield replace(read.commit, faults=(*read.commit.faults, *faults))
+        live = (live - read.removed) | read.added
+        gone = (gone - read.added) | read.removed
 
 
-def _faults(raw: Mapping[str, object], parent: Mapping[str, object] | None, entries: Sequence[Record]) -> Iterator[str]:
-    for (kind, identity), count in Counter((entry["_KIND"], entry_identity(entry)) for entry in entries).items():
-        if count > 1:
-            yield f"it {'adds' if kind == ADD else 'removes'} {identity[3]} {count} times"
-    for entry in entries:
-        file = entry["_FILE"]
-        if file["_MIN_SEQUENCE_NUMBER"] > file["_MAX_SEQUENCE_NUMBER"]:
-            numbers = f"from {file['_MIN_SEQUENCE_NUMBER']} to {file['_MAX_SEQUENCE_NUMBER']}"
-            yield f"sequence numbers of {file['_FILE_NAME']} go {numbers}"
-        deleted = file.get("_DELETE_ROW_COUNT")
-        if deleted is not None and deleted > file["_ROW_COUNT"]:
-            yield f"{file['_FILE_NAME']} has {deleted} deletes among {file['_ROW_COUNT']} rows"
-    yield from _counts(raw, parent, entries)
+def _name(identity: Hashable) -> object:
+    return identity[3] if isinstance(identity, tuple) else identity
 
 
-def _counts(raw: Mapping[str, object], parent: Mapping[str, object] | None, entries: Sequence[Record]) -> Iterator[str]:
-    """Counts of rows that contradict. Manifests without counts of deletes are of releases that count otherwise, see
-    `metadata.row_totals`."""
-    stated, total = _number(raw, "deltaRecordCount"), _number(raw, "totalRecordCount")
-    before = None if parent is None else _number(parent, "totalRecordCount")
-    if stated is None or any("_DELETE_ROW_COUNT" not in entry["_FILE"] for entry in entries):
-        return
-    found = sum(entry["_FILE"]["_ROW_COUNT"] * (1 if entry["_KIND"] == ADD else -1) for entry in entries)
-    if found != stated:
-        yield f"it states {stated} more rows, and its manifests have {found} more"
-    if before is not None and total is not None and total != before + stated:
-        yield f"it states {total} rows in all, expected {before} of the snapshot before and {stated} more"
+def _with_newest(
+    address: Address, storage: Storage, found: Sequence[_Read], commits: Sequence[PastCommit]
+) -> Iterator[PastCommit]:
+    """The commits, with what the live files of the newest version contradict. Of two files that overlap on a level,
+    the later one is wrong."""
+    faults: defaultdict[int, list[str]] = defaultdict(list)
+    newest = len(commits) - 1
+    try:
+        seen = _live_faults(address, storage, commits[newest].version)
+        faults[newest] += seen.of_version
+        added = {_name(file): place for place, read in enumerate(found) for file in read.added}
+        for pair in seen.overlaps:
+            last = max((added[each] for each in pair.names if each in added), default=None)
+            if last is not None:
+                faults[last].append(f"it adds {pair}")
+    except CorruptMetadata as failure:
+        faults[newest].append(str(failure))
+    except (EvidenceError, RefusedTable):
+        # It is gone meanwhile, or no reader of ours handles it.
+        pass
+    for place, commit in enumerate(commits):
+        yield replace(commit, faults=tuple(dict.fromkeys([*commit.faults, *faults[place]])))
+
+
+def _live_faults(address: Address, storage: Storage, version: int) -> LiveFaults:
+    name = f"snapshot/snapshot-{version}"
+    raw = parse_snapshot(storage.read(name), subject=name)
+    schema = schema_of(storage, raw)
+    refuse_schema(address.name, readable(schema), location_and_branch(address.location)[1])
+    return live_faults(storage, raw, schema)
