@@ -39,8 +39,8 @@ class Audited:
 
     @property
     def section(self) -> Mapping[str, Any]:
-        found = self.document.extra["audit"]
-        assert isinstance(found, Mapping)
+        found = self.document.extra.get("audit", self.document.reason)
+        assert isinstance(found, Mapping), found
         return found
 
     @property

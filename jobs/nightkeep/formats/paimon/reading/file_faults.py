@@ -20,9 +20,10 @@ from nightkeep.formats.paimon.metadata.entries import read_entries, read_index
 from nightkeep.formats.paimon.metadata.features import refuse_schema
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, parse_schema
 from nightkeep.formats.paimon.metadata.snapshot import VECTORS_INDEX, Bucket, Schemas, bucket_at, read_schemas
-from nightkeep.formats.paimon.metadata.snapshot_files import digest, parse_snapshot
+from nightkeep.formats.paimon.metadata.snapshot_files import digest, parse_snapshot, snapshot_ids
 from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
-from nightkeep.formats.paimon.reading.commit_faults import moved
+from nightkeep.formats.paimon.reading.changelog_faults import changelog_faults, reports_changes
+from nightkeep.formats.paimon.reading.commit_faults import COMPACT, moved
 from nightkeep.formats.paimon.reading.value_faults import value_faults
 from nightkeep.formats.paimon.reading.versions import readable
 from nightkeep.model import Address
@@ -42,7 +43,7 @@ def file_faults(
     except RefusedTable:
         return {}
     budget = SampleBudget(sample)
-    look = partial(_of_commit, storage, schemas, budget)
+    look = partial(_of_commit, address, storage, schemas, budget)
     return sampled_faults(commits, budget, look, lambda version: digest(storage, version) is not None)
 
 
@@ -53,7 +54,7 @@ def schema_of(storage: Storage, raw: Mapping[str, object]) -> PaimonSchema:
 
 
 def _of_commit(
-    storage: Storage, schemas: Mapping[int, PaimonSchema], budget: SampleBudget, version: int
+    address: Address, storage: Storage, schemas: Mapping[int, PaimonSchema], budget: SampleBudget, version: int
 ) -> Iterator[str]:
     name = f"snapshot/snapshot-{version}"
     raw = parse_snapshot(storage.read(name), subject=name)
@@ -63,6 +64,9 @@ def _of_commit(
         yield from _guarded(_of_entry(storage, schemas, newest, budget, entry))
     for record in budget.chosen(_new_indexes(storage, raw, version)):
         yield from _guarded(_of_index(storage, Schemas(newest, schemas), record))
+    stated = schemas.get(int(str(raw["schemaId"])), newest)
+    if raw["commitKind"] == COMPACT and version - 1 in snapshot_ids(storage) and reports_changes(stated):
+        yield from _guarded(changelog_faults(address, storage, budget, version))
 
 
 def _guarded(faults: Iterator[str]) -> Iterator[str]:

@@ -65,6 +65,8 @@ def twice(storage: Storage, bucket: Bucket) -> int:
         if name in counted and hidden and hidden.max() >= counted[name]:
             expected = f"deleted positions below its {counted[name]} rows"
             raise CorruptMetadata(f"{bucket.key}: {name}", expected, str(hidden.max()))
+    if not bucket.schemas.current.primary_keys:
+        return 0
     lifted = narrowed(bucket, {file.name for file in bucket.files if file.level > 0})
     shown, newest = (survivors(storage, lifted, view) for view in (View.RAW, View.MERGED))
     return sum(len(rows - newest[name] if name in newest else rows) for name, rows in shown.items())
