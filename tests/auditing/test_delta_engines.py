@@ -6,7 +6,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from tests.drivers.delta_spark import DeltaSpark, named
 from tests.drivers.lakes_oracle import Lakes
@@ -26,32 +25,6 @@ def audit(table: Path, reports: Path, **options: Any) -> RunDocument:
 def verdicts(document: RunDocument) -> dict[int, dict[str, Any]]:
     section: Any = document.extra["audit"]
     return {each["version"]: each for each in section["commits"]}
-
-
-def rows(first: int, count: int) -> pa.Table:
-    return pa.table({"id": pa.array(range(first, first + count), pa.int64()), "day": [DAYS[0]] * count})
-
-
-def test_a_stale_compaction_of_delta_rs_doubles_rows_and_is_found(lakes: Lakes, tmp_path: Path) -> None:
-    """delta-rs compacts from the version that its table was opened at, and commits on top of later ones."""
-    table = tmp_path / "t"
-    for number in range(4):
-        lakes.delta_rs_append(table, rows(10 * number, 10))
-    stale = lakes.open(table)
-    lakes.delta_rs_optimize(table)
-    lakes.delta_rs_append(table, rows(100, 10))
-    lakes.delta_rs_optimize(stale)
-    assert len(lakes.delta_rs_read(table).rows) == 90
-    document = audit(table, tmp_path / "reports")
-    found = verdicts(document)
-    newest = max(found)
-    assert document.outcome is Outcome.MISMATCH
-    wrong = found[newest]
-    assert (wrong["verdict"], wrong["missing"], wrong["extra"], wrong["doubled"]) == ("differs", 0, 40, 40)
-    assert [each["verdict"] for version, each in sorted(found.items()) if each["claim"] == "keeps-rows"] == [
-        "proven",
-        "differs",
-    ]
 
 
 PROPERTIES = {

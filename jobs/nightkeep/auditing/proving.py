@@ -16,7 +16,7 @@ from nightkeep.auditing.verdicts import CommitVerdict, UnitVerdict, Verdict
 from nightkeep.errors import EvidenceError, MissingFile, RefusedTable, UsageError
 from nightkeep.model import Fingerprint, UnitKey
 from nightkeep.protocol import Gate, OpenTable, Snapshot, Unit
-from nightkeep.protocol.past import PastReading
+from nightkeep.protocol.past import KeepsRows, PastReading
 from nightkeep.records.check_report import Difference
 from nightkeep.tasks import Mapper
 
@@ -125,7 +125,7 @@ class Prover:
         chosen = {key: self._apart(*pair) for key, pair in readable.items() if self.budget.takes(sizes[key])}
         expires = self.past.expires(end) or self.past.expires(base)
         found = self._compared(chosen, touched, chain.time_ms if expires else None)
-        modulo = f"rows that {expires} lets expire count on neither side" if expires else None
+        modulo = f"keys with rows that {expires} lets expire count on neither side" if expires else None
         return tuple(
             replace(self._verdict(chain, found[key]), key=key, bytes=sizes[key], modulo=modulo)
             if key in found
@@ -151,11 +151,16 @@ class Prover:
         found = {key: _Sides() for key in pairs}
         for (key, _), each in zip(parts, sums, strict=True):
             found[key] = found[key] + each
-        unequal = [key for key, sides in found.items() if sides.failure is None and sides.before != sides.after]
+        unequal = [key for key, sides in found.items() if sides.differ]
+        if clock_ms is not None and unequal:
+            task = _AgedTask(gate, self.past, clock_ms)
+            again = self.mapper(task, [(pairs[key], whole[key]) for key in unequal], label="audit")
+            found |= dict(zip(unequal, again, strict=True))
+            unequal = [key for key in unequal if found[key].differ]
         if self._moved_between(unequal, pairs, found):
             return found | {key: replace(found[key], moved_between=True) for key in unequal}
         explained = self.mapper(
-            _ApartTask(gate, clock_ms), [(pairs[key], whole[key]) for key in unequal], label="audit"
+            _ApartTask(gate, self.past, clock_ms), [(pairs[key], whole[key]) for key in unequal], label="audit"
         )
         return found | {key: replace(found[key], apart=each) for key, each in zip(unequal, explained, strict=True)}
 
@@ -234,6 +239,10 @@ class _Sides:
     only_base_fails: bool = False
     moved_between: bool = False
 
+    @property
+    def differ(self) -> bool:
+        return self.failure is None and self.before != self.after
+
     def __add__(self, other: _Sides) -> _Sides:
         worse = other if self.failure is None or (self.only_base_fails and other.failure is not None) else self
         return _Sides(
@@ -278,12 +287,34 @@ class _SumTask:
 
 
 @dataclass(frozen=True, slots=True)
+class _AgedTask:
+    """Sums the moved rows of both sides without those that an expiry by age may have changed. Pickles."""
+
+    gate: Gate[Snapshot, Unit]
+    past: PastReading[Snapshot, Unit]
+    clock_ms: int
+
+    def __call__(self, pairs: tuple[_Pair, _Pair]) -> _Sides:
+        before, after = moved_rows(
+            self.gate, *pairs[0], clock_ms=self.clock_ms, keeps=_unaged(self.past, pairs[1], self.clock_ms)
+        )
+        return _Sides(before.total(), after.total())
+
+
+@dataclass(frozen=True, slots=True)
 class _ApartTask:
     """Finds the rows that differ. Pickles."""
 
     gate: Gate[Snapshot, Unit]
+    past: PastReading[Snapshot, Unit]
     clock_ms: int | None
 
     def __call__(self, pairs: tuple[_Pair, _Pair]) -> RowsApart:
         moved, whole = pairs
-        return rows_apart(*moved_rows(self.gate, *moved, clock_ms=self.clock_ms), kept_rows(self.gate, *whole))
+        keeps = None if self.clock_ms is None else _unaged(self.past, whole, self.clock_ms)
+        sides = moved_rows(self.gate, *moved, clock_ms=self.clock_ms, keeps=keeps)
+        return rows_apart(*sides, kept_rows(self.gate, *whole))
+
+
+def _unaged(past: PastReading[Snapshot, Unit], whole: _Pair, clock_ms: int) -> KeepsRows | None:
+    return None if whole[0] is None else past.without_aged(whole[0], clock_ms)

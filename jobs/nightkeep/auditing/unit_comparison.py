@@ -25,6 +25,7 @@ from nightkeep.kernels.row_difference import RowDifference
 from nightkeep.model import Fingerprint, View
 from nightkeep.protocol import Gate, Positions
 from nightkeep.protocol.gate import no_rows
+from nightkeep.protocol.past import KeepsRows
 from nightkeep.protocol.work import S, U
 from nightkeep.records.check_report import Difference, Row
 
@@ -36,12 +37,14 @@ _MOST_ROWS: Final = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class MovedRows(Generic[S, U]):
-    """The rows of one side of a unit that the other has not at the same place. Without `unit` there are none."""
+    """The rows of one side of a unit that the other has not at the same place. Without `unit` there are none. `keeps`:
+    which of them count."""
 
     gate: Gate[S, U]
     unit: U | None
     positions: Positions
     clock_ms: int | None = None
+    keeps: KeepsRows | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, each time read anew."""
@@ -51,7 +54,8 @@ class MovedRows(Generic[S, U]):
             if self.clock_ms is None:
                 yield batch
             else:
-                yield self.gate.unexpired(self.unit, without_views(batch), self.clock_ms)
+                rows = self.gate.unexpired(self.unit, without_views(batch), self.clock_ms)
+                yield rows if self.keeps is None else self.keeps(rows)
 
     @property
     def count(self) -> int:
@@ -63,17 +67,17 @@ class MovedRows(Generic[S, U]):
 
 
 def moved_rows(
-    gate: Gate[S, U], before: U | None, after: U | None, *, clock_ms: int | None = None
+    gate: Gate[S, U], before: U | None, after: U | None, *, clock_ms: int | None = None, keeps: KeepsRows | None = None
 ) -> tuple[MovedRows[S, U], MovedRows[S, U]]:
     """Both sides, in the view that merges what was committed. Reads deletes and, of a table with keys, keys.
 
-    `clock_ms`: rows that have expired by this time count on neither side.
+    `clock_ms`: rows that have expired by this time count on neither side. `keeps`: those of them that count then.
     """
     truth, shown = (_survivors(gate, unit) for unit in (before, after))
     common = {name: truth[name] & shown[name] for name in truth.keys() & shown.keys()}
     return (
-        MovedRows(gate, before, _without(truth, common), clock_ms),
-        MovedRows(gate, after, _without(shown, common), clock_ms),
+        MovedRows(gate, before, _without(truth, common), clock_ms, keeps),
+        MovedRows(gate, after, _without(shown, common), clock_ms, keeps),
     )
 
 

@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, Protocol
 
+import pyarrow as pa
+
 from nightkeep.errors import MissingFile
 from nightkeep.protocol.work import S, T, U
+
+KeepsRows = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""Some of the rows of a batch."""
 
 
 class RowClaim(StrEnum):
@@ -106,6 +111,10 @@ def _none_expire(snapshot: object) -> str | None:
     return None
 
 
+def _every_row(unit: object, clock_ms: int) -> KeepsRows:
+    return lambda rows: rows
+
+
 def _all_read(unit: object) -> str | None:
     return None
 
@@ -127,6 +136,9 @@ class PastReading(Generic[S, U]):
     """A unit at two versions, without files that readers of both see alike: those need not even be opened."""
     expires: Callable[[S], str | None] = _none_expire
     """The option of a version by which a compaction may leave out rows by their age, None without one."""
+    without_aged: Callable[[U, int], KeepsRows] = _every_row
+    """Leaves out of rows those that an expiry by age before the time, in milliseconds, may have changed: of the unit as
+    it was before, the keys of which a row has expired."""
     twice: Callable[[U], int] = _none_twice
     """How many rows of a unit readers see although a newer row of the same key is there. Reads at most key columns."""
     is_expired: Callable[[MissingFile], bool] = _never

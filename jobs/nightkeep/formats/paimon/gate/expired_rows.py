@@ -6,6 +6,7 @@ from typing import cast
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nightkeep.formats.paimon.metadata.own_commits import expiry_clock
 from nightkeep.formats.paimon.metadata.record_expiry import LEAST_MILLIS, RecordAge, record_age
@@ -15,13 +16,19 @@ from nightkeep.formats.paimon.metadata.types import TypeRoot
 
 def unexpired(unit: Bucket, rows: pa.RecordBatch, clock_ms: int) -> pa.RecordBatch:
     """The rows that have not expired at the clock: those without a time among them."""
-    age = record_age(unit.schemas.current)
-    if age is None:
+    if record_age(unit.schemas.current) is None:
         return rows
+    return rows.filter(pc.invert(expired(unit, rows, clock_ms)))
+
+
+def expired(unit: Bucket, rows: pa.RecordBatch, clock_ms: int) -> pa.BooleanArray:
+    """Which of the rows have expired at the clock. Call it for tables whose rows expire."""
+    age = record_age(unit.schemas.current)
+    assert age is not None
     name = age.field.name
     times = cast(pl.DataFrame, pl.from_arrow(pa.Table.from_batches([rows]).select([name])))
     gone = times.select(gone=_is_below(pl.col(name), age, age.limit(clock_ms)).fill_null(value=False))["gone"]
-    return rows.filter((~gone).to_arrow())
+    return cast(pa.BooleanArray, gone.to_arrow())
 
 
 def clock(version: PaimonSnapshot) -> int | None:

@@ -17,6 +17,7 @@ from nightkeep.formats.paimon.metadata.record_expiry import EXPIRE_TIME, record_
 from nightkeep.formats.paimon.metadata.schema import skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import digest, parse_snapshot, snapshot_ids
+from nightkeep.formats.paimon.reading.aged_keys import without_aged
 from nightkeep.formats.paimon.reading.commit_faults import commit_faults, committed_files, moved, number_in
 from nightkeep.formats.paimon.reading.file_faults import file_faults, schema_of
 from nightkeep.formats.paimon.reading.live_faults import LiveFaults, live_faults
@@ -36,6 +37,7 @@ def past_of(address: Address, storage: Storage) -> PastReading[PaimonSnapshot, B
         files=files,
         apart=apart,
         expires=expires,
+        without_aged=Bound(without_aged, storage),
         twice=Bound(twice, storage),
         file_faults=Bound(Bound(file_faults, address), storage),
     )
