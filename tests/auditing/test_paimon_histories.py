@@ -146,6 +146,7 @@ def test_lives_with_tags_branches_rollbacks_and_expiry(seed: int, paimon_java: P
         require_proven(audited(life.folder, mark="whole"))
         for branch in life.branches()[1:]:
             require_proven(audited(Path(f"{life.folder}{MARK}{branch}")))
+            life.java.drop_branch(life.folder, branch)
         while life.keyed and proven < 2:
             life.write()
             life.lift(full=True)
