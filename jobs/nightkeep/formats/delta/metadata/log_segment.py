@@ -16,6 +16,7 @@ from nightkeep.formats.delta.metadata.naming import LOG
 from nightkeep.storage import ListedFile, Storage
 
 _COMMIT = re.compile(r"([0-9]{20})\.json")
+_CHECKSUM = re.compile(r"([0-9]{20})\.crc")
 _SINGLE = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
 _PART = re.compile(r"([0-9]{20})\.checkpoint\.([0-9]{10})\.([0-9]{10})\.parquet")
 _UNIQUE = re.compile(r"([0-9]{20})\.checkpoint\.[0-9A-Za-z-]{36}\.(?:json|parquet)")
@@ -64,12 +65,13 @@ def segment(storage: Storage, version: int | None = None) -> Segment:
 @dataclass(frozen=True, slots=True)
 class Listing:
     """The log at the time of listing: `commits` ascending, the range of versions that it can rebuild, and the newest
-    version that a complete checkpoint has, None without one."""
+    version that a complete checkpoint has, None without one. `checksums`: versions with a checksum file."""
 
     commits: tuple[tuple[int, ListedFile], ...]
     oldest: int
     newest: int
     checkpoint: int | None = None
+    checksums: frozenset[int] = frozenset()
 
 
 def listing(storage: Storage) -> Listing:
@@ -85,7 +87,8 @@ def listing(storage: Storage) -> Listing:
         expected = "the first commit of a Delta table, or a complete checkpoint"
         raise MissingFile(f"{storage.root}/{LOG}", expected, f"{len(commits)} later commits")
     newest_checkpoint = max(checkpoints, default=None)
-    return Listing(tuple(commits), min(starts), max([*starts, *versions.values()]), newest_checkpoint)
+    checksums = frozenset(int(match[1]) for stored in listed if (match := _CHECKSUM.fullmatch(_base(stored))))
+    return Listing(tuple(commits), min(starts), max([*starts, *versions.values()]), newest_checkpoint, checksums)
 
 
 def newest(storage: Storage) -> int:

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from nightkeep.errors import MissingFile
+from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.delta.metadata.actions import Raw, parse_lines
 from nightkeep.formats.delta.metadata.log_segment import Listing, listing
+from nightkeep.formats.delta.metadata.naming import LOG
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.reading import added_files
 from nightkeep.formats.delta.reading.commit_faults import LoggedCommit, LogReplay, rows_of
+from nightkeep.formats.delta.reading.stated_totals import VersionTotals, metric_faults, total_faults, totals_in
 from nightkeep.model import Address, digest_of
 from nightkeep.protocol import Bound
 from nightkeep.protocol.past import Past, PastCommit, PastReading, RowClaim
@@ -49,7 +51,7 @@ def read_past(storage: Storage, *, since: int | None, since_ms: int | None) -> P
         if found and since is not None and version <= since:
             break
         try:
-            read = _read(storage, version, file)
+            read = _read(storage, version, file, has_checksum=version in log.checksums)
         except MissingFile:
             lost = version
             break
@@ -64,18 +66,34 @@ def read_past(storage: Storage, *, since: int | None, since_ms: int | None) -> P
 
 @dataclass(frozen=True, slots=True)
 class _Read:
+    """A commit with its checksum file, None without one; or why that cannot be read."""
+
     commit: LoggedCommit
     digest: str
     time_ms: int
+    totals: VersionTotals | None
+    unread: tuple[str, ...] = ()
 
 
-def _read(storage: Storage, version: int, file: ListedFile) -> _Read:
+def _read(storage: Storage, version: int, file: ListedFile, *, has_checksum: bool) -> _Read:
     data = storage.read(file.name)
     actions = tuple(parse_lines(data, subject=file.name))
     info = next((body for kind, body in actions if kind == "commitInfo"), {})
     stated = info.get("inCommitTimestamp", info.get("timestamp"))
     time_ms = stated if isinstance(stated, int) else file.modified_ms
-    return _Read(LoggedCommit(version, info, actions), digest_of(data), time_ms)
+    totals, unread = _totals(storage, version) if has_checksum else (None, ())
+    return _Read(LoggedCommit(version, info, actions), digest_of(data), time_ms, totals, unread)
+
+
+def _totals(storage: Storage, version: int) -> tuple[VersionTotals | None, tuple[str, ...]]:
+    name = f"{LOG}/{version:020d}.crc"
+    try:
+        return totals_in(storage.read(name), subject=name), ()
+    except (MissingFile, RefusedTable):
+        # The log is cleaned up meanwhile, or the file is too large: it may list all files.
+        return None, ()
+    except (CorruptMetadata, UnicodeDecodeError) as failure:
+        return None, (f"{name} cannot be read: {failure}",)
 
 
 def _cut(
@@ -95,15 +113,17 @@ def _cut(
 
 def _stated(found: Sequence[_Read], log: Listing) -> Iterator[PastCommit]:
     """The commits with what contradicts in each, and in one after the other."""
-    replay, before, time_ms = LogReplay(), None, 0
+    replay, before, time_ms, totals = LogReplay(), None, 0, None
     for read in found:
         commit, info = read.commit, read.commit.info
         # As delta-spark reads them: no commit is older than the one before (DeltaHistoryManager.scala).
         time_ms = max(time_ms, read.time_ms)
         gap: tuple[str, ...] = ()
         if before is not None and commit.version > before + 1:
-            replay, gap = LogReplay(), tuple(_gap(before, commit.version, log))
+            replay, gap, totals = LogReplay(), tuple(_gap(before, commit.version, log)), None
         before = commit.version
+        stated = () if read.totals is None else total_faults(commit, read.totals, totals)
+        totals = read.totals
         files = [*commit.of("add"), *commit.of("remove")]
         yield PastCommit(
             version=commit.version,
@@ -115,7 +135,7 @@ def _stated(found: Sequence[_Read], log: Listing) -> Iterator[PastCommit]:
             time_ms=time_ms,
             rows=_rows(commit),
             bytes_added=_bytes_added(commit),
-            faults=(*gap, *replay.take(commit)),
+            faults=(*gap, *replay.take(commit), *metric_faults(commit), *stated, *read.unread),
             goes_back=info.get("operation") == "RESTORE",
         )
 
