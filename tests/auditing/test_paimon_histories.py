@@ -179,6 +179,7 @@ def test_lives_of_tables_without_keys(seed: int, paimon_java: PaimonJava, tmp_pa
             event(life)
             if chance.random() < 0.3:
                 proven += require_proven(audited(life.table.folder))
+        proven += require_proven(audited(life.table.folder))
         while proven < 2:
             life.append()
             life.table.optimize()
