@@ -111,7 +111,7 @@ class Audits:
 
 
 @pytest.mark.parametrize(
-    ("kind", "seed"), some_extended([(kind, seed) for seed in range(FIRST, LAST) for kind in KINDS], keep=6)
+    ("kind", "seed"), some_extended([(kind, seed) for seed in range(FIRST, LAST) for kind in KINDS], keep=3)
 )
 def test_what_java_and_upgrades_do(kind: str, seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     audits = Audits(paimon_java, tmp_path / "t", KINDS[kind](seed))
@@ -189,6 +189,7 @@ def test_lives_of_tables_without_keys(seed: int, paimon_java: PaimonJava, tmp_pa
         raise AssertionError(f"history {seed}: {'; '.join(life.told)}") from failure
 
 
+@pytest.mark.in_turn("release")
 @pytest.mark.parametrize("kind", RELEASED)
 @pytest.mark.parametrize("release", RELEASES)
 def test_tables_of_older_releases(release: str, kind: str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from nightkeep.formats.paimon.gate.manifest_audit import partition_faults
 from nightkeep.formats.paimon.metadata.binary_row import decode_row
 from nightkeep.formats.paimon.metadata.changelog import FULL_COMPACTION, LOOKUP, producer_of
 from nightkeep.formats.paimon.metadata.entries import ADD, entry_identity, parse_list, read_manifest
-from nightkeep.formats.paimon.metadata.schema import PaimonSchema
+from nightkeep.formats.paimon.metadata.schema import PaimonSchema, option_bool
 from nightkeep.formats.paimon.reading.live_faults import overlaps
 from nightkeep.storage import Storage
 
@@ -93,7 +93,7 @@ def commit_faults(
             yield f"it states {stated} bytes of its {field}, the file has {size}"
     for manifest in (*files.delta, *(files.changes or ())):
         yield from (f"manifest {manifest.line['_FILE_NAME']}: {fault}" for fault in _line_faults(manifest, schema))
-    if schema.primary_keys:
+    if schema.primary_keys and not option_bool(schema, "pk-clustering-override"):
         yield from _overlaps(entries, schema)
     before, after = (None if each is None else number_in(each, "nextRowId") for each in (parent, raw))
     if before is not None and after is not None and after < before:
