@@ -111,7 +111,7 @@ class Audits:
 
 
 @pytest.mark.parametrize(
-    ("kind", "seed"), some_extended([(kind, seed) for seed in range(FIRST, LAST) for kind in KINDS], keep=3)
+    ("kind", "seed"), some_extended([(kind, seed) for seed in range(FIRST, LAST) for kind in KINDS], keep=5)
 )
 def test_what_java_and_upgrades_do(kind: str, seed: int, paimon_java: PaimonJava, tmp_path: Path) -> None:
     audits = Audits(paimon_java, tmp_path / "t", KINDS[kind](seed))
