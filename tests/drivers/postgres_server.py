@@ -8,9 +8,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from pwd import getpwnam
@@ -24,11 +25,40 @@ _SECONDS = 60.0
 _DATABASES = count()
 
 
-@dataclass(frozen=True)
 class PostgresServer:
     """A running server."""
 
-    port: int
+    def __init__(self, port: int, start: Callable[[], subprocess.Popen[bytes]]) -> None:
+        self.port = port
+        self._start = start
+        self._process = start()
+
+    @contextmanager
+    def away(self, seconds: float) -> Iterator[None]:
+        """The server dies, and comes back after a while with what was committed. The context is left when it is
+        back."""
+        self._end(signal.SIGQUIT)
+        back = threading.Timer(seconds, self._return)
+        back.start()
+        try:
+            yield
+        finally:
+            back.join()
+            _wait_until_it_answers(self)
+
+    def stop(self) -> None:
+        """Without waiting for those that are still connected."""
+        self._end(signal.SIGINT)
+
+    def _return(self) -> None:
+        self._process = self._start()
+
+    def _end(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_SECONDS / 6)
+        self._process.kill()
+        self._process.wait(_SECONDS)
 
     def database(self) -> str:
         """A new, empty database; its name."""
@@ -67,26 +97,29 @@ def serve_postgres() -> Iterator[PostgresServer]:
         environment = {**os.environ, "LC_ALL": "C"}
         subprocess.run(made, check=True, capture_output=True, timeout=_SECONDS, cwd=scratch, env=environment, user=user)
         port = free_port()
-        settings = ("listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "max_connections=60")
+        settings = ("listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "max_connections=100")
         command = [_program("postgres"), "-D", str(folder), "-p", str(port)]
         for setting in settings:
             command += ["-c", setting]
-        with log.open("w") as sink:
-            process = subprocess.Popen(
-                command, stdout=sink, stderr=subprocess.STDOUT, cwd=scratch, env=environment, user=user
-            )
+
+        def start() -> subprocess.Popen[bytes]:
+            with log.open("a") as sink:
+                process = subprocess.Popen(
+                    command, stdout=sink, stderr=subprocess.STDOUT, cwd=scratch, env=environment, user=user
+                )
+            try:
+                wait_until_it_listens(process, port, log)
+            except RuntimeError:
+                process.kill()
+                raise
+            return process
+
+        server = PostgresServer(port, start)
         try:
-            wait_until_it_listens(process, port, log)
-            server = PostgresServer(port)
             _wait_until_it_answers(server)
             yield server
         finally:
-            # Without waiting for those that are still connected.
-            process.send_signal(signal.SIGINT)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_SECONDS / 6)
-            process.kill()
-            process.wait(_SECONDS)
+            server.stop()
 
 
 def _wait_until_it_answers(server: PostgresServer) -> None:
@@ -98,6 +131,7 @@ def _wait_until_it_answers(server: PostgresServer) -> None:
         except psycopg2.OperationalError as failure:
             if "starting up" not in str(failure):
                 raise
+            time.sleep(0.05)
     raise RuntimeError("postgres: expected it to let us in, found that it is still starting up")
 
 
