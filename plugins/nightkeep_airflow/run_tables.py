@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nightkeep.discovery import completed, find_tables, keep_found, kept_found, last_found, located_all, places_for
-from nightkeep.places import is_kept
+from nightkeep.places import is_address, is_kept
 from nightkeep.policy import Discovery, PolicyFile, load_usable
 from nightkeep.records import found_path, night_path
 
@@ -33,8 +33,10 @@ def run_policy(policy: str, reports: str, prefix: str) -> PolicyFile:
 
 
 def suggested(policy: str, reports: str) -> list[str]:
-    """Names of tables for a form: those that the policy lists, and those that the last night found. Lists no place."""
-    listed = [table.name for table in load_usable(policy).tables]
+    """Names of tables for a form: those that the policy lists, and those that the last night found, where these are in
+    local folders. A DAG file that is parsed asks no store: a store that is away, or whose credentials the DAG processor
+    does not have, would leave its DAGs without a file that can be imported."""
+    listed = [] if is_address(policy) else [table.name for table in load_usable(policy).tables]
     found = [table.name for table in last_found(reports, "nightly-").tables]
     return list(dict.fromkeys([*listed, *sorted(found)]))
 

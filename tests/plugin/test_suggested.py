@@ -46,3 +46,9 @@ def test_a_damaged_file_and_a_bucket_suggest_nothing(place: tuple[str, str]) -> 
     Path(found_path(place[1], "nightly-1")).write_text('{"tables": 1}')
     assert suggested(*place) == ["listed"]
     assert last_found("s3://bucket/reports", "nightly-") == Found()
+
+
+def test_a_policy_in_a_store_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A DAG processor may have no credentials, and the store may be away."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    assert suggested("s3://bucket/tables.yaml", "s3://bucket/reports") == []
