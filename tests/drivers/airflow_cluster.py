@@ -184,7 +184,7 @@ def serve_cluster(folder: Path) -> Iterator[Cluster]:
         try:
             cluster.until_healthy()
             _prepare(cluster)
-        except (TimeoutError, OSError) as failure:
+        except (TimeoutError, OSError, RuntimeError) as failure:
             ends = "\n".join(f"--- {each.name}\n{each.tail()}" for each in services.values())
             raise RuntimeError(f"{failure}\n{cluster.faults()}\n{ends}") from failure
         yield cluster
@@ -196,6 +196,8 @@ def _prepare(cluster: Cluster) -> None:
     admin.call("POST", "/pools", {"name": "nightkeep_spark", "slots": 3, "description": "Spark"})
 
     def known() -> set[str]:
+        if broken := admin.call("GET", "/importErrors")["import_errors"]:
+            raise RuntimeError(f"expected DAGs, found {broken}")
         return {each["dag_id"] for each in admin.call("GET", "/dags?exclude_stale=true")["dags"]}
 
     until(lambda: known() >= {*DAGS}, f"the DAGs {DAGS}", START_SECONDS)
@@ -234,7 +236,7 @@ class _Installed:
     def built(self) -> Iterator[_Environment]:
         """The locked environment, which is kept, and both wheels in a folder of this cluster."""
         site, wheels = self.folder / "site", self.folder / "wheels"
-        environment = locked_environment("cluster", ROOT / "requirements.txt")
+        environment = locked_environment("cluster", ROOT / "requirements.txt", ROOT / "docker/postgres.txt")
         with ThreadPoolExecutor(2) as pool:
             built = list(pool.map(lambda part: build_wheel(wheels / part, ROOT / part), (".", "plugins")))
         command = [str(UV), "pip", "install", "-q", "--no-deps", "--target", str(site)]

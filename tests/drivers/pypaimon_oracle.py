@@ -58,20 +58,21 @@ def cut_to_micros(row: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(_NANOS.sub(r"\g<1>000", value) if isinstance(value, str) else value for value in row)
 
 
-def locked_environment(name: str, requirements: Path) -> Path:
-    """The virtual environment in the cache, named by its lock and Python; built by uv if it is not there."""
-    lock = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:20]
+def locked_environment(name: str, *requirements: Path) -> Path:
+    """The virtual environment in the cache, named by its locks and Python; built by uv if it is not there."""
+    locks = b"".join(file.read_bytes() for file in requirements)
+    lock = hashlib.sha256(locks + sys.version.encode()).hexdigest()[:20]
     place = cache_dir() / f"{name}-{lock}"
     with alone(place.name):
         if not (place / "ready").exists():
-            _build(place, requirements)
+            _build(place, *requirements)
     return place
 
 
-def _build(place: Path, requirements: Path) -> None:
+def _build(place: Path, *requirements: Path) -> None:
     uv, python = _uv(), str(place / "bin" / "python")
     _run([uv, "venv", "-q", "--allow-existing", "--python", sys.executable, str(place)])
-    _run([uv, "pip", "sync", "-q", "--require-hashes", "--python", python, str(requirements)])
+    _run([uv, "pip", "sync", "-q", "--require-hashes", "--python", python, *map(str, requirements)])
     (place / "ready").touch()
 
 

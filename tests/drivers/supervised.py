@@ -9,7 +9,7 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -116,9 +116,8 @@ def _is_alive(process: psutil.Process) -> bool:
     return False
 
 
-def until(ready: object, what: str, seconds: float, *, every: float = 0.2) -> None:
+def until(ready: Callable[[], object], what: str, seconds: float, *, every: float = 0.2) -> None:
     """Wait for a condition, within a bound."""
-    assert callable(ready)
     deadline = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > deadline:
