@@ -6,19 +6,23 @@ a database of Postgres. Each fault has tables of its own, below a folder of its 
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import re
+import string
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
-import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
+import zstandard
 from pyiceberg.catalog.sql import SqlCatalog
 from tests.drivers.airflow_cluster import Cluster
 from tests.drivers.lake_rows import rows_of
@@ -48,6 +52,12 @@ _ROOTS = re.compile(
     r"metadata/\d{5}-[^/]*\.metadata\.json)"
 )
 """Files that nothing has to name."""
+_VECTORS = re.compile(r'"pathOrInlineDv":"[^"]*([^"]{20})"')
+_LETTERS, _CAPITALS = string.ascii_lowercase, string.ascii_uppercase
+_Z85 = str.maketrans(
+    string.digits + _LETTERS + _CAPITALS + ".-:+=^!/*?&<>()[]{}@%$#",
+    string.digits + _CAPITALS + _LETTERS + "!#$%&()*+-;<=>?@^_`{|}~",
+)
 
 
 @dataclass(frozen=True)
@@ -132,9 +142,13 @@ class Readers:
 
 
 def _unnamed(folder: Path, files: set[str]) -> set[str]:
-    texts = [_text(folder / file) for file in files]
-    everything = "\n".join(text for text in texts if text)
-    return {file for file in files if not _ROOTS.fullmatch(file) and Path(file).name not in everything}
+    everything = "\n".join(_text(folder / file) for file in files)
+    return {file for file in files if not _ROOTS.fullmatch(file) and _stem(file) not in everything}
+
+
+def _stem(file: str) -> str:
+    """By which metadata names a file. That of Delta's vectors has their id alone."""
+    return Path(file).stem.removeprefix("deletion_vector_") if "deletion_vector_" in file else Path(file).name
 
 
 def _text(path: Path) -> str:
@@ -143,9 +157,29 @@ def _text(path: Path) -> str:
         return ""
     content = path.read_bytes()
     if content.startswith(b"Obj\x01"):
-        return json.dumps(list(fastavro.reader(BytesIO(content))), default=str)
+        return "".join(_blocks(content))
     if content.startswith(b"PAR1"):
         return json.dumps(pq.read_table(BytesIO(content)).to_pylist(), default=str)
     if content.startswith(b"\x1f\x8b"):
         content = gzip.decompress(content)
-    return content.decode(errors="replace")
+    text = content.decode(errors="replace")
+    return "\n".join([text, *(str(_vector(encoded)) for encoded in _VECTORS.findall(text))])
+
+
+def _vector(encoded: str) -> UUID:
+    """The id in the name of a file of deletion vectors, of 20 characters in Z85."""
+    return UUID(bytes=base64.b85decode(encoded.translate(_Z85)))
+
+
+def _blocks(content: bytes) -> Iterator[str]:
+    """Blocks of an Avro file, unpacked: names of files are in them as UTF-8. Each ends with the file's marker, and
+    begins with two numbers of variable length."""
+    header, *blocks, rest = content.split(content[-16:])
+    assert rest == b""
+    for block in blocks:
+        packed = re.sub(rb"\A[\x80-\xff]*[\x00-\x7f][\x80-\xff]*[\x00-\x7f]", b"", block, flags=re.DOTALL)
+        if b"zstandard" in header:
+            packed = zstandard.ZstdDecompressor().stream_reader(packed).read()
+        elif b"deflate" in header:
+            packed = zlib.decompress(packed, -zlib.MAX_WBITS)
+        yield packed.decode(errors="replace")
