@@ -132,6 +132,9 @@ soak: tools environment  ## long random histories against the engines, damaged m
 		NIGHTKEEP_DAMAGES=$${NIGHTKEEP_DAMAGES:-10000} $(BIN)/python -m pytest tests/soak -m soak
 	NIGHTKEEP_EXAMPLES=$${NIGHTKEEP_EXAMPLES:-10} $(BIN)/python -m pytest --quick -q -n 2 --dist worksteal
 
+test-cluster: tools environment  ## a cluster of processes: nights, a form and a sweep over REST, and each fault of docs/clusters.md
+	$(BIN)/python -m pytest -q --cluster tests/cluster
+
 test-versions: environment  ## the wheels with each release of Spark and Airflow, an environment for each (VERSIONS="spark 3.5" for a part)
 	$(BIN)/python -m tests.versions.matrix $(VERSIONS)
 

@@ -1,12 +1,18 @@
-"""A cluster of processes for the tests of this folder, and the engines that read its tables."""
+"""A cluster of processes for the tests of this folder, the engines that read its tables, and the table of faults.
+
+The faults take half an hour: `make test-cluster` runs them, by the option `--cluster`.
+"""
 
 from collections.abc import Iterator
 
 import pytest
 from tests.cluster.lake import Readers
+from tests.cluster.report import Lines
 from tests.drivers.airflow_cluster import Cluster, serve_cluster
 from tests.drivers.lakes_oracle import Lakes
 from tests.drivers.pypaimon_oracle import PyPaimon
+
+_LINES = Lines()
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +27,15 @@ def airflow_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluste
 @pytest.fixture(scope="session")
 def readers(pypaimon: PyPaimon, lakes: Lakes) -> Readers:
     return Readers(pypaimon, lakes)
+
+
+@pytest.fixture(scope="session")
+def lines() -> Lines:
+    return _LINES
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _LINES.found:
+        terminalreporter.section("faults of a cluster")
+        for line in _LINES.table():
+            terminalreporter.write_line(line)

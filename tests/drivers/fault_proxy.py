@@ -70,6 +70,9 @@ class Answer:
 class FaultProxy:
     """Forwards to the server at `target`; its own address is `endpoint`. Use as a context manager."""
 
+    paused_seconds = SECONDS
+    """For how long a request is held at most."""
+
     def __init__(self, target: str) -> None:
         self._target = target
         self._lock = threading.Lock()
@@ -127,7 +130,7 @@ class FaultProxy:
         if fault.status is None:
             found = self.forward(request) if fault.way is Way.AFTER else None
             fault.reached.set()
-            fault.released.wait(SECONDS)
+            fault.released.wait(self.paused_seconds)
             return found or self.forward(request), None
         if fault.way is Way.HALF:
             return self.forward(request), Way.HALF

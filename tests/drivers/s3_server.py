@@ -4,6 +4,7 @@ Its conditional writes are atomic, which those of in-memory imitations are not; 
 """
 
 import os
+import signal
 import subprocess
 import tempfile
 import threading
@@ -66,6 +67,15 @@ class S3Server:
             yield
         finally:
             back.join()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The server takes requests and answers none before the context is left."""
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def end(self) -> None:
         self._process.terminate()

@@ -14,6 +14,9 @@ from tests.drivers.s3_faults import S3Faults
 class StoreProxy(S3Faults):
     """Connections are refused while it is away. What was being answered is cut by the store's own end."""
 
+    paused_seconds = 100.0
+    """Less than a client waits for an answer."""
+
     @contextmanager
     def away(self, seconds: float) -> Iterator[None]:
         """The context is left when the port is open again."""

@@ -14,6 +14,7 @@ import pytest
 
 PROCESSES = frozenset(
     {
+        "airflow_cluster",
         "airflow_database",
         "azure_server",
         "cluster",

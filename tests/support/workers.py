@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.extended import deselect_extended
+from tests.support.options import deselect_cluster
 from tests.support.quick import deselect_slow
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
@@ -36,6 +37,7 @@ NEEDED: Mapping[str, Needs] = {
     "spark_on_yarn": Needs.YARN,
     "delta_spark": Needs.DELTA,
     "airflow_database": Needs.PROGRAMS,
+    "airflow_cluster": Needs.PROGRAMS,
     "cluster": Needs.PROGRAMS,
     "s3_server": Needs.S3,
     "azure_server": Needs.S3,
@@ -102,6 +104,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("quick"):
         deselect_slow(config, items)
+    deselect_cluster(config, items)
     deselect_extended(config, items)
     worker: Mapping[str, str] = getattr(config, "workerinput", {})
     if worker.get("workerid") == _FIRST_WORKER:
