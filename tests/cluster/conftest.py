@@ -4,11 +4,13 @@ The faults take half an hour: `make test-cluster` runs them, by the option `--cl
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from tests.cluster.lake import Readers
 from tests.cluster.report import Lines
-from tests.drivers.airflow_cluster import Cluster, serve_cluster
+from tests.drivers.airflow_cluster import DAGS, Cluster, serve_cluster
+from tests.drivers.airflow_rest import RestError
 from tests.drivers.lakes_oracle import Lakes
 from tests.drivers.pypaimon_oracle import PyPaimon
 
@@ -22,6 +24,19 @@ def airflow_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluste
         for name, value in cluster.store.environment().items():
             patch.setenv(name, value)
         yield cluster
+
+
+@pytest.fixture(autouse=True)
+def _no_run_is_left(airflow_cluster: Cluster) -> Iterator[None]:
+    """A test that fails leaves the next one an idle cluster."""
+    yield
+    with suppress(OSError, TimeoutError, RestError):
+        rest = airflow_cluster.operator
+        for dag_id in DAGS:
+            for each in rest.running(dag_id):
+                rest.end(dag_id, each)
+        airflow_cluster.until_healthy()
+        airflow_cluster.until_idle()
 
 
 @pytest.fixture(scope="session")

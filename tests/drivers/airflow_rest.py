@@ -63,6 +63,11 @@ class AirflowRest:
     def state(self, dag_id: str, run_id: str) -> str:
         return str(self.call("GET", _run(dag_id, run_id))["state"])
 
+    def running(self, dag_id: str) -> list[str]:
+        """Runs that have not ended."""
+        found = self.call("GET", f"/dags/{dag_id}/dagRuns?state=running&state=queued")
+        return [str(each["dag_run_id"]) for each in found["dag_runs"]]
+
     def end(self, dag_id: str, run_id: str) -> None:
         """Mark a run as failed, which ends its tasks."""
         self.call("PATCH", _run(dag_id, run_id), {"state": "failed"})
