@@ -17,26 +17,25 @@ from tests.drivers.pypaimon_oracle import PyPaimon
 _LINES = Lines()
 
 
-@pytest.fixture(scope="session")
-def airflow_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Healthy; this process reaches its store as well."""
-    with serve_cluster(tmp_path_factory.mktemp("topology")) as cluster, pytest.MonkeyPatch.context() as patch:
-        for name, value in cluster.store.environment().items():
-            patch.setenv(name, value)
-        yield cluster
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with serve_cluster(tmp_path_factory.mktemp("topology")) as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)
-def _no_run_is_left(airflow_cluster: Cluster) -> Iterator[None]:
-    """A test that fails leaves the next one an idle cluster."""
+def _reached_and_idle(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process reaches the store as well. A test that fails leaves the next one an idle cluster."""
+    for name, value in cluster.store.environment().items():
+        monkeypatch.setenv(name, value)
     yield
     with suppress(OSError, TimeoutError, RestError):
-        rest = airflow_cluster.operator
+        rest = cluster.operator
         for dag_id in DAGS:
             for each in rest.running(dag_id):
                 rest.end(dag_id, each)
-        airflow_cluster.until_healthy()
-        airflow_cluster.until_idle()
+        cluster.until_healthy()
+        cluster.until_idle()
 
 
 @pytest.fixture(scope="session")

@@ -29,8 +29,10 @@ class Night:
     dag_id: str = "nightly"
     run_id: str = ""
 
-    def until_at_work(self) -> None:
-        until(lambda: self.staged(), f"a new file of {self.tables.name}", _AT_WORK_SECONDS, every=0.02)
+    def until_at_work(self, *, more_than: int = 0) -> None:
+        """Until there is another new file than so many."""
+        what = f"a new file of {self.tables.name}"
+        until(lambda: len(self.staged()) > more_than, what, _AT_WORK_SECONDS, every=0.1)
 
     def staged(self) -> list[str]:
         return [file for kind in KINDS for file in self.tables.files(kind) - self.files[kind]]
@@ -56,25 +58,14 @@ def begin(tables: Tables) -> Night:
 
 
 def kill_workers(night: Night) -> str:
-    """Both workers, one after the other: each with its executor, the second one as soon as the first is back."""
+    """Both workers, each with its executor: the second one as soon as there is another new file."""
     cluster = night.cluster
-    with cluster.store.held():
-        for number in range(WORKERS):
+    for number in range(WORKERS):
+        night.until_at_work(more_than=len(night.staged()) if number else 0)
+        with cluster.store.held():
             killed = cluster.services[f"spark-worker-{number}"].kill()
-            assert any("CoarseGrained" in each for each in killed), killed
-            until(lambda: cluster.spark.workers() == WORKERS, "a worker that is back", _BACK_SECONDS)
-            until(lambda: _apart(cluster) == WORKERS, "an executor on each worker", _BACK_SECONDS)
-    return "two workers killed, each with its executor"
-
-
-def _apart(cluster: Cluster) -> int:
-    """Workers with an executor."""
-    names = [f"spark-worker-{number}" for number in range(WORKERS)]
-    return sum(any("CoarseGrained" in _words(each) for each in cluster.services[name].family()) for name in names)
-
-
-def _words(process: object) -> str:
-    return " ".join(process.cmdline()) if hasattr(process, "cmdline") else ""
+        assert any("CoarseGrained" in each for each in killed), killed
+    return "both workers killed, one after the other, each with its executor"
 
 
 def kill_driver(night: Night) -> str:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
 import re
 import string
+import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -33,10 +35,12 @@ from tests.object_store.bucket_tables import SAMPLES, delta_rs_storage, s3_prope
 
 from nightkeep.places import write_file
 
-POLICY = """\
+_HEAD = """\
 version: 1
-defaults: {{writers: conditional, task_memory: 1GB}}
+defaults: {{writers: conditional, task_memory: 1GB{more}}}
 tables:
+"""
+_ENTRIES = """\
   - {{name: {name}.orders, table: "paimon:{uri}/{name}/orders"}}
   - {{name: {name}.clicks, table: "delta:{uri}/{name}/clicks"}}
   - {{name: {name}.events, table: "iceberg:lake/{name}.events"}}
@@ -105,8 +109,23 @@ def place_tables(cluster: Cluster, name: str) -> Tables:
         table = catalog.create_table(f"{name}.events", _events(0).schema, location=f"{bucket.uri}/{name}/events")
         for start in range(_ICEBERG_APPENDS):
             table.append(_events(start * _ICEBERG_ROWS))
-    write_file(f"{bucket.uri}/policy/tables.yaml", POLICY.format(name=name, uri=bucket.uri))
-    return Tables(cluster, name)
+    tables = Tables(cluster, name)
+    write_policy([tables])
+    return tables
+
+
+def write_policy(every: Sequence[Tables], more: str = "") -> None:
+    """The policy of these tables alone; `more` is added to its defaults."""
+    uri = every[0].cluster.bucket.uri
+    entries = "".join(_ENTRIES.format(name=tables.name, uri=uri) for tables in every)
+    write_file(f"{uri}/policy/tables.yaml", f"{_HEAD.format(more=more)}{entries}")
+
+
+def age_orphans(tables: Tables, days: int) -> None:
+    """As if the files that no version has were written so long ago."""
+    then = time.time() - days * 24 * 60 * 60
+    for file in tables.orphans():
+        os.utime(tables.cluster.bucket.folder / tables.name / file, (then, then))
 
 
 def _events(start: int) -> pa.Table:

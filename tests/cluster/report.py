@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from tests.cluster.lake import Tables
+
 HEAD = ("fault", "what happened", "published once", "rows equal", "leftovers", "rerun", "seconds")
-Line = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A fault that was survived. `left` are files that no version has."""
+
+    name: str
+    happened: str
+    left: Sequence[str]
+    seconds: float
+
+    def cells(self, swept: bool) -> tuple[str, ...]:
+        count = len(self.left)
+        files = f"{count} staged file{'s' if count > 1 else ''}{', swept' if swept else ''}" if count else "none"
+        return (self.name, self.happened, "yes", "yes", files, "green", f"{self.seconds:.0f}")
 
 
 @dataclass
 class Lines:
-    found: list[Line] = field(default_factory=list)
+    """What a session found. `swept`: a weekly run has removed what was left."""
 
-    def add(self, name: str, happened: str, once: str, rows: str, left: str, again: str, began: float) -> None:
-        self.found.append((name, happened, once, rows, left, again, f"{time.monotonic() - began:.0f}"))
+    found: list[Line] = field(default_factory=list)
+    tables: list[Tables] = field(default_factory=list)
+    swept: bool = False
+
+    def add(self, name: str, happened: str, tables: Tables, began: float) -> None:
+        self.found.append(Line(name, happened, tables.orphans(), time.monotonic() - began))
 
     def table(self) -> Iterator[str]:
         """As Markdown."""
         yield f"| {' | '.join(HEAD)} |"
         yield f"|{'---|' * len(HEAD)}"
         for line in self.found:
-            yield f"| {' | '.join(line)} |"
+            yield f"| {' | '.join(line.cells(self.swept))} |"

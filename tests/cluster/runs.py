@@ -79,14 +79,10 @@ def faults(before: Before, readers: Readers) -> Iterator[str]:
     for kind, count in published(before).items():
         if count != by_documents[kind]:
             yield f"{kind}: expected a document for each of {count} new versions, found {by_documents[kind]}"
-    yield from leftovers(tables)
 
 
-def leftovers(tables: Tables) -> Iterator[str]:
-    """Files and processes that a run should have removed."""
-    cluster = tables.cluster
-    for each in tables.orphans():
-        yield f"{each}: expected a file that a version names, found none"
+def leftovers(cluster: Cluster) -> Iterator[str]:
+    """Files of reports and processes that a run should have removed."""
     reports = cluster.bucket.folder / "reports"
     for path in sorted(reports.rglob("*")):
         within = path.relative_to(reports)

@@ -1,4 +1,7 @@
-"""The full form of `make test-cluster`: what goes wrong while a night is at work, and what is left of it."""
+"""The full form of `make test-cluster`: what goes wrong while a night is at work, and what is left of it.
+
+A killed process leaves what it had staged, which no version has: the weekly run of the last test removes it.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ import time
 
 import pytest
 from tests.cluster.faults import FAULTS, Fault, begin, race
-from tests.cluster.lake import Readers, place_tables
+from tests.cluster.lake import Readers, Tables, age_orphans, place_tables, write_policy
 from tests.cluster.report import Lines
-from tests.cluster.runs import Before, faults, look, outcomes, published, run
+from tests.cluster.runs import Before, faults, leftovers, look, outcomes, published, run
 from tests.drivers.airflow_cluster import Cluster
 
 from nightkeep.model import Outcome
@@ -19,47 +22,61 @@ ONCE = {"orders": 1, "clicks": 1, "events": 1}
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
-def test_a_night_with_a_fault(airflow_cluster: Cluster, readers: Readers, lines: Lines, fault: Fault) -> None:
+def test_a_night_with_a_fault(cluster: Cluster, readers: Readers, lines: Lines, fault: Fault) -> None:
     began = time.monotonic()
-    tables = place_tables(airflow_cluster, fault.name.split(" ")[0].lower() + str(len(lines.found)))
-    before = look(tables, readers)
-    night = begin(tables)
+    before = placed(cluster, readers, lines, f"fault{len(lines.tables)}")
+    night = begin(before.tables)
     night.until_at_work()
     happened = fault.happen(night)
     ended = night.end()
-    tries = max(task.tries for task in airflow_cluster.operator.tasks(night.dag_id, night.run_id))
-    assert ended in fault.ends, airflow_cluster.logs_of_tasks()
-    airflow_cluster.until_healthy()
-    airflow_cluster.until_idle()
+    assert ended in fault.ends, cluster.logs_of_tasks()
+    cluster.until_healthy()
+    cluster.until_idle()
     if ended == "success":
         assert published(before) == ONCE
-    lines.add(fault.name, f"{happened}; {ended}, {tries} tries", *after(before, readers), began)
+    tries = max(task.tries for task in cluster.operator.tasks(night.dag_id, night.run_id))
+    nothing_is_left_to_do(before, readers)
+    lines.add(fault.name, f"{happened}; {ended} in {tries} tr{'ies' if tries > 1 else 'y'}", before.tables, began)
 
 
-def test_two_nights_and_a_form_race(airflow_cluster: Cluster, readers: Readers, lines: Lines) -> None:
+def test_two_nights_and_a_form_race(cluster: Cluster, readers: Readers, lines: Lines) -> None:
     began = time.monotonic()
-    tables = place_tables(airflow_cluster, "race")
-    before = look(tables, readers)
-    ended = race(tables)
-    airflow_cluster.until_idle()
+    before = placed(cluster, readers, lines, "race")
+    ended = race(before.tables)
+    cluster.until_idle()
     # A form is not tried again: who filled it in sees that it lost.
-    assert {ended["nightly"], ended["second_night"]} == {"success"}, airflow_cluster.logs_of_tasks()
+    assert {ended["nightly"], ended["second_night"]} == {"success"}, cluster.logs_of_tasks()
     assert published(before) == ONCE
+    nothing_is_left_to_do(before, readers)
     states = ", ".join(f"{dag_id} {state}" for dag_id, state in ended.items())
-    lines.add(
-        "two nights and a form", f"three commits of one version at once: {states}", *after(before, readers), began
-    )
+    lines.add("two nights and a form", f"three commits of one version at once; {states}", before.tables, began)
 
 
-def after(before: Before, readers: Readers) -> tuple[str, str, str, str]:
-    """Run the night again: nothing is left to do. What is printed of it, once all of that holds."""
-    left = [*faults(before, readers)]
+def test_a_weekly_run_removes_what_was_staged(cluster: Cluster, readers: Readers, lines: Lines) -> None:
+    tables = [each for each in lines.tables if each.orphans()]
+    if not tables:
+        pytest.skip("no fault has left a file")
+    rows = [readers.rows(each) for each in tables]
+    for each in tables:
+        age_orphans(each, days=9)
+    write_policy(tables, ", sweep: {mode: delete}")
+    assert run(cluster, "orphan_sweep") == "success", cluster.logs_of_tasks()
+    assert [file for each in tables for file in each.orphans()] == []
+    assert [readers.rows(each) for each in tables] == rows
+    lines.swept = True
+
+
+def placed(cluster: Cluster, readers: Readers, lines: Lines, name: str) -> Before:
+    tables: Tables = place_tables(cluster, name)
+    lines.tables.append(tables)
+    return look(tables, readers)
+
+
+def nothing_is_left_to_do(before: Before, readers: Readers) -> None:
+    """The night again: it ends well, publishes what is left of a run that was ended, and else nothing."""
     cluster = before.tables.cluster
     assert run(cluster, "nightly") == "success", cluster.logs_of_tasks()
     cluster.until_idle()
     assert published(before) == ONCE
-    again = [*faults(before, readers)]
-    assert again == []
-    found = outcomes(before.tables)
-    assert set(found.values()) <= {Outcome.UNCHANGED, Outcome.VERIFIED}, found
-    return "yes", "yes", f"{len(left)} before, none after" if left else "none", "green"
+    assert set(outcomes(before.tables).values()) <= {Outcome.UNCHANGED, Outcome.VERIFIED}
+    assert [*faults(before, readers), *leftovers(cluster)] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.cluster.lake import Readers, place_tables
-from tests.cluster.runs import faults, look, outcomes, published, run
+from tests.cluster.runs import faults, leftovers, look, outcomes, published, run
 from tests.drivers.airflow_cluster import Cluster
 from tests.drivers.airflow_rest import AirflowRest, RestError
 
@@ -13,40 +13,37 @@ from nightkeep.model import Outcome
 pytestmark = pytest.mark.slow
 
 
-def test_a_night_and_a_form_publish_each_change_once(airflow_cluster: Cluster, readers: Readers) -> None:
-    tables = place_tables(airflow_cluster, "night")
+def test_a_night_and_a_form_publish_each_change_once(cluster: Cluster, readers: Readers) -> None:
+    tables = place_tables(cluster, "night")
     before = look(tables, readers)
 
     # A form over REST, of one table alone.
     form = {"table": "night.clicks", "operation": "optimize", "dry_run": False}
-    assert run(airflow_cluster, "on_demand", form) == "success", airflow_cluster.logs_of_tasks()
+    assert run(cluster, "on_demand", form) == "success", cluster.logs_of_tasks()
     assert published(before) == {"orders": 0, "clicks": 1, "events": 0}
 
-    assert run(airflow_cluster, "nightly") == "success", airflow_cluster.logs_of_tasks()
-    airflow_cluster.until_idle()
+    assert run(cluster, "nightly") == "success", cluster.logs_of_tasks()
+    cluster.until_idle()
     assert published(before) == {"orders": 1, "clicks": 1, "events": 1}
     assert set(outcomes(tables).values()) <= {Outcome.VERIFIED, Outcome.UNCHANGED}
-    assert [*faults(before, readers)] == []
+    assert [*faults(before, readers), *tables.orphans(), *leftovers(cluster)] == []
 
     # Nothing is left to do.
-    assert run(airflow_cluster, "nightly") == "success", airflow_cluster.logs_of_tasks()
-    airflow_cluster.until_idle()
+    assert run(cluster, "nightly") == "success", cluster.logs_of_tasks()
+    cluster.until_idle()
     assert set(outcomes(tables).values()) == {Outcome.UNCHANGED}
     assert published(before) == {"orders": 1, "clicks": 1, "events": 1}
-    assert [*faults(before, readers)] == []
+    assert [*faults(before, readers), *tables.orphans(), *leftovers(cluster)] == []
 
     # A week's expiry and sweep find nothing, and change nothing.
-    assert run(airflow_cluster, "orphan_sweep") == "success", airflow_cluster.logs_of_tasks()
-    airflow_cluster.until_idle()
+    assert run(cluster, "orphan_sweep") == "success", cluster.logs_of_tasks()
+    cluster.until_idle()
     assert published(before) == {"orders": 1, "clicks": 1, "events": 1}
-    assert [*faults(before, readers)] == []
+    assert [*faults(before, readers), *tables.orphans(), *leftovers(cluster)] == []
 
 
-def test_who_may_not_start_a_night_does_not(airflow_cluster: Cluster) -> None:
-    for user, status in (
-        (airflow_cluster.user("reader"), 403),
-        (AirflowRest(airflow_cluster.base, "operator", "no"), 401),
-    ):
+def test_who_may_not_start_a_night_does_not(cluster: Cluster) -> None:
+    for user, status in ((cluster.user("reader"), 403), (AirflowRest(cluster.base, "operator", "no"), 401)):
         with pytest.raises(RestError) as refused:
             user.trigger("nightly")
         assert refused.value.status == status

@@ -114,7 +114,7 @@ class Cluster:
 
     def until_idle(self, seconds: float = 60.0) -> None:
         """Until no application, driver or executor is left."""
-        until(lambda: not self.left(), "a cluster without jobs", seconds)
+        until(lambda: not self.left(), "a cluster without jobs", seconds, every=1)
 
     def left(self) -> list[str]:
         """What is still at work."""
@@ -122,7 +122,7 @@ class Cluster:
 
     def until_healthy(self, seconds: float = START_SECONDS) -> None:
         """Until Airflow's health has no fault and all of Spark's workers are there."""
-        until(lambda: not self.faults(), "a healthy cluster", seconds, every=0.5)
+        until(lambda: not self.faults(), "a healthy cluster", seconds, every=1)
 
     def faults(self) -> list[str]:
         try:
@@ -384,6 +384,7 @@ class _Making:
             "AIRFLOW__API_AUTH__JWT_SECRET": self.secrets["jwt"],
             "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(self.ports["logs"]),
             "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(self.ports["trigger-logs"]),
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "40",
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",

@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 
 _ENDED = ("success", "failed")
 _SECONDS = 30.0
-_POLL_SECONDS = 0.5
+_POLL_SECONDS = 1.0
 
 
 class RestError(RuntimeError):

@@ -14,7 +14,6 @@ import pytest
 
 PROCESSES = frozenset(
     {
-        "airflow_cluster",
         "airflow_database",
         "azure_server",
         "cluster",

@@ -37,7 +37,6 @@ NEEDED: Mapping[str, Needs] = {
     "spark_on_yarn": Needs.YARN,
     "delta_spark": Needs.DELTA,
     "airflow_database": Needs.PROGRAMS,
-    "airflow_cluster": Needs.PROGRAMS,
     "cluster": Needs.PROGRAMS,
     "s3_server": Needs.S3,
     "azure_server": Needs.S3,
