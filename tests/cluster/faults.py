@@ -44,11 +44,12 @@ class Night:
 @dataclass(frozen=True)
 class Fault:
     """`name` as printed; `happen` does it to a night at work, and returns what happened. `ends` are the states in
-    which the run may end."""
+    which the run may end. `kills_tasks`: tasks of Airflow are killed, so that they cannot remove their files."""
 
     name: str
     happen: Callable[[Night], str]
     ends: tuple[str, ...] = ("success",)
+    kills_tasks: bool = False
 
 
 def begin(tables: Tables) -> Night:
@@ -113,7 +114,7 @@ def end_by_rest(night: Night) -> str:
 FAULTS = (
     Fault("worker killed, twice", kill_workers),
     Fault("driver killed", kill_driver),
-    Fault("scheduler killed", kill_scheduler),
+    Fault("scheduler killed", kill_scheduler, kills_tasks=True),
     Fault("bucket away for 12 s", lose_bucket(12)),
     Fault("bucket away for 60 s", lose_bucket(60)),
     Fault("Postgres away for 20 s", lose_postgres(20)),

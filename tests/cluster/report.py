@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tests.cluster.lake import Tables
@@ -13,17 +13,21 @@ HEAD = ("fault", "what happened", "published once", "rows equal", "leftovers", "
 
 @dataclass(frozen=True)
 class Line:
-    """A fault that was survived. `left` are files that no version has."""
+    """A fault that was survived. `staged` are files that no version has, `results` those of a task that was killed."""
 
     name: str
     happened: str
-    left: Sequence[str]
+    staged: int
+    results: int
     seconds: float
 
     def cells(self, swept: bool) -> tuple[str, ...]:
-        count = len(self.left)
-        files = f"{count} staged file{'s' if count > 1 else ''}{', swept' if swept else ''}" if count else "none"
-        return (self.name, self.happened, "yes", "yes", files, "green", f"{self.seconds:.0f}")
+        left = []
+        if self.staged:
+            left.append(f"{self.staged} staged file{'s' if self.staged > 1 else ''}{', swept' if swept else ''}")
+        if self.results:
+            left.append(f"{self.results} of a result, removed after 30 days")
+        return (self.name, self.happened, "yes", "yes", "; ".join(left) or "none", "green", f"{self.seconds:.0f}")
 
 
 @dataclass
@@ -34,8 +38,8 @@ class Lines:
     tables: list[Tables] = field(default_factory=list)
     swept: bool = False
 
-    def add(self, name: str, happened: str, tables: Tables, began: float) -> None:
-        self.found.append(Line(name, happened, tables.orphans(), time.monotonic() - began))
+    def add(self, name: str, happened: str, tables: Tables, began: float, results: int = 0) -> None:
+        self.found.append(Line(name, happened, len(tables.orphans()), results, time.monotonic() - began))
 
     def table(self) -> Iterator[str]:
         """As Markdown."""

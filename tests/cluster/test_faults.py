@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.faults import FAULTS, Fault, begin, race
 from tests.cluster.lake import Readers, Tables, age_orphans, place_tables, write_policy
 from tests.cluster.report import Lines
-from tests.cluster.runs import Before, faults, leftovers, look, outcomes, published, run
+from tests.cluster.runs import Before, faults, leftovers, look, outcomes, published, results, run
 from tests.drivers.airflow_cluster import Cluster
 
 from nightkeep.model import Outcome
@@ -25,7 +25,7 @@ ONCE = {"orders": 1, "clicks": 1, "events": 1}
 def test_a_night_with_a_fault(cluster: Cluster, readers: Readers, lines: Lines, fault: Fault) -> None:
     began = time.monotonic()
     before = placed(cluster, readers, lines, f"fault{len(lines.tables)}")
-    night = begin(before.tables)
+    held, night = results(cluster), begin(before.tables)
     night.until_at_work()
     happened = fault.happen(night)
     ended = night.end()
@@ -36,11 +36,14 @@ def test_a_night_with_a_fault(cluster: Cluster, readers: Readers, lines: Lines, 
         assert published(before) == ONCE
     tries = max(task.tries for task in cluster.operator.tasks(night.dag_id, night.run_id))
     nothing_is_left_to_do(before, readers)
-    lines.add(fault.name, f"{happened}; {ended} in {tries} tr{'ies' if tries > 1 else 'y'}", before.tables, began)
+    left = results(cluster) - held
+    assert not left or fault.kills_tasks, left
+    how = f"{happened}; {ended} in {tries} tr{'ies' if tries > 1 else 'y'}"
+    lines.add(fault.name, how, before.tables, began, len(left))
 
 
 def test_two_nights_and_a_form_race(cluster: Cluster, readers: Readers, lines: Lines) -> None:
-    began = time.monotonic()
+    began, held = time.monotonic(), results(cluster)
     before = placed(cluster, readers, lines, "race")
     ended = race(before.tables)
     cluster.until_idle()
@@ -48,6 +51,7 @@ def test_two_nights_and_a_form_race(cluster: Cluster, readers: Readers, lines: L
     assert {ended["nightly"], ended["second_night"]} == {"success"}, cluster.logs_of_tasks()
     assert published(before) == ONCE
     nothing_is_left_to_do(before, readers)
+    assert results(cluster) == held
     states = ", ".join(f"{dag_id} {state}" for dag_id, state in ended.items())
     lines.add("two nights and a form", f"three commits of one version at once; {states}", before.tables, began)
 
