@@ -126,8 +126,8 @@ def race(tables: Tables) -> dict[str, str]:
     """Two nights and a form of one table, whose commits are held until all three have sent theirs: how each ended."""
     cluster, rest = tables.cluster, tables.cluster.operator
     form = {"table": f"{tables.name}.clicks", "operation": "optimize", "dry_run": False}
-    version = f"{tables.commits('clicks'):020d}"
-    request = rf"PUT /{cluster.bucket.name}/{tables.name}/clicks/_delta_log/{version}\.json"
+    version = tables.commits("clicks")
+    request = rf"PUT /{cluster.bucket.name}/{tables.name}/clicks/_delta_log/{version:020d}\.json"
     with ExitStack() as stack:
         held = [stack.enter_context(cluster.proxy.paused(request=request)) for _ in range(3)]
         started = {
@@ -137,6 +137,7 @@ def race(tables: Tables) -> dict[str, str]:
         }
         for fault in held:
             until(fault.reached.is_set, "three commits of one version", RUN_SECONDS, every=0.05)
+        assert tables.commits("clicks") == version, "a commit was held for too short a time"
         for fault in reversed(held):
             fault.release()
     return {dag_id: rest.wait(dag_id, run_id, RUN_SECONDS) for dag_id, run_id in started.items()}

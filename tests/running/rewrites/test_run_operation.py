@@ -649,11 +649,7 @@ class TestDocument:
         assert document["expectations"]["status"] == "not_run"
 
     def test_is_the_same_for_every_ending(self, night: Night, document: dict[str, Any]) -> None:
-        endings = [
-            night.care(pause="wait"),
-            night.care("other"),
-            night.care("third", full=True),
-        ]
+        endings = [night.care(pause="wait"), night.care("other"), night.care("third", full=True)]
         assert {tuple(ending.to_json()) for ending in endings} == {tuple(document)}
 
     def test_of_a_dry_run_has_the_digest_of_its_plan_too(self, night: Night, document: dict[str, Any]) -> None:
