@@ -20,16 +20,16 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+import psutil  # type: ignore[import-untyped]
 from cryptography.fernet import Fernet
 from tests.drivers.airflow_rest import AirflowRest
 from tests.drivers.postgres_server import PostgresServer, serve_postgres
@@ -91,11 +91,11 @@ class Cluster:
     store: S3Server
     proxy: StoreProxy
     postgres: PostgresServer
-    catalog: str
+    catalog: str = field(repr=False)
     spark: Spark
     services: Mapping[str, Service]
     base: str
-    passwords: Mapping[str, str]
+    passwords: Mapping[str, str] = field(repr=False)
 
     def user(self, name: str) -> AirflowRest:
         return AirflowRest(self.base, name, self.passwords[name])
@@ -118,7 +118,7 @@ class Cluster:
 
     def left(self) -> list[str]:
         """What is still at work."""
-        return [*self.spark.applications(), *(map(_words, [*self.drivers(), *self.executors()]))]
+        return [*self.spark.applications(), *filter(None, map(_words, [*self.drivers(), *self.executors()]))]
 
     def until_healthy(self, seconds: float = START_SECONDS) -> None:
         """Until Airflow's health has no fault and all of Spark's workers are there."""
@@ -139,12 +139,9 @@ class Cluster:
 
 
 def _words(process: Any) -> str:
-    try:
+    with suppress(psutil.Error):
         return " ".join(process.cmdline())
-    except OSError:
-        return ""
-    except Exception as failure:  # noqa: BLE001 - psutil's, of a process that ended
-        return str(failure)
+    return ""
 
 
 def _is_job(process: Any) -> bool:
@@ -412,10 +409,3 @@ class _Making:
             "SPARK_SUBMIT_OPTS": _QUICK,
             "SPARK_LAUNCHER_OPTS": _QUICK,
         }
-
-
-def main(folder: Path, seconds: float) -> None:
-    """A cluster by hand, for a while."""
-    with serve_cluster(folder) as cluster:
-        print(cluster.base, dict(cluster.passwords), cluster.spark.status_url, flush=True)
-        time.sleep(seconds)
