@@ -23,6 +23,8 @@ USER = "nightkeep"
 PASSWORD = "no-secret-at-all"
 _SECONDS = 60.0
 _DATABASES = count()
+_NOT_YET = ("starting up", "not yet accepting connections")
+"""What it says while it starts, and while it recovers from its death."""
 
 
 class PostgresServer:
@@ -129,7 +131,7 @@ def _wait_until_it_answers(server: PostgresServer) -> None:
             server.execute(f"SELECT pg_sleep({0 if attempt == 0 else 0.01})")
             return
         except psycopg2.OperationalError as failure:
-            if "starting up" not in str(failure):
+            if not any(said in str(failure) for said in _NOT_YET):
                 raise
             time.sleep(0.05)
     raise RuntimeError("postgres: expected it to let us in, found that it is still starting up")
