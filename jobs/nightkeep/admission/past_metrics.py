@@ -12,8 +12,9 @@ from nightkeep.records import RunDocument, TableDocuments
 PAST: Final = frozenset({"days_since_run", "nights_waited", "orphans"})
 BUDGET: Final = "budget: "
 """How the reason of a document begins if a night had no budget left for its table."""
-_REWRITES: Final = tuple(each for each in Operation if each.rewrites)
-_DONE: Final = (Outcome.VERIFIED, Outcome.UNCHANGED)
+REWRITES: Final = tuple(each for each in Operation if each.rewrites)
+DONE: Final = (Outcome.VERIFIED, Outcome.UNCHANGED)
+"""How a run ends that did its work."""
 
 
 def past_metrics(documents: TableDocuments, now: datetime) -> Mapping[str, int | float | None]:
@@ -23,7 +24,7 @@ def past_metrics(documents: TableDocuments, now: datetime) -> Mapping[str, int |
 
     Reads the newest documents, back to the last run that ended well and to the last sweep.
     """
-    left_out, ended = _waited(documents.newest_first(*_REWRITES))
+    left_out, ended = _waited(documents.newest_first(*REWRITES))
     listed = (each for each in documents.newest_first(Operation.SWEEP) if "orphans_total" in each.extra)
     swept = next(listed, None)
     days = None if ended is None else (now - ended).total_seconds() / 86_400
@@ -40,7 +41,7 @@ def _waited(runs: Iterator[RunDocument]) -> tuple[int, datetime | None]:
     for each in runs:
         left_out = left_out and _is_left_out(each)
         waited |= {each.run_id} if left_out else set()
-        if each.outcome in _DONE:
+        if each.outcome in DONE:
             return len(waited), each.finished_at
     return len(waited), None
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from nightkeep.model import Operation, Outcome
+from nightkeep.admission.past_metrics import DONE, REWRITES
 from nightkeep.protocol import OpenTable
 from nightkeep.protocol.past import RowClaim
 from nightkeep.records import TableDocuments
 
 SINCE_RUN: Final = frozenset({"commits_since_run", "bytes_since_run"})
-_REWRITES: Final = tuple(each for each in Operation if each.rewrites)
-_DONE: Final = (Outcome.VERIFIED, Outcome.UNCHANGED)
 
 
 def commits_since_run(
@@ -34,6 +32,6 @@ def commits_since_run(
 
 def _version_left(documents: TableDocuments) -> int | None:
     """The version that the last run left behind that did its work; None without one."""
-    done = (each for each in documents.newest_first(*_REWRITES) if each.outcome in _DONE)
+    done = (each for each in documents.newest_first(*REWRITES) if each.outcome in DONE)
     versions = (each.base_version if each.committed_version is None else each.committed_version for each in done)
     return next((each for each in versions if each is not None), None)

@@ -19,7 +19,7 @@ from nightkeep.model import Clustering, Operation, Request, Run
 from nightkeep.policy import EffectivePolicy, when
 from nightkeep.protocol import OpenPlan, OpenTable, Snapshot, Watch
 from nightkeep.records import Metrics, table_documents
-from nightkeep.running.commits_since_run import commits_since_run
+from nightkeep.running.commits_since_run import SINCE_RUN, commits_since_run
 from nightkeep.running.rewrites.undone_deletes import find_undone_deletes
 from nightkeep.sql_text.rows.keys import key_condition
 from nightkeep.stages.plan import plan
@@ -108,6 +108,8 @@ def _condition_metrics(
         return None
     metrics = {} if table.health is None else dict(table.health(base, request).metrics)
     asked = when.metrics_of(condition)
+    if not asked & (PAST | SINCE_RUN):
+        return metrics
     documents = table_documents(order.reports, policy.address.name)
     if asked & PAST:
         metrics |= past_metrics(documents, datetime.fromtimestamp(request.now_ms / 1000, UTC))
