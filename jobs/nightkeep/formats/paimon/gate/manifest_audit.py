@@ -105,17 +105,22 @@ def _line_faults(storage: Storage, meta: Record, entries: Sequence[Record], sche
         yield f"its list states {meta['_FILE_SIZE']} bytes, the file has {size}"
     if meta["_SCHEMA_ID"] != schema.id:
         yield f"its list states schema {meta['_SCHEMA_ID']}, expected {schema.id}"
-    for what, numbers in (
-        ("BUCKET", [entry["_BUCKET"] for entry in entries]),
-        ("LEVEL", [entry["_FILE"]["_LEVEL"] for entry in entries]),
-    ):
-        low, high = meta.get(f"_MIN_{what}"), meta.get(f"_MAX_{what}")
-        if (low is not None and low > min(numbers)) or (high is not None and high < max(numbers)):
-            yield f"its list states {what.lower()}s {low} to {high}, its entries have {min(numbers)} to {max(numbers)}"
+    yield from place_faults(meta, entries)
     if meta.get("_MIN_ROW_ID") is not None or meta.get("_MAX_ROW_ID") is not None:
         yield "its list states row ids, which the table does not have"
     types = [field.type for field in schema.select(schema.partition_keys)]
     yield from partition_faults(meta["_PARTITION_STATS"], [decode_row(e["_PARTITION"], types) for e in entries], types)
+
+
+def place_faults(line: Record, entries: Sequence[Record]) -> Iterator[str]:
+    """Faults unless the buckets and levels that a manifest's line states cover those of its entries."""
+    for what, numbers in (
+        ("BUCKET", [entry["_BUCKET"] for entry in entries]),
+        ("LEVEL", [entry["_FILE"]["_LEVEL"] for entry in entries]),
+    ):
+        low, high = line.get(f"_MIN_{what}"), line.get(f"_MAX_{what}")
+        if numbers and ((low is not None and low > min(numbers)) or (high is not None and high < max(numbers))):
+            yield f"its list states {what.lower()}s {low} to {high}, its entries have {min(numbers)} to {max(numbers)}"
 
 
 def partition_faults(stats: Record, rows: Sequence[tuple[Value, ...]], types: Sequence[PaimonType]) -> Iterator[str]:

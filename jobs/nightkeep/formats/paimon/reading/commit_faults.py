@@ -13,7 +13,7 @@ from typing import Final
 
 from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import MissingFile
-from nightkeep.formats.paimon.gate.manifest_audit import partition_faults
+from nightkeep.formats.paimon.gate.manifest_audit import partition_faults, place_faults
 from nightkeep.formats.paimon.metadata.binary_row import decode_row
 from nightkeep.formats.paimon.metadata.changelog import FULL_COMPACTION, LOOKUP, producer_of
 from nightkeep.formats.paimon.metadata.entries import ADD, entry_identity, parse_list, read_manifest
@@ -173,13 +173,7 @@ def _line_faults(manifest: WrittenManifest, schema: PaimonSchema) -> Iterator[st
     line, entries = manifest.line, manifest.entries
     if line["_FILE_SIZE"] != manifest.bytes:
         yield f"its list states {line['_FILE_SIZE']} bytes, the file has {manifest.bytes}"
-    for what, numbers in (
-        ("BUCKET", [entry["_BUCKET"] for entry in entries]),
-        ("LEVEL", [entry["_FILE"]["_LEVEL"] for entry in entries]),
-    ):
-        low, high = line.get(f"_MIN_{what}"), line.get(f"_MAX_{what}")
-        if numbers and ((low is not None and low > min(numbers)) or (high is not None and high < max(numbers))):
-            yield f"its list states {what.lower()}s {low} to {high}, its entries have {min(numbers)} to {max(numbers)}"
+    yield from place_faults(line, entries)
     types = [field.type for field in schema.select(schema.partition_keys)]
     rows = [decode_row(entry["_PARTITION"], types) for entry in entries]
     yield from partition_faults(line["_PARTITION_STATS"], rows, types) if rows else ()
