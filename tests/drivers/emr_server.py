@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.support.http_receiver import loopback_server
 
 Environ = Mapping[str, str]
 
@@ -90,14 +91,8 @@ def emr_server(local: Callable[[str], str], environ: Environ) -> Iterator[EmrSer
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    server.daemon_threads = True
-    emr.port = server.server_address[1]
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield emr
-    finally:
-        server.shutdown()
-        server.server_close()
-        emr.stop()
+    with loopback_server(Answer) as emr.port:
+        try:
+            yield emr
+        finally:
+            emr.stop()

@@ -54,15 +54,23 @@ def http_receiver(status: int | None = 200) -> Iterator[HttpReceiver]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    with loopback_server(Answer) as receiver.port:
+        try:
+            yield receiver
+        finally:
+            receiver.stop.set()
+
+
+@contextmanager
+def loopback_server(answers: type[BaseHTTPRequestHandler]) -> Iterator[int]:
+    """The port on which these answers are given in the `with` block."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), answers)
     server.daemon_threads = True
-    receiver.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield receiver
+        yield server.server_address[1]
     finally:
-        receiver.stop.set()
         server.shutdown()
         server.server_close()
         thread.join()
