@@ -15,9 +15,7 @@ from nightkeep.errors import CorruptMetadata, EvidenceError, MissingFile, Refuse
 from nightkeep.formats.paimon.data.columns import PaimonFileReader
 from nightkeep.formats.paimon.data.stored_rows import open_stored
 from nightkeep.formats.paimon.deletes.bucket_vectors import decoded, index_path
-from nightkeep.formats.paimon.metadata.branch import location_and_branch
 from nightkeep.formats.paimon.metadata.entries import read_entries, read_index
-from nightkeep.formats.paimon.metadata.features import refuse_schema
 from nightkeep.formats.paimon.metadata.schema import PaimonSchema, parse_schema
 from nightkeep.formats.paimon.metadata.snapshot import VECTORS_INDEX, Bucket, Schemas, bucket_at, read_schemas
 from nightkeep.formats.paimon.metadata.snapshot_files import digest, parse_snapshot, snapshot_ids
@@ -25,7 +23,7 @@ from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
 from nightkeep.formats.paimon.reading.changelog_faults import changelog_faults, reports_changes
 from nightkeep.formats.paimon.reading.commit_faults import COMPACT, moved
 from nightkeep.formats.paimon.reading.value_faults import value_faults
-from nightkeep.formats.paimon.reading.versions import readable
+from nightkeep.formats.paimon.reading.versions import refuse_unreadable
 from nightkeep.model import Address
 from nightkeep.protocol.file_sample import SampleBudget, sampled_faults
 from nightkeep.protocol.past import FileSample
@@ -39,7 +37,7 @@ def file_faults(
     schemas = read_schemas(storage)
     newest = schemas[max(schemas)]
     try:
-        refuse_schema(address.name, readable(newest), location_and_branch(address.location)[1])
+        refuse_unreadable(address, newest)
     except RefusedTable:
         return {}
     budget = SampleBudget(sample)

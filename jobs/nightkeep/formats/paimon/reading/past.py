@@ -10,9 +10,7 @@ from nightkeep.encodings.avro_container import Record
 from nightkeep.errors import CorruptMetadata, EvidenceError, MissingFile, RefusedTable
 from nightkeep.formats.paimon.deletes.bucket_vectors import read_vectors
 from nightkeep.formats.paimon.gate.scan import survivors
-from nightkeep.formats.paimon.metadata.branch import location_and_branch
 from nightkeep.formats.paimon.metadata.entries import ADD, decoding
-from nightkeep.formats.paimon.metadata.features import refuse_schema
 from nightkeep.formats.paimon.metadata.record_expiry import EXPIRE_TIME, record_age
 from nightkeep.formats.paimon.metadata.schema import skips_level0
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
@@ -21,7 +19,7 @@ from nightkeep.formats.paimon.reading.aged_keys import without_aged
 from nightkeep.formats.paimon.reading.commit_faults import commit_faults, committed_files, moved, number_in
 from nightkeep.formats.paimon.reading.file_faults import file_faults, schema_of
 from nightkeep.formats.paimon.reading.live_faults import LiveFaults, live_faults
-from nightkeep.formats.paimon.reading.versions import readable
+from nightkeep.formats.paimon.reading.versions import refuse_unreadable
 from nightkeep.formats.paimon.reading.views import narrowed
 from nightkeep.model import Address, View, digest_of
 from nightkeep.protocol import Bound
@@ -127,13 +125,15 @@ def _read(storage: Storage, number: int, *, has_parent: bool) -> _Read:
     data = storage.read(name)
     raw = parse_snapshot(data, subject=name)
     parent = _raw(storage, number - 1) if has_parent else None
-    entries: Sequence[Record] = ()
+    entries: Sequence[Record] | None = None
+    bytes_added = 0
     try:
         files = committed_files(storage, raw)
         entries = files.entries
         with decoding(name, "entries of data files, and their counts"):
             faults = tuple(commit_faults(raw, parent, files, schema_of(storage, raw)))
             added, removed = moved(entries)
+            bytes_added = sum(int(entry["_FILE"]["_FILE_SIZE"]) for entry in entries if entry["_KIND"] == ADD)
     except RefusedTable:
         faults, added, removed = (), {}, {}
     except EvidenceError as failure:
@@ -144,20 +144,21 @@ def _read(storage: Storage, number: int, *, has_parent: bool) -> _Read:
         version=number,
         parent=number - 1 if number > 1 else None,
         digest=digest_of(data),
-        claim=_claim(raw, has_entries=bool(entries)),
+        claim=_claim(raw, entries=entries),
         kind=str(raw["commitKind"]),
         author=str(raw["commitUser"]),
         time_ms=int(str(raw["timeMillis"])),
         rows=number_in(raw, "deltaRecordCount"),
-        bytes_added=sum(int(entry["_FILE"]["_FILE_SIZE"]) for entry in entries if entry["_KIND"] == ADD),
+        bytes_added=bytes_added,
         faults=faults,
     )
     return _Read(commit, frozenset(added), frozenset(removed))
 
 
-def _claim(raw: Mapping[str, object], *, has_entries: bool) -> RowClaim:
+def _claim(raw: Mapping[str, object], *, entries: Sequence[Record] | None) -> RowClaim:
+    """`entries`: None where they cannot be read, so that there may be some."""
     claim = _CLAIMS.get(raw["commitKind"], RowClaim.CHANGES_ROWS)
-    touches = has_entries or raw.get("indexManifest") or claim is RowClaim.KEEPS_ROWS
+    touches = entries is None or entries or raw.get("indexManifest") or claim is RowClaim.KEEPS_ROWS
     return claim if touches else RowClaim.TOUCHES_NO_FILES
 
 
@@ -213,5 +214,5 @@ def _live_faults(address: Address, storage: Storage, version: int) -> LiveFaults
     name = f"snapshot/snapshot-{version}"
     raw = parse_snapshot(storage.read(name), subject=name)
     schema = schema_of(storage, raw)
-    refuse_schema(address.name, readable(schema), location_and_branch(address.location)[1])
+    refuse_unreadable(address, schema)
     return live_faults(storage, raw, schema)

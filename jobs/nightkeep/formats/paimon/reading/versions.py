@@ -71,6 +71,11 @@ def readable(schema: PaimonSchema) -> PaimonSchema:
     return replace(schema, options=MappingProxyType(options))
 
 
+def refuse_unreadable(table: Address, schema: PaimonSchema) -> None:
+    """Raise RefusedTable for a feature that no reader of ours handles."""
+    refuse_schema(table.name, readable(schema), location_and_branch(table.location)[1])
+
+
 def _newest(table: Address, storage: Storage, read_as: PaimonSnapshot | None) -> PaimonSnapshot:
     for _ in range(_MOVED_ON):
         if not snapshot_ids(storage) and hinted(storage, "snapshot/LATEST") is None:
@@ -95,14 +100,14 @@ def _read(
         number = int(str(parse_snapshot(storage.read(name), subject=f"{table.name}/{name}")["schemaId"]))
     if number not in schemas:
         raise CorruptMetadata(f"{table.name}/{name}", f"a schema among {sorted(schemas)}", f"schema {number}")
-    refuse_schema(table.name, readable(schemas[number]), location_and_branch(table.location)[1])
+    refuse_unreadable(table, schemas[number])
     return load(table, storage, name, schemas=Schemas(schemas[number], schemas))
 
 
 def _nothing(table: Address, storage: Storage) -> PaimonSnapshot:
     schemas = read_schemas(storage)
     current = schemas[max(schemas)]
-    refuse_schema(table.name, readable(current), location_and_branch(table.location)[1])
+    refuse_unreadable(table, current)
     raw = {"id": NEVER_WRITTEN, "commitKind": "APPEND"}
     identity = VersionIdentity(NEVER_WRITTEN, "", "")
     return PaimonSnapshot(table, identity, raw, Schemas(current, schemas), (), (), (), (), (), (), (), ())
