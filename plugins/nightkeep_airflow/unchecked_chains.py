@@ -14,7 +14,7 @@ from nightkeep.model import Operation
 from nightkeep_airflow.operators import AUDIT_JOB, SWEEP_JOB, CareOperator
 from nightkeep_airflow.results import SettledEntry
 from nightkeep_airflow.settings import PluginSettings
-from nightkeep_airflow.tasks import TABLE, notify, page, places, settle, submit_options, unchanged, unless_raised
+from nightkeep_airflow.tasks import TABLE, page, places, send, settle, submit_options, unchanged, unless_raised
 
 
 def sweep_for(groups: XComArg, settings: PluginSettings) -> None:
@@ -29,7 +29,7 @@ def sweep_for(groups: XComArg, settings: PluginSettings) -> None:
     swept.expand(results=results, place=places(results))
     unchanged(results)
     page(results, settings.policy, settings.reports, operation=Operation.SWEEP.value)
-    notify(results, settings.policy, settings.reports).as_teardown()
+    send(results, settings)
 
 
 def audit_for(groups: XComArg, settings: PluginSettings) -> None:
@@ -45,7 +45,7 @@ def audit_for(groups: XComArg, settings: PluginSettings) -> None:
     audited.expand(results=results, place=places(results))
     unchanged(results)
     page(results, settings.policy, settings.reports, operation=Operation.AUDIT.value)
-    notify(results, settings.policy, settings.reports).as_teardown()
+    send(results, settings)
 
 
 @task(map_index_template=TABLE)

@@ -11,10 +11,10 @@ import pytest
 from tests.cluster.faults import FAULTS, Fault, begin, race
 from tests.cluster.lake import Readers, Tables, age_orphans, place_tables, write_policy
 from tests.cluster.report import Lines
-from tests.cluster.runs import Before, faults, leftovers, look, outcomes, published, results, run
+from tests.cluster.runs import Before, documents, faults, leftovers, look, outcomes, published, results, run
 from tests.drivers.airflow_cluster import Cluster
 
-from nightkeep.model import Outcome
+from nightkeep.model import Operation, Outcome
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]
 
@@ -65,9 +65,15 @@ def test_a_weekly_run_removes_what_was_staged(cluster: Cluster, readers: Readers
         age_orphans(each, days=9)
     write_policy(tables, ", sweep: {mode: delete}")
     assert run(cluster, "orphan_sweep") == "success", cluster.logs_of_tasks()
-    assert [file for each in tables for file in each.orphans()] == []
+    left = {each.name: each.orphans() for each in tables if each.orphans()}
+    assert left == {}, [removals(each) for each in tables if each.name in left]
     assert [readers.rows(each) for each in tables] == rows
     lines.swept = True
+
+
+def removals(tables: Tables) -> dict[str, str]:
+    """What the documents of sweeps say of each table."""
+    return {each.table: each.reason for each in documents(tables) if each.operation is Operation.SWEEP}
 
 
 def placed(cluster: Cluster, readers: Readers, lines: Lines, name: str) -> Before:
