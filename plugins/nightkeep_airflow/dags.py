@@ -28,7 +28,7 @@ from nightkeep_airflow.parameters import TAG
 from nightkeep_airflow.pool_listener import given_parameters, missing_of
 from nightkeep_airflow.readiness import require_ready
 from nightkeep_airflow.releases import AirflowFailException, CronTriggerTimetable, DeadlineAlert, DeadlineReference
-from nightkeep_airflow.run_tables import find_one, suggested
+from nightkeep_airflow.run_tables import RunOrder, find_one, suggested
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import PluginSettings, from_environment
 from nightkeep_airflow.tasks import care_for, scheduled_groups
@@ -110,7 +110,7 @@ def weekly(
     settings = _settings(options)
 
     def build() -> None:
-        sweep_for(scheduled_groups(settings, within_budget=False), settings)
+        sweep_for(scheduled_groups(settings, RunOrder.FILE), settings)
 
     return _make(dag_id, build, settings, options, schedule=_timetable(schedule, timezone), retries=2)
 
@@ -122,7 +122,7 @@ def audit(
     settings = _settings(options)
 
     def build() -> None:
-        audit_for(scheduled_groups(settings, within_budget=False), settings)
+        audit_for(scheduled_groups(settings, RunOrder.AUDITS), settings)
 
     return _make(dag_id, build, settings, options, schedule=_timetable(schedule, timezone), retries=1)
 

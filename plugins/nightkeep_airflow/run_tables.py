@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from enum import StrEnum
 
 from nightkeep.discovery import completed, find_tables, keep_found, kept_found, last_found, located_all, places_for
 from nightkeep.places import is_address, is_kept
@@ -41,11 +42,26 @@ def suggested(policy: str, reports: str) -> list[str]:
     return list(dict.fromkeys([*listed, *sorted(found)]))
 
 
-def order_all(policy: PolicyFile, reports: str, prefix: str) -> PolicyFile:
-    """The policy with its tables in the order of a night, where it has a budget. Opens every table then."""
-    from nightkeep.api.night import order_night  # noqa: PLC0415 -- no DAG file needs what opens tables
+class RunOrder(StrEnum):
+    """The order of a run's tables."""
 
-    return order_night(policy, reports, prefix)
+    FILE = "file"
+    NIGHT = "night"
+    """The worst first, where the policy has a budget: what it does not hold is kept for the jobs."""
+    AUDITS = "audits"
+    """Those first that were not audited for longest, where audits share a budget."""
+
+
+def order_all(policy: PolicyFile, reports: str, prefix: str, order: RunOrder) -> PolicyFile:
+    """The policy with its tables in the order of the run with this prefix. Opens every table for a night's budget."""
+    from nightkeep.api.night import order_audits, order_night  # noqa: PLC0415 -- no DAG file needs what opens tables
+
+    match order:
+        case RunOrder.NIGHT:
+            return order_night(policy, reports, prefix)
+        case RunOrder.AUDITS:
+            return order_audits(policy, reports)
+    return policy
 
 
 def night_option(reports: str, prefix: str) -> list[str]:

@@ -78,7 +78,7 @@ from nightkeep_airflow.readiness import require_ready
 from nightkeep_airflow.releases import AirflowFailException, AirflowSkipException, conf
 from nightkeep_airflow.results import Settled, SettledEntry, as_json, reported, settle_run, settled_result
 from nightkeep_airflow.run_pages import RunPage, store_unreported, write_run
-from nightkeep_airflow.run_tables import find_all, order_all, run_policy
+from nightkeep_airflow.run_tables import RunOrder, find_all, order_all, run_policy
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import PluginSettings
 from nightkeep_airflow.settled_documents import documents_of
@@ -146,9 +146,9 @@ def _places(settings: PluginSettings) -> dict[str, Any]:
     }
 
 
-def scheduled_groups(settings: PluginSettings, *, within_budget: bool = True) -> XComArg:
-    """Groups of all tables, for a run that starts in time; in the order of a night, where the policy has a budget."""
-    groups = policy_groups(settings.policy, settings.reports, within_budget=within_budget)
+def scheduled_groups(settings: PluginSettings, order: RunOrder = RunOrder.NIGHT) -> XComArg:
+    """Groups of all tables, for a run that starts in time."""
+    groups = policy_groups(settings.policy, settings.reports, order=order.value)
     in_time(settings.start_within.total_seconds(), needs=settings.needs.to_json()) >> groups
     return groups
 
@@ -169,13 +169,11 @@ def in_time(within_seconds: float, *, needs: Mapping[str, str], dag_run: Any = N
 
 
 @task(retries=0)
-def policy_groups(policy: str, reports: str, *, within_budget: bool = False, dag_run: Any = None) -> list[list[str]]:
+def policy_groups(policy: str, reports: str, *, order: str, dag_run: Any = None) -> list[list[str]]:
     """Tables that share a Spark session, from the policy and what it discovers when the run starts; larger where they
-    are many. `within_budget`: the worst first, and kept for the jobs what the policy's budget does not hold."""
+    are many."""
     prefix = run_prefix(dag_run.dag_id, dag_run.run_id)
-    loaded = find_all(policy, reports, prefix)
-    if within_budget:
-        loaded = order_all(loaded, reports, prefix)
+    loaded = order_all(find_all(policy, reports, prefix), reports, prefix, RunOrder(order))
     groups, tables = groups_of(loaded), len(loaded.tables)
     size = max(map(len, groups), default=0)
     while len(groups) > _most_mapped() and size < tables:

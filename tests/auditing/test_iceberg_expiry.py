@@ -183,7 +183,7 @@ def test_a_commit_that_is_over_the_budget_alone_does_not_stop_the_next(iceberg_j
     iceberg_java.commit_rewrite(table, iceberg_java.begin_rewrite(table, where=_of(DAYS[2]), options=ALL))
     first, second = (audited(table, byte_budget=1).require_sound() for _ in range(2))
     assert [*first.verdicts.values()] == ["not provable"] and first.section["left"] == 2
-    assert "over the budget of bytes" in (first.document.reason or "")
+    assert "over the budget of the audit" in (first.document.reason or "")
     assert [*second.verdicts.values()] == ["consistent", "proven"]
 
 

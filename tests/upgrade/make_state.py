@@ -40,7 +40,7 @@ from nightkeep.running.rewrites import run_operation
 from nightkeep.spark import session
 from nightkeep_airflow.results import parse, settle_results
 from nightkeep_airflow.run_pages import RunPage, write_run
-from nightkeep_airflow.run_tables import find_all, found_option, night_option, order_all, run_policy
+from nightkeep_airflow.run_tables import RunOrder, find_all, found_option, night_option, order_all, run_policy
 from nightkeep_airflow.runs import run_prefix
 
 ROOT: Final = Path(__file__).parents[2]
@@ -116,7 +116,7 @@ def run_night(folder: Path, _: SparkSession) -> None:
     """A run of the nightly DAG over some of the tables: its files, its job and its page."""
     policy, reports = str(folder / "tables.yaml"), str(folder / "reports")
     prefix = run_prefix("nightly", "scheduled__2026-11-25T02:00:00+00:00")
-    order_all(find_all(policy, reports, prefix), reports, prefix)
+    order_all(find_all(policy, reports, prefix), reports, prefix, RunOrder.NIGHT)
     result = f"{reports}/~results/{prefix}-0.json"
     Path(result).parent.mkdir(parents=True)
     tables = [part for name in NIGHT for part in ("--table", name)]

@@ -13,6 +13,7 @@ from nightkeep.model import Operation, Run, run_token
 from nightkeep.model.night import NightPlace
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.policy import EffectivePolicy
+from nightkeep.policy.setting_types import AuditBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +70,21 @@ class CallOptions:
 class AuditOptions:
     """What an audit looks at. `since`: the version after which, `since_ms`: how long ago, in milliseconds; without
     either, after the last audit. `files`: whether every file of every retained version is looked for. None means that
-    the table's policy decides."""
+    the table's policy decides. `share`: what this audit and others may take together."""
 
     since: int | None = None
     since_ms: int | None = None
     files: bool = False
     byte_budget: int | None = None
+    share: AuditShare | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditShare:
+    """The budget that all audits of a run share. `run`: the name that its tables have in common."""
+
+    run: str
+    budget: AuditBudget
 
 
 @dataclass(frozen=True, slots=True)

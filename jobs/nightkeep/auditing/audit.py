@@ -2,22 +2,25 @@
 
 The commits after the last audit are read, from metadata alone. Those that state that they keep rows are compared by
 content, in chains (`proving`). Of the others, metadata is held against itself. Versions of the last audit must still be
-in the history (`history`). The mark of this audit is kept with the reports: what was not reached is for the next one.
+in the history (`history`). The document is stored first, then the mark of this audit is kept with the reports: what was
+not reached is for the next one, and so is what a mark that could not be kept leaves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.util import find_spec
 
 from nightkeep.admission.reasons import Case, reason_to_skip
+from nightkeep.auditing.budget import UnitBudget, left_of
 from nightkeep.auditing.chains import chains_of
 from nightkeep.auditing.findings import AuditFindings, audit_section, audited_rows, unit_results
 from nightkeep.auditing.history import AuditRange, audit_range
-from nightkeep.auditing.proving import OVER_BUDGET, ByteBudget, Prover
+from nightkeep.auditing.proving import OVER_BUDGET, Prover
 from nightkeep.auditing.verdicts import CommitVerdict, Verdict
 from nightkeep.errors import RefusedTable
 from nightkeep.formats import open_table
@@ -25,7 +28,7 @@ from nightkeep.model import Operation, Outcome
 from nightkeep.protocol import OpenTable, Snapshot, Unit
 from nightkeep.protocol.past import FileSample, PastCommit, PastReading
 from nightkeep.protocol.table_files import Retention
-from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_note
+from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_note, secure
 from nightkeep.records.audit_marks import AuditedCommit, AuditMark, audit_mark, keep_audit_mark, latest
 from nightkeep.retention.file_check import FileCheck, check_files
 from nightkeep.retention.kept_versions import retained_files
@@ -37,7 +40,7 @@ from nightkeep.tasks import inline
 
 def audit_table(log: RunLog, case: Case, *, engine: Engine) -> RunDocument:
     """Audit the table by the order. Raises RefusedTable for a format whose commits are not read, EvidenceError for
-    metadata that cannot be read."""
+    metadata that cannot be read, and for reports that cannot be written."""
     waiting = reason_to_skip(case)
     if waiting is not None:
         return log.document(Outcome.SKIPPED, waiting)
@@ -46,15 +49,22 @@ def audit_table(log: RunLog, case: Case, *, engine: Engine) -> RunDocument:
         return log.document(Outcome.UNCHANGED, "nothing was ever written to it")
     log.facts["table_id"] = table.description().id
     mark = audit_mark(log.order.reports, log.table)
-    with log.stage("audit"):
-        past = _past(table)
-        ranged = audit_range(table, past, log.order.audit, mark, now_ms=_now_ms(log))
-        findings = _judged(log, table, past, ranged)
-    if _looks_for_files(log, mark):
-        with log.stage("files"):
-            findings = replace(findings, files=_files(log, table, engine))
+    left = left_of(log)
+    if left.lacks is not None:
+        return log.document(Outcome.SKIPPED, f"{left.lacks}; {_last_audited(mark)}")
+    with left.spending() as budget:
+        with log.stage("audit"):
+            past = _past(table)
+            ranged = audit_range(table, past, log.order.audit, mark, now_ms=_now_ms(log))
+            findings = _judged(log, table, past, ranged, budget)
+        if _looks_for_files(log, mark):
+            with log.stage("files"):
+                findings = replace(findings, files=_files(log, table, engine))
     document = _document(log, findings)
-    _keep_mark(log, mark, findings)
+    # Before the mark moves: a retry after a crash in between finds what was found, and not that nothing is new.
+    secure(document, log.order.reports)
+    with suppress(OSError):
+        _keep_mark(log, mark, findings)
     return document
 
 
@@ -65,15 +75,19 @@ def _past(table: OpenTable) -> PastReading[Snapshot, Unit]:
     return table.past
 
 
+def _last_audited(mark: AuditMark | None) -> str:
+    return "never audited" if mark is None else f"last audited at {mark.audited_at:%Y-%m-%d %H:%M} UTC"
+
+
 def _now_ms(log: RunLog) -> int:
     return int(log.started.timestamp() * 1000)
 
 
-def _judged(log: RunLog, table: OpenTable, past: PastReading[Snapshot, Unit], ranged: AuditRange) -> AuditFindings:
+def _judged(
+    log: RunLog, table: OpenTable, past: PastReading[Snapshot, Unit], ranged: AuditRange, budget: UnitBudget
+) -> AuditFindings:
     """The findings on the commits, as far as the budget goes."""
-    settings, asked = log.policy.settings, log.order.audit
-    budget = ByteBudget(settings.audit.byte_budget if asked.byte_budget is None else asked.byte_budget)
-    prover = Prover(table, past, inline, budget, settings.task_memory)
+    prover = Prover(table, past, inline, budget, log.policy.settings.task_memory)
     proven = {each.commit.version: each for chain in chains_of(ranged.commits) for each in prover.judge(chain)}
     judged = tuple(_with_faults(commit, proven.get(commit.version)) for commit in ranged.commits)
     reached = _reached(judged)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from nightkeep.auditing.budget import UnitBudget
 from nightkeep.auditing.chains import Chain
 from nightkeep.auditing.unit_comparison import RowsApart, kept_rows, moved_rows, rows_apart
 from nightkeep.auditing.verdicts import CommitVerdict, UnitVerdict, Verdict
@@ -20,22 +21,7 @@ from nightkeep.protocol.past import KeepsRows, PastReading
 from nightkeep.records.check_report import Difference
 from nightkeep.tasks import Mapper
 
-OVER_BUDGET: Final = "over the budget of bytes"
-
-
-@dataclass
-class ByteBudget:
-    """Bytes that an audit may still read. The first unit that is asked for always fits."""
-
-    left: int
-    spent: int = 0
-
-    def takes(self, size: int) -> bool:
-        if self.spent and size > self.left:
-            return False
-        self.left -= size
-        self.spent += size
-        return True
+OVER_BUDGET: Final = "over the budget of the audit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +31,7 @@ class Prover:
     table: OpenTable
     past: PastReading[Snapshot, Unit]
     mapper: Mapper
-    budget: ByteBudget
+    budget: UnitBudget
     task_bytes: int
 
     def judge(self, chain: Chain) -> Iterator[CommitVerdict]:

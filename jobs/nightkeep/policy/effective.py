@@ -21,7 +21,7 @@ from nightkeep.policy.address import is_address, metastore_address, names_of, pa
 from nightkeep.policy.document import Discovery
 from nightkeep.policy.format_fit import require_fit
 from nightkeep.policy.layers import BUILT_IN, Layer, Origin
-from nightkeep.policy.setting_types import Budget
+from nightkeep.policy.setting_types import AuditBudget, Budget
 from nightkeep.policy.settings import PRESETS, Preset, Settings, suited
 from nightkeep.policy.units import Window
 from nightkeep.policy.when import Condition
@@ -146,6 +146,8 @@ class PolicyFile:
     warnings: tuple[str, ...] = ()
     budget: Budget | None = None
     """What a night may cost."""
+    audit_budget: AuditBudget | None = None
+    """What the audits of one run may take."""
     located: Mapping[str, str] = field(default_factory=dict)
     """The places of tables that metastores name, by the tables' addresses."""
 

@@ -67,6 +67,7 @@ def load_usable(path: str | Path, *, text: str | None = None, environ: Mapping[s
         discoveries=tuple(place for place in places if isinstance(place, Discovery)),
         warnings=warnings,
         budget=main.document.budget,
+        audit_budget=main.document.audit_budget,
     )
     unknown = [place for place in places if isinstance(place, UnusableTable)]
     return policy.with_tables(tables, [*unusable, *unknown, *unreadable])

@@ -69,3 +69,12 @@ class Budget(BaseModel):
     longest_wait: Annotated[StrictInt, Field(ge=1)] = Field(
         default=7, description="A table with work that was left out so many nights is taken whatever it costs."
     )
+
+
+class AuditBudget(BaseModel):
+    """What the audits of one run may take together. The tables that were not audited for longest come first."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    time: Duration | None = Field(default=None, description="Time of all audits added up. null: no limit.")
+    bytes: Size | None = Field(default=None, description="Bytes of files that commits moved. null: no limit.")

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from nightkeep.policy.document import DiscoverEntry
-from nightkeep.policy.setting_types import Budget
-from nightkeep.policy.settings import Check, Defaults, Expire, On, PatternEntry, Sweep, TableEntry
+from nightkeep.policy.setting_types import AuditBudget, Budget
+from nightkeep.policy.settings import Audit, Check, Defaults, Expire, On, PatternEntry, Sweep, TableEntry
 from nightkeep.policy.yaml_source import Location, YamlDocument, dotted
 
 _ENTRIES: dict[str | int, type[BaseModel]] = {
@@ -20,6 +20,8 @@ _ENTRIES: dict[str | int, type[BaseModel]] = {
     "discover": DiscoverEntry,
 }
 _BLOCKS: dict[str | int, type[BaseModel]] = {
+    "audit": Audit,
+    "audit_budget": AuditBudget,
     "budget": Budget,
     "check": Check,
     "expire": Expire,

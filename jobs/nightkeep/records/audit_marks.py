@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -69,6 +69,12 @@ def keep_audit_mark(reports: str | Path, mark: AuditMark) -> None:
     """Store a mark. Replaces the earlier one. Raises OSError."""
     kept = redacted(encode(mark))
     report_store(reports).write(_name(mark.table), bytes_of(json.dumps(kept, indent=2) + "\n"))
+
+
+def unaudited_first(reports: str | Path, tables: Iterable[str]) -> list[str]:
+    """The tables by when they were audited last, those that never were first. One listing; raises OSError."""
+    times = {listed.name: listed.modified_ns for listed in report_store(reports).list(AUDITS)}
+    return sorted(tables, key=lambda table: times.get(f"{slug(table)}.json", 0))
 
 
 def latest(commits: Sequence[AuditedCommit]) -> tuple[AuditedCommit, ...]:

@@ -16,8 +16,9 @@ RESULTS: Final = "~results"
 LEDGER: Final = "~ledger"
 SENT: Final = "~sent"
 AUDITS: Final = "~audits"
+SPENT: Final = "~spent"
 INDEX: Final = "~index"
-NO_TABLES: Final = (HOLDS, PAGES, FOUND, RESULTS, LEDGER, SENT, AUDITS, INDEX)
+NO_TABLES: Final = (HOLDS, PAGES, FOUND, RESULTS, LEDGER, SENT, AUDITS, SPENT, INDEX)
 """Folders that are not a table's."""
 
 # Upper case is escaped because some file systems ignore case; a leading dot because it hides the file.

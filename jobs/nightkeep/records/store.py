@@ -10,6 +10,7 @@
 <reports>/~ledger/...                          what was predicted and measured (`ledger`)
 <reports>/~sent/...                            which message was sent to whom (`sent_marks`)
 <reports>/~audits/<table>.json                 how far the table's commits were audited (`audit_marks`)
+<reports>/~spent/<run>.json                    what the audits of a run have taken of their budget (`audit_spending`)
 <reports>/~index/...                           a row of each document, for lists of runs (`kept_index`, `bundles`)
 <reports>/~results/...                         what a job passes to the task that submitted it
 """

@@ -1,10 +1,11 @@
 """An order and the work of its kind -> admission, the work, and a document, however it ends.
 
 The order of things is the same for every operation. First comes what an earlier attempt of the run has left: a removal
-knows it from its document, a rewrite from the table, where its versions carry the run's token. Then `admission` decides
-whether the table may be worked on, as far as that is known without opening it. The work opens the table, asks again
-with what it found, and acts. Nothing is changed before the document of an unfinished run is stored, so that a crash at
-any point leaves a document whose reason states what is left to do, or a version that its retry finds.
+and an audit know it from their document, a rewrite from the table, where its versions carry the run's token. Then
+`admission` decides whether the table may be worked on, as far as that is known without opening it. The work opens the
+table, asks again with what it found, and acts. Nothing is changed before the document of an unfinished run is stored,
+so that a crash at any point leaves a document whose reason states what is left to do, or a version that its retry
+finds.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ def carry_out(policy: EffectivePolicy, order: Order, do: Do) -> RunDocument:
 
 def _admitted(log: RunLog, do: Do) -> RunDocument:
     order, rewrites = log.order, log.order.operation.rewrites
-    log.earlier = None if rewrites else _earlier_removal(log)
-    if log.earlier is not None and log.earlier.extra.get("finished"):
+    log.earlier = None if rewrites else _earlier_attempt(log)
+    if log.earlier is not None and _is_finished(log.earlier):
         return log.earlier
     case = case_of(log.policy, order, log.started)
     waiting = reason_to_skip(case)
@@ -54,15 +55,25 @@ def _admitted(log: RunLog, do: Do) -> RunDocument:
     return do(log, case)
 
 
-def _earlier_removal(log: RunLog) -> RunDocument | None:
-    """The document of an earlier attempt of this run; None if there is none, or if it changed nothing.
+def _earlier_attempt(log: RunLog) -> RunDocument | None:
+    """The document of an earlier attempt of this run; None if there is none, or if it left nothing that counts: a
+    removal that changed nothing, or an audit without a verdict.
 
     Raises UsageError if the earlier attempt had other options.
     """
-    if log.order.operation in (Operation.RESTORE, Operation.RELEASE, Operation.AUDIT):
+    if log.order.operation in (Operation.RESTORE, Operation.RELEASE):
         return None
     document = stored_document(log.order, log.table)
-    if document is None or not document.extra.get("changed"):
+    if document is None or not (document.extra.get("changed") or _has_verdict(document)):
         return None
     require_same_options(document, log.order.options(log.policy))
     return document
+
+
+def _is_finished(document: RunDocument) -> bool:
+    return bool(document.extra.get("finished")) or _has_verdict(document)
+
+
+def _has_verdict(document: RunDocument) -> bool:
+    """Whether it is of an audit that has judged something. Its mark has moved: another one would find nothing new."""
+    return document.operation is Operation.AUDIT and document.outcome in (Outcome.VERIFIED, Outcome.MISMATCH)

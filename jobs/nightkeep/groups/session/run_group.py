@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from nightkeep.admission.order import Order
+from nightkeep.admission.order import AuditOptions, AuditShare, Order
 from nightkeep.admission.suited_operations import suited_operations
 from nightkeep.errors import NeedsSession, NightkeepError, UsageError
 from nightkeep.groups.children.child_process import ChildProcesses
@@ -58,7 +58,7 @@ def _worked(
             tuple(policies),
             _OneTable(group, policies, chosen, named, reads, SharedTime()),
             [engine] if count == 1 else [beside(engine) for _ in range(count)],
-            first=partial(last_seconds, group.reports),
+            first=partial(_begins_first, group),
             at_work=group.take,
             goes_on=group.goes_on,
         )
@@ -118,6 +118,7 @@ class _OneTable:
             dry_run=group.dry_run,
             named=operation in self.named,
             night=group.night.get(name),
+            audit=_audit_options(group),
             asked={**group.overrides.asked(), **group.call.asked},
             expected_plan=group.expected_plan,
         )
@@ -130,6 +131,19 @@ class _OneTable:
             document = permanent(failed(policy, order, str(failure)))
             log_plan(document)
             return stored(document, order.reports)
+
+
+def _begins_first(group: TableGroup, table: str) -> float:
+    """How early a table begins, the largest value first: those that took longest last time. Where audits share a
+    budget, the order of the group, which has those first that were not audited for longest."""
+    if group.policy.audit_budget is not None:
+        return -group.tables.index(table)
+    return last_seconds(group.reports, table)
+
+
+def _audit_options(group: TableGroup) -> AuditOptions:
+    budget = group.policy.audit_budget
+    return AuditOptions(share=None if budget is None else AuditShare(group.prefix, budget))
 
 
 def _rewrites(named: Sequence[Operation], policy: EffectivePolicy, reads: Reads) -> Sequence[Operation]:
