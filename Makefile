@@ -201,8 +201,9 @@ policy-reference: environment  ## docs/policy-reference.md and dags/tables.schem
 schemas: environment  ## jobs/nightkeep/schemas, the JSON schemas of documents and answers, from their types
 	@$(BIN)/python -m docs_tools.document_schemas
 
-feature-pages: environment  ## docs/paimon-features.md, delta-features.md and iceberg-features.md, from what the code handles
+feature-pages: environment  ## docs/paimon-features.md, delta-features.md, iceberg-features.md and the table of docs/audit.md, from what the code handles
 	@set -e; for format in paimon delta iceberg; do $(BIN)/python -m docs_tools.$${format}_features > docs/$$format-features.md; done
+	@page=$$($(BIN)/python -m docs_tools.audit_features) && printf '%s\n' "$$page" > docs/audit.md
 
 wheel: $(UV)  ## the packages as wheels, in dist/: the library, and what Airflow needs
 	$(UV) build -q --wheel --out-dir dist
