@@ -3,6 +3,9 @@
 Run by `make bench-audit`. The table is compacted by delta-spark's OPTIMIZE, its version is then audited by content. The
 plain read decodes every column of the files of both versions with pyarrow. EXCEPT ALL compares the same files in Spark
 SQL, in both directions, in a session that is warm. Peak memory is of the audit's own process, which starts no Spark.
+
+`--files N` audits a table of N live files with `--files` instead, beside one listing of its folder: an Iceberg table,
+whose manifests Java has rewritten. Its files are hard links to one, and no row is read.
 """
 
 from __future__ import annotations
@@ -15,16 +18,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
 import pyarrow.parquet as pq
-from benches import bench_delta
+from benches import bench_delta, bench_sweep
 from benches.plain_cost import plain_cost
 from pyspark.sql import SparkSession
 from tests.drivers.delta_spark import DeltaSpark
+from tests.drivers.iceberg_java import IcebergJava
+from tests.drivers.iceberg_tables import Table
 
 from nightkeep.api.call_context import new_engine
 
@@ -33,7 +39,8 @@ import json, resource, sys, time
 import nightkeep
 for number in range(2):
     started, cpu = time.perf_counter(), time.process_time()
-    document = nightkeep.audit(sys.argv[1], since=int(sys.argv[2]), reports=f"{sys.argv[3]}-{number}")
+    files = {"files": True} if "files" in sys.argv[4:] else {}
+    document = nightkeep.audit(sys.argv[1], since=int(sys.argv[2]), reports=f"{sys.argv[3]}-{number}", **files)
     took = {"seconds": time.perf_counter() - started, "cpu": time.process_time() - cpu}
 print(json.dumps({
     "outcome": document.outcome, "reason": document.reason, **took,
@@ -53,7 +60,17 @@ class Audited:
 
 
 def audited(table: Path, since: int, reports: Path) -> Audited:
-    command = [sys.executable, "-c", AUDIT, f"delta:{table}", str(since), str(reports)]
+    return _ended([f"delta:{table}", str(since), str(reports)])
+
+
+def audited_files(table: Table, reports: Path) -> Audited:
+    """An audit of a version that was audited before, with every file that it needs."""
+    address = f"iceberg:{table.warehouse.name}/{table.name}"
+    return _ended([address, str(table.document()["current-snapshot-id"]), str(reports), "files"])
+
+
+def _ended(arguments: Sequence[str]) -> Audited:
+    command = [sys.executable, "-c", AUDIT, *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(ended.stdout.splitlines()[-1])
     if found["outcome"] != "verified":
@@ -102,14 +119,46 @@ def measure(rows: int) -> None:
     print(f"  EXCEPT ALL takes     {min(compared) / best.seconds:8.2f} x as long", flush=True)
 
 
+def measure_files(count: int) -> None:
+    with (
+        tempfile.TemporaryDirectory(prefix="nightkeep-bench-") as folder,
+        IcebergJava(timeout=bench_sweep.TIMEOUT) as java,
+    ):
+        table = bench_sweep.made(java, Path(folder), "many", live=count, orphans=0)
+        place = Path(folder) / "many"
+        started = time.perf_counter()
+        listed = sum(path.name.endswith(".parquet") for path in _stated(place))
+        listing = time.perf_counter() - started
+        found = audited_files(table, Path(folder) / "reports")
+    print(f"\nIceberg, --files of {count:,} live files, {listed:,} data files listed")
+    print(f"  audit with --files   {found.seconds:8.2f} s, {found.cpu:8.2f} CPU s, peak {found.peak / 1e6:,.0f} MB")
+    print(f"  one listing, sizes   {listing:8.2f} s")
+    print(f"  audit takes          {found.seconds / listing:8.2f} x as long", flush=True)
+
+
+def _stated(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Every file of a folder and those below it, with its size known."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _stated(Path(entry.path))
+            else:
+                entry.stat()
+                yield entry
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=float, default=20.0, help="millions of rows")
+    parser.add_argument("--files", type=float, help="millions of files, of which an audit looks for each")
     arguments = parser.parse_args()
     names = ("pyspark", "pyarrow", "polars")
     machine = {"machine": platform.processor() or platform.machine(), "cores": os.cpu_count()}
     print(json.dumps({**machine, "python": platform.python_version(), **{n: version(n) for n in names}}))
-    measure(int(arguments.rows * 1e6))
+    if arguments.files is None:
+        measure(int(arguments.rows * 1e6))
+    else:
+        measure_files(int(arguments.files * 1e6))
 
 
 if __name__ == "__main__":
