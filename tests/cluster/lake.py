@@ -164,8 +164,14 @@ class Readers:
 
 
 def _unnamed(folder: Path, files: set[str]) -> set[str]:
-    everything = "\n".join(_text(folder / file) for file in files)
-    return {file for file in files if not _ROOTS.fullmatch(file) and _stem(file) not in everything}
+    """Files that no file of metadata names, and those that only such files name."""
+    texts = {file: _text(folder / file) for file in files}
+    kept: set[str] = set()
+    while len(kept) != len(texts):
+        kept = set(texts)
+        everything = "\n".join(texts.values())
+        texts = {file: text for file, text in texts.items() if _ROOTS.fullmatch(file) or _stem(file) in everything}
+    return files - kept
 
 
 def _stem(file: str) -> str:

@@ -10,7 +10,7 @@ from tests.drivers.airflow_rest import AirflowRest, RestError
 
 from nightkeep.model import Outcome
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster]
+pytestmark = pytest.mark.slow
 
 
 def test_a_night_and_a_form_publish_each_change_once(cluster: Cluster, readers: Readers) -> None:
