@@ -8,7 +8,7 @@ from pyroaring import BitMap, BitMap64
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from nightkeep.spark.stored_files import packed, with_file_facts, without_positions
+from nightkeep.spark.stored_files import deleted_positions, packed, with_file_facts, without_positions
 
 FILES, ROWS = 3, 300
 BORDERS = (0, 1, 62, 63, 64, 65, 127, 128, 191, 192, ROWS - 1)
@@ -32,7 +32,8 @@ def test_rows_without_deleted_positions(spark: SparkSession, seed: int, most: in
         F.col("id"), packed(F.floor(F.col("id") / ROWS), F.col("id") % ROWS).alias("position")
     )
     sources = [(number, BitMap(deleted).serialize()) for number, deleted in vectors]
-    live = without_positions(spark, rows, sources, decoded, count=sum(len(each) for _, each in vectors), most=most)
+    count = sum(len(each) for _, each in vectors)
+    live = without_positions(rows, deleted_positions(spark, sources, decoded, count=count, most=most))
     assert live.columns == ["id", "position"]
     gone = {number * ROWS + each for number, deleted in vectors for each in deleted}
     assert sorted(row["id"] for row in live.collect()) == [n for n in range(FILES * ROWS) if n not in gone]

@@ -95,14 +95,13 @@ def _measured(
 ) -> tuple[list[_Measured], Sequence[Future[_Statements]]]:
     """Each comparison with the facts of its sides; and what the version states wrongly, in ended futures."""
     published, *_ = comparisons
-    sides = [(side, each.units) for each in comparisons for side in (each.base, each.candidate)]
+    sides = [((each.base, each.candidate), each.units) for each in comparisons]
     # Of a small query, Spark's planner takes most of the time, and it runs in the thread that asks.
     with waiting_threads(2) as threads:
         states = (relation.misstated, relation.unreported)
         wrong = [threads.submit(state, target.number, target.parent, published.units) for state in states]
         measured = measure(relation, sides, keys=keys.names, keyed=keys.units)
-    pairs = zip(comparisons, measured[::2], measured[1::2], strict=True)
-    return [_Measured(comparison, before, after) for comparison, before, after in pairs], wrong
+    return [_Measured(each, *facts) for each, facts in zip(comparisons, measured, strict=True)], wrong
 
 
 def _with_statements(measured: Sequence[_Measured], wrong: Sequence[Future[_Statements]]) -> list[_Measured]:

@@ -38,7 +38,7 @@ def content(address: Address, *, spark: SparkSession, byte_budget: int, version:
     units = sample(sorted(loaded.units), loaded, loaded, byte_budget)
     seen = _views(relation)
     with planned_for(spark, len(seen) * loaded.rows_listed):
-        measured = measure(relation, [(Side(number, view), units) for view in seen])
+        (measured,) = measure(relation, [([Side(number, view) for view in seen], units)])
     views = {
         view: sum((facts.content for facts in of_units.values()), Fingerprint())
         for view, of_units in zip(seen, measured, strict=True)

@@ -46,7 +46,7 @@ def _diffs(relation: TableView, left: TableVersion, right: TableVersion) -> tupl
     }
     read = [key for key in keys if key not in alike]
     base, candidate = (Side(version.number, View.MERGED) for version in (left, right))
-    before, after = measure(relation, [(base, read), (candidate, read)])
+    ((before, after),) = measure(relation, [((base, candidate), read)])
     unequal = [key for key in read if before[key].content != after[key].content]
     differences = compare_rows(relation, base, candidate, unequal)
     return tuple(

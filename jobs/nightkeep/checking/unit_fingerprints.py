@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 from nightkeep.checking.shown_values import json_value, readable
 from nightkeep.model import Fingerprint, UnitKey, View
 from nightkeep.records.check_report import Difference, Row
+from nightkeep.spark.shared_files import SHOWN
 from nightkeep.spark.view import Side, TableView, column, comparable
 
 SAMPLE_ROWS = 20
@@ -39,63 +40,80 @@ class UnitFacts:
     unsound: int = 0
     order: int | None = None
 
+    def __add__(self, other: UnitFacts) -> UnitFacts:
+        keys, order = (_sum(getattr(self, name), getattr(other, name)) for name in ("keys", "order"))
+        return UnitFacts(self.content + other.content, keys, self.unsound + other.unsound, order)
 
-Measured = tuple[Side, Sequence[UnitKey]]
-"""One version in one view, and the units of it that are measured."""
+
+Sides = tuple[Sequence[Side], Sequence[UnitKey]]
+"""Versions in views, and the units that are measured in each of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Units of the side with this number. Without `names`, no keys are counted."""
+    """Units of the group of sides with this number. With `names`, keys are counted, and the units are of one side."""
 
     number: int
-    side: Side
+    sides: Sequence[Side]
     units: Sequence[UnitKey]
-    names: Sequence[str]
+    names: Sequence[str] = ()
+    side: int = 0
 
 
 def measure(
-    relation: TableView, sides: Sequence[Measured], *, keys: Sequence[str] = (), keyed: Collection[UnitKey] = ()
-) -> Sequence[Mapping[UnitKey, UnitFacts]]:
-    """For each of `sides` the facts of its units; zero for a unit without rows and for one that the version does not
-    have. One Spark query measures all of them. Keys are counted in units of `keyed`: those by which readers merge, or
-    `keys` in a table whose readers merge by none."""
-    parts = [
-        part
-        for number, (side, units) in enumerate(sides)
-        for part in _parts(number, side, units, _counted_keys(relation, side, keys), keyed)
-        if part.units
+    relation: TableView, groups: Sequence[Sides], *, keys: Sequence[str] = (), keyed: Collection[UnitKey] = ()
+) -> Sequence[Sequence[Mapping[UnitKey, UnitFacts]]]:
+    """For each side of each group the facts of its units; zero for a unit without rows and for one that the version
+    does not have. Sides of a group share what they read. One Spark query measures all of them.
+
+    Keys are counted in units of `keyed`: those by which readers merge, or `keys` in a table whose readers merge by
+    none.
+    """
+    found = [[dict.fromkeys(units, UnitFacts()) for _ in sides] for sides, units in groups]
+    parts = [_Part(number, *group) for number, group in enumerate(groups) if group[1]]
+    for part in tuple(parts):
+        for number, side in enumerate(part.sides):
+            names, units = _counted_keys(relation, side, keys), [unit for unit in part.units if unit in set(keyed)]
+            if names and units:
+                parts.append(_Part(part.number, [side], units, names, number))
+                found[part.number][number] |= dict.fromkeys(units, UnitFacts(keys=0))
+    frames = [
+        _keys(relation, part, place) if part.names else _sums_of(relation, part, place)
+        for place, part in enumerate(parts)
     ]
-    found: list[dict[UnitKey, UnitFacts]] = [{} for _ in sides]
-    for part in parts:
-        found[part.number] |= dict.fromkeys(part.units, UnitFacts(keys=0 if part.names else None))
-    frames = [_grouped(relation, part, place) for place, part in enumerate(parts)]
     # A side without files has no places.
     union = partial(DataFrame.unionByName, allowMissingColumns=True)
     for row in reduce(union, frames).collect() if frames else ():
-        part = parts[row["part"]]
-        found[part.number][part.units[row["unit"]]] = _facts(row.asDict(), has_keys=bool(part.names))
+        part, facts = parts[row["part"]], _facts(row.asDict())
+        for number in [part.side] if part.names else _bits(row[SHOWN]):
+            units_of = found[part.number][number]
+            units_of[part.units[row["unit"]]] += facts
     return found
 
 
-def _parts(
-    number: int, side: Side, units: Sequence[UnitKey], names: Sequence[str], keyed: Collection[UnitKey]
-) -> tuple[_Part, _Part]:
-    """The units in which keys are counted, and the others. Counting shuffles all rows of a unit."""
-    counted = set(keyed) if names else set()
-    with_keys, others = ([unit for unit in units if (unit in counted) is wanted] for wanted in (True, False))
-    return _Part(number, side, with_keys, names), _Part(number, side, others, ())
-
-
-def _grouped(relation: TableView, part: _Part, place: int) -> DataFrame:
-    """One row per unit with rows: its index, row count, sums of hashes, number of keys, and `place` as `part`."""
-    keys = {f"key{i}": _exact(relation.schema, name) for i, name in enumerate(part.names)}
-    rows = relation.rows(part.side, part.units, payload=_digests(relation.schema) | keys)
+def _sums_of(relation: TableView, part: _Part, place: int) -> DataFrame:
+    """One row for each unit and set of sides that show the same rows: its index, the bits of the sides, the row count
+    and the sums of hashes of these rows, and `place` as `part`."""
+    rows = relation.shown(part.sides, part.units, payload=_digests(relation.schema))
     sums = [*_SEEDS, *([_ORDER] if "place" in rows.columns else [])]
     hashed = rows.withColumn(_ORDER, F.xxhash64(*_SEEDS, "place")) if _ORDER in sums else rows
-    grouped = hashed.groupBy("unit", *keys).agg(*_sums(sums))
-    counted = grouped.groupBy("unit").agg(*_total_sums(sums)) if keys else grouped.withColumn("keys", F.lit(0))
-    return counted.withColumn("part", F.lit(place))
+    return hashed.groupBy("unit", SHOWN).agg(*_sums(sums)).withColumn("part", F.lit(place))
+
+
+def _keys(relation: TableView, part: _Part, place: int) -> DataFrame:
+    """One row for each unit with rows: its index, the number of its distinct keys, and `place` as `part`. Shuffles all
+    keys."""
+    keys = {f"key{i}": _exact(relation.schema, name) for i, name in enumerate(part.names)}
+    distinct = relation.rows(part.sides[0], part.units, payload=keys).groupBy("unit", *keys).agg(F.lit(1))
+    return distinct.groupBy("unit").agg(F.count(F.lit(1)).alias("keys")).withColumn("part", F.lit(place))
+
+
+def _bits(shown: int) -> list[int]:
+    return [number for number in range(shown.bit_length()) if shown >> number & 1]
+
+
+def _sum(left: int | None, right: int | None) -> int | None:
+    return left if right is None else right if left is None else left + right
 
 
 def _counted_keys(relation: TableView, side: Side, keys: Sequence[str]) -> Sequence[str]:
@@ -200,19 +218,15 @@ def _sums(names: Sequence[str]) -> list[Column]:
     return [F.count(F.lit(1)).alias("rows"), unsound, *halves]
 
 
-def _total_sums(names: Sequence[str]) -> list[Column]:
-    counts = ["rows", "unsound", *(f"{name}_{half}" for name in names for half in ("high", "low"))]
-    return [F.count(F.lit(1)).alias("keys"), *(F.sum(name).alias(name) for name in counts)]
+def _facts(row: Mapping[str, int | None]) -> UnitFacts:
+    whole = {name: _whole(row, name) for name in (*_SEEDS, _ORDER)}
+    content = Fingerprint(row.get("rows") or 0, *(whole[name] or 0 for name in _SEEDS))
+    return UnitFacts(content, row.get("keys"), row.get("unsound") or 0, whole[_ORDER])
 
 
-def _facts(row: Mapping[str, int], *, has_keys: bool) -> UnitFacts:
-    content = Fingerprint(row["rows"], *(_whole(row, name) for name in _SEEDS))
-    order = None if row.get(f"{_ORDER}_high") is None else _whole(row, _ORDER)
-    return UnitFacts(content, row["keys"] if has_keys else None, row["unsound"], order)
-
-
-def _whole(row: Mapping[str, int], name: str) -> int:
-    return ((row[f"{name}_high"] << 32) + row[f"{name}_low"]) % (1 << 64)
+def _whole(row: Mapping[str, int | None], name: str) -> int | None:
+    high, low = (row.get(f"{name}_{half}") for half in ("high", "low"))
+    return None if high is None or low is None else ((high << 32) + low) % (1 << 64)
 
 
 # ---- rows ----

@@ -40,17 +40,13 @@ _Longs = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class StoredFile(Generic[F_co]):
-    """A data file to read. `number` stands for it in positions; `unit` is the index of its unit."""
+    """A data file to read. `number` stands for it in positions; `unit` is the index of its unit. `shown`: the bits of
+    the versions that hold it."""
 
     number: int
     unit: int
     file: F_co
-
-
-def numbered(units: Iterable[tuple[int, Iterable[F_co]]]) -> list[StoredFile[F_co]]:
-    """The files of all units, numbered. Each unit comes with its index."""
-    files = ((place, file) for place, held in units for file in held)
-    return [StoredFile(number, *placed) for number, placed in enumerate(files)]
+    shown: int = 1
 
 
 def packed(file: Column, row: Column) -> Column:
@@ -118,16 +114,16 @@ def with_set(rows: DataFrame, table: Mapping[str, str], condition: str, sets: Ma
     return named.select(*(value.alias(name) for name, value in held.items()))
 
 
-def without_positions(
+def deleted_positions(
     spark: SparkSession,
-    rows: DataFrame,
     sources: Sequence[Source],
     decode: Callable[[Source], Iterable[tuple[int, BitMap | BitMap64]]],
     *,
     count: int | None,
     most: int,
 ) -> DataFrame:
-    """The rows whose `position` no deletion vector deletes, decoded in tasks. `sources` and `decode` must pickle.
+    """The positions that deletion vectors delete, as WORD and BITS, decoded in tasks. `sources` and `decode` must
+    pickle.
 
     `decode` returns, for each file of a source, its number and the ordinals of its deleted rows, `count` in all, None
     if that is unknown. Up to `most` are sent to every executor.
@@ -140,26 +136,37 @@ def without_positions(
                     yield pa.record_batch([pa.array(each) for each in _words(number, ordinals)], [WORD, BITS])
 
     table = pa.table({"pickled": pa.array([pickle.dumps(source) for source in sources], pa.binary())})
-    deleted = frame_of(spark, table).mapInArrow(words, f"{WORD} long, {BITS} long")
-    return rows.join(broadcast_few(deleted, count, most), on=is_in_words(F.col("position")), how="left_anti")
+    return broadcast_few(frame_of(spark, table).mapInArrow(words, f"{WORD} long, {BITS} long"), count, most)
+
+
+def without_positions(rows: DataFrame, positions: DataFrame) -> DataFrame:
+    """The rows whose `position` is not among `positions`, given as WORD and BITS."""
+    return rows.join(positions, on=is_in_words(F.col("position")), how="left_anti")
 
 
 def words_of(numbers: DataFrame, number: Column) -> DataFrame:
     """The values of `number`, a long, in a frame: WORD and BITS, one row for each word."""
-    bit = F.call_function("shiftleft", F.lit(1).cast("long"), _bit_of(number))
-    return numbers.groupBy(_word_of(number).alias(WORD)).agg(F.bit_or(bit).alias(BITS))
+    bit = F.call_function("shiftleft", F.lit(1).cast("long"), bit_of(number))
+    return joined_words(numbers.select(word_of(number).alias(WORD), bit.alias(BITS)))
+
+
+def joined_words(words: DataFrame) -> DataFrame:
+    """Words with all their bits, each word once."""
+    return words.groupBy(WORD).agg(F.bit_or(BITS).alias(BITS))
 
 
 def is_in_words(number: Column) -> Column:
     """Whether a row of a frame with WORD and BITS has the `number`, a long, of a row of another: on what both join."""
-    return (_word_of(number) == F.col(WORD)) & (F.bit_get(F.col(BITS), _bit_of(number)) == 1)
+    return (word_of(number) == F.col(WORD)) & (F.bit_get(F.col(BITS), bit_of(number)) == 1)
 
 
-def _word_of(number: Column) -> Column:
+def word_of(number: Column) -> Column:
+    """The WORD of a number, a long."""
     return F.shiftright(number, _WORD_SHIFT)
 
 
-def _bit_of(number: Column) -> Column:
+def bit_of(number: Column) -> Column:
+    """The place of a number in the BITS of its word."""
     return number.bitwiseAND(_WORD_MASK).cast("int")
 
 

@@ -127,6 +127,11 @@ class TableView(Protocol):
         before.
         """
 
+    def shown(self, sides: Sequence[Side], units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
+        """The rows that at least one of `sides` shows, as `rows` has them, with `shared_files.SHOWN`: bit `n` is set if
+        side `n` shows the row. A row at the same place of the same file is read once for all sides, unless a side makes
+        rows of several."""
+
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         """How many columns have values that contradict their statistics, in files that are new `since`: for every unit
         with statistics in such a file."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,10 +20,12 @@ from nightkeep.formats.delta.spark.schema import DeltaColumns, is_nested, quoted
 from nightkeep.spark.query_settings import kept_active
 from nightkeep.spark.releases import frame_of, metadata_column
 from nightkeep.spark.session import session_beside
-from nightkeep.spark.stored_files import ROW_BITS, StoredFile, listed_paths, packed, with_file_facts, without_true
+from nightkeep.spark.shared_files import SHOWN, hidden_where
+from nightkeep.spark.stored_files import ROW_BITS, StoredFile, listed_paths, packed, with_file_facts, with_truth
 from nightkeep.spark.view import column, location
 from nightkeep.storage import Storage
 
+_IS_TRUE: Final = "nightkeep-is-true"
 ROW_ID, COMMIT_VERSION = "_metadata.row_id", "_metadata.row_commit_version"
 """delta-spark's names of the two columns of row tracking."""
 
@@ -49,8 +52,8 @@ class Compared:
 class DeltaStoredRows:
     """Every stored row of some files of one version, rows hidden by vectors included.
 
-    `frame` has `unit`, `file_number`, `position` (file and row as one long), and the table's columns under generated
-    names, because theirs may clash. `values` maps physical names to generated ones.
+    `frame` has `unit`, `file_number`, `position` (file and row as one long), SHOWN, and the table's columns under
+    generated names, because theirs may clash. `values` maps physical names to generated ones.
     """
 
     columns: DeltaColumns
@@ -63,12 +66,16 @@ class DeltaStoredRows:
             return F.lit(None).cast("string")
         return F.col(self.values[self.columns.physical(field)])
 
-    def without(self, condition: str | None) -> DataFrame:
-        """The frame without rows for which a condition on the table's own columns is true."""
-        if condition is None:
-            return self.frame
+    def without(self, conditions: Sequence[str | None]) -> DataFrame:
+        """The frame, of which version `n` does not show the rows for which its condition on the table's own columns,
+        `conditions[n]`, is true."""
         table = [self.value(f).cast(f.dataType).alias(f.name) for f in self.columns.table.fields]
-        return without_true(self.frame, table, condition)
+        rows = self.frame
+        for side, condition in enumerate(conditions):
+            if condition is not None:
+                marked = with_truth(rows, table, condition, _IS_TRUE)
+                rows = hidden_where(marked, F.col(_IS_TRUE), side).drop(_IS_TRUE)
+        return rows
 
     def compared(self, basis: Compared) -> list[Column]:
         """Every column of `basis` as column(i), whatever its name or type in this version."""
@@ -98,7 +105,8 @@ def stored_rows(
 ) -> DeltaStoredRows:
     """The stored rows of `files`, at least one. Spark reads only the columns that the query selects."""
     schema = columns.stored()
-    read = spark.read.schema(schema).parquet(*(location(storage.root, f.file.name) for f in files))
+    # Of two versions, a file may have another partition or other row ids in each. Its rows are read once all the same.
+    read = spark.read.schema(schema).parquet(*dict.fromkeys(location(storage.root, f.file.name) for f in files))
     values = {field.name: f"stored_{i}" for i, field in enumerate(schema.fields)}
     # Not selected by name, because a table may have a column called _metadata.
     metadata = metadata_column(read, "_metadata")
@@ -125,6 +133,7 @@ def _described(
             "file_path": pa.array(paths, pa.string()),
             "file_number": pa.array([f.number for f in files], pa.int32()),
             "unit": pa.array([f.unit for f in files], pa.int32()),
+            SHOWN: pa.array([f.shown for f in files], pa.int32()),
             "base_row_id": pa.array([f.file.raw.get("baseRowId") for f in files], pa.int64()),
             "default_commit_version": pa.array([f.file.raw.get("defaultRowCommitVersion") for f in files], pa.int64()),
             **{

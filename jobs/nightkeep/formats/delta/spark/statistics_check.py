@@ -17,10 +17,10 @@ from pyspark.sql import types as T
 
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.spark.data_files import DeltaStoredRows, stored_rows
-from nightkeep.formats.delta.spark.deletion_vectors import without_deleted
+from nightkeep.formats.delta.spark.deletion_vectors import vector_positions
 from nightkeep.formats.delta.spark.schema import DeltaColumns, quoted
 from nightkeep.spark.releases import frame_of
-from nightkeep.spark.stored_files import StoredFile
+from nightkeep.spark.stored_files import StoredFile, without_positions
 from nightkeep.storage import Storage
 
 _ORDERED = (
@@ -63,15 +63,23 @@ def misstated(
     """
     stored = stored_rows(spark, storage, columns, files)
     leaves = list(_leaves(stored))
+    stated = _stated(spark, files, leaves)
     spans = [span for i, leaf in enumerate(leaves) for span in _span(F.col(f"leaf_{i}"), i, leaf)]
+    texts = [(i, leaf) for i, leaf in enumerate(leaves) if isinstance(leaf.kind, T.StringType)]
+    bounds = [leaf.stated(f"{end}Values").alias(f"{end}_{i}") for i, leaf in texts for end in ("min", "max")]
     named = stored.frame.select(
         "file_number", "position", *(leaf.value.alias(f"leaf_{i}") for i, leaf in enumerate(leaves))
     )
-    live = without_deleted(spark, storage, named, files)
+    deleted = vector_positions(spark, storage, files)
+    live = named if deleted is None else without_positions(named, deleted)
+    if bounds:
+        live = live.join(F.broadcast(stated.select("file_number", *bounds)), on="file_number")
     seen = live.groupBy("file_number").agg(F.count(F.lit(1)).alias("live"), *spans)
-    physical = stored.frame.groupBy("file_number").agg(F.count(F.lit(1)).alias("physical"))
-    stated = _stated(spark, files, leaves)
-    joined = stated.join(physical, on="file_number", how="left").join(seen, on="file_number", how="left")
+    if deleted is None:
+        joined = stated.join(seen.withColumn("physical", F.col("live")), on="file_number", how="left")
+    else:
+        physical = stored.frame.groupBy("file_number").agg(F.count(F.lit(1)).alias("physical"))
+        joined = stated.join(physical, on="file_number", how="left").join(seen, on="file_number", how="left")
     wrong = [_is_wrong(leaf, i) for i, leaf in enumerate(leaves)]
     rows = F.col("stated.numRecords") != F.coalesce(F.col("physical"), F.lit(0))
     total = reduce(add, (F.when(fault, 1).otherwise(0) for fault in (rows, *wrong)))
@@ -99,6 +107,10 @@ def _span(value: Column, place: int, leaf: _Leaf) -> list[Column]:
     some = F.count(value).alias(f"some_{place}")
     if not isinstance(leaf.kind, _ORDERED):
         return [some]
+    if isinstance(leaf.kind, T.StringType):
+        # Spark sorts all rows for the least of texts; it counts those outside of bounds as it reads.
+        outside = (value < F.col(f"min_{place}")) | (value > F.col(f"max_{place}"))
+        return [some, F.count_if(outside).alias(f"outside_{place}")]
     return [some, F.min(value).alias(f"least_{place}"), F.max(value).alias(f"greatest_{place}")]
 
 
@@ -108,7 +120,9 @@ def _is_wrong(leaf: _Leaf, place: int) -> Column:
     is_tight = F.coalesce(F.col("stated.tightBounds"), F.lit(True))  # noqa: FBT003
     all_null = (stated == F.col("stated.numRecords")) & (F.col(f"some_{place}") > 0)
     faults = [F.when(is_tight, stated != nulls).otherwise(((stated == 0) & (nulls > 0)) | all_null)]
-    if isinstance(leaf.kind, _ORDERED):
+    if isinstance(leaf.kind, T.StringType):
+        faults.append(F.col(f"outside_{place}") > 0)
+    elif isinstance(leaf.kind, _ORDERED):
         low, high = leaf.stated("minValues"), leaf.stated("maxValues")
         # Written as milliseconds, rounded down, so readers add one (DataSkippingReader.scala).
         high = high + F.expr("INTERVAL 1 MILLISECOND") if isinstance(leaf.kind, _TIMES) else high

@@ -22,16 +22,18 @@ from nightkeep.formats.delta.metadata.naming import commit_name
 from nightkeep.formats.delta.metadata.partition import key_text, typed
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit, load
 from nightkeep.formats.delta.spark.data_files import Compared, stored_rows
-from nightkeep.formats.delta.spark.deletion_vectors import without_deleted
+from nightkeep.formats.delta.spark.deletion_vectors import vector_positions
 from nightkeep.formats.delta.spark.schema import DeltaColumns
 from nightkeep.formats.delta.spark.statistics_check import misstated
 from nightkeep.model import Address, UnitKey, View
-from nightkeep.spark.stored_files import StoredFile, no_rows, numbered
+from nightkeep.spark.shared_files import SHOWN, hidden_at, read_apart, shared, shown_by_some
+from nightkeep.spark.stored_files import no_rows
 from nightkeep.spark.view import Side, TableVersion, UnitState, connect
 from nightkeep.storage import open_storage
 
 _BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
 """Off by default in Spark. It has no effect if the read schema has no ids."""
+_OF_ROWS: Final = ("unit", "position", SHOWN)
 
 
 def open_table(address: Address, spark: SparkSession) -> DeltaView:
@@ -112,20 +114,30 @@ class DeltaView:
         return digest(self._storage, number)
 
     def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
-        snapshot = self._snapshots[side.version]
-        files = _numbered(snapshot, units)
+        return self.shown((side,), units, payload=payload).drop(SHOWN)
+
+    def shown(self, sides: Sequence[Side], units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
+        snapshots = [self._snapshots[side.version] for side in sides]
+        columns = DeltaColumns.of(snapshots[0])
+        if any(DeltaColumns.of(other) != columns for other in snapshots[1:]):
+            return read_apart([self.rows(side, units, payload=payload) for side in sides])
+        held = shared([_placed(snapshot, units) for snapshot in snapshots], _stored)
+        files = {file.number: file for each in held for file in each}
         if not files:
-            return no_rows(self._spark, self.schema, payload)
-        values = [value.alias(name) for name, value in payload.items()]
-        stored = stored_rows(self._spark, self._storage, DeltaColumns.of(snapshot), files)
-        named = stored.without(side.deleted).select("unit", "position", *stored.compared(self._compared))
-        live = without_deleted(self._spark, self._storage, named.select("unit", "position", *values), files)
-        return live.select("unit", F.expr("true").alias("sound"), *payload)
+            return no_rows(self._spark, self.schema, payload).withColumn(SHOWN, F.lit(0))
+        stored = stored_rows(self._spark, self._storage, columns, list(files.values()))
+        named = stored.without([side.deleted for side in sides]).select(*_OF_ROWS, *stored.compared(self._compared))
+        rows = named.select(*_OF_ROWS, *(value.alias(name) for name, value in payload.items()))
+        for side, own in enumerate(held):
+            deleted = vector_positions(self._spark, self._storage, own)
+            rows = rows if deleted is None else hidden_at(rows, deleted, side)
+        return shown_by_some(rows).select("unit", F.expr("true").alias("sound"), SHOWN, *payload)
 
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         snapshot = self._snapshots[version]
         checked = {_promises(file) for unit in self._snapshots[since].units for file in unit.files}
-        fresh = [file for file in _numbered(snapshot, units) if _promises(file.file) not in checked and file.file.stats]
+        (held,) = shared([_placed(snapshot, units)], _stored)
+        fresh = [file for file in held if _promises(file.file) not in checked and file.file.stats]
         if not fresh:
             return {}
         wrong = misstated(self._spark, self._storage, DeltaColumns.of(snapshot), fresh)
@@ -223,5 +235,11 @@ def _rows(files: Sequence[DeltaDataFile]) -> int | None:
     return sum(stated) - sum(file.deleted_rows for file in files) if len(stated) == len(counts) else None
 
 
-def _numbered(snapshot: DeltaSnapshot, units: Sequence[UnitKey]) -> list[StoredFile[DeltaDataFile]]:
-    return numbered((place, snapshot.by_key[key].files) for place, key in enumerate(units) if key in snapshot.by_key)
+def _stored(file: DeltaDataFile) -> tuple[object, ...]:
+    """The values of a file that determine what its stored rows are."""
+    return (file.path, repr(file.raw.get("partitionValues")), *_identity(file)[-2:])
+
+
+def _placed(snapshot: DeltaSnapshot, units: Sequence[UnitKey]) -> list[tuple[int, DeltaDataFile]]:
+    held = ((place, snapshot.by_key[key].files) for place, key in enumerate(units) if key in snapshot.by_key)
+    return [(place, file) for place, files in held for file in files]

@@ -35,6 +35,7 @@ from nightkeep.formats.iceberg.spark.schema import (
     values_array,
 )
 from nightkeep.spark.releases import frame_of, metadata_column
+from nightkeep.spark.shared_files import SHOWN
 from nightkeep.spark.stored_files import StoredFile, listed_paths, packed, with_file_facts
 from nightkeep.spark.view import column, location
 from nightkeep.storage import Storage
@@ -106,8 +107,8 @@ def _agrees(field: NestedField) -> Column:
 class IcebergStoredRows:
     """Every row of some files, deleted ones included.
 
-    `frame` has `unit`, `file_number`, `position` (file and row as one long), `row_index`, `sequence`, `first_row_id`,
-    stored values by their field ids, and the columns that `IcebergColumns.filled` uses.
+    `frame` has `unit`, SHOWN, `file_number`, `position` (file and row as one long), `row_index`, `sequence`,
+    `first_row_id`, stored values by their field ids, and the columns that `IcebergColumns.filled` uses.
     """
 
     columns: IcebergColumns
@@ -167,7 +168,8 @@ def read_files(
     read = (
         spark.read.options(**_READING)
         .schema(file_schema)
-        .parquet(*(location(root_of(file.path), file.name) for file in files))
+        # Of two versions, a file may be of another partition or sequence in each. Its rows are read once all the same.
+        .parquet(*dict.fromkeys(location(root_of(file.path), file.name) for file in files))
     )
     # Not by name: in a file without ids a column may have the same name.
     metadata = metadata_column(read, "_metadata")
@@ -205,6 +207,7 @@ def _described(
             "file_path": pa.array(paths, pa.string()),
             "file_number": pa.array([f.number for f in files], pa.int32()),
             "unit": pa.array([f.unit for f in files], pa.int32()),
+            SHOWN: pa.array([f.shown for f in files], pa.int32()),
             "sequence": pa.array([f.file.sequence_number for f in files], pa.int64()),
             "first_row_id": pa.array([f.file.first_row_id for f in files], pa.int64()),
             **{f"lacks_{n}": pa.array([n in shape.lacks for _, shape in group]) for n in columns.defaults},

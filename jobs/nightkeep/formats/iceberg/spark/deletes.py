@@ -1,4 +1,4 @@
-"""Stored rows and the deletes of a version -> the rows that readers see, by anti-joins in Spark.
+"""Stored rows and the deletes of a version -> which of them readers see, by joins in Spark.
 
 Decides from manifest entries alone which delete applies to which row (spec, "Scan Planning"). The gate and the rewrite
 do not share this code.
@@ -27,7 +27,8 @@ from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.spark.data_files import IcebergStoredRows, read_files
 from nightkeep.formats.iceberg.spark.schema import stored_name
 from nightkeep.spark.releases import frame_of
-from nightkeep.spark.stored_files import StoredFile, broadcast_few, packed, with_file_facts, without_positions
+from nightkeep.spark.shared_files import hidden_at, hidden_where
+from nightkeep.spark.stored_files import StoredFile, broadcast_few, deleted_positions, packed, with_file_facts, words_of
 from nightkeep.storage import Storage
 
 PATH: Final = NestedField(2147483546, "file_path", StringType())
@@ -103,25 +104,29 @@ def key_name(number: int) -> str:
     return f"equality_{number}"
 
 
-def keys_of(stored: IcebergStoredRows, deletes: Deletes) -> list[Column]:
+def keys_of(stored: IcebergStoredRows, key_ids: Iterable[int]) -> list[Column]:
     fields = {field.field_id: field for field in stored.columns.fields}
-    return [stored.value(fields[number]).alias(key_name(number)) for number in deletes.key_ids]
+    return [stored.value(fields[number]).alias(key_name(number)) for number in key_ids]
 
 
 @dataclass(frozen=True, slots=True)
 class Deleting:
-    """Removes deleted rows of `files` from frames that have `unit`, `position`, `sequence` and key columns."""
+    """Hides deleted rows of `files` in frames that have `unit`, `position`, `sequence`, key columns and SHOWN.
+
+    `side` is the number of the version that has these files and deletes.
+    """
 
     spark: SparkSession
     storage: Storage
     schema: IcebergSchema
     files: Sequence[StoredFile[ContentFile]]
     deletes: Deletes
+    side: int = 0
 
-    def live(self, rows: DataFrame) -> DataFrame:
-        rows, positions = self._without_vectors(rows), self._file_positions()
-        if positions is not None:
-            rows = rows.join(positions, on="position", how="left_anti")
+    def hidden(self, rows: DataFrame) -> DataFrame:
+        """`rows` without the version's bit where it does not show a row."""
+        for positions in (self._vector_positions(), self._file_positions()):
+            rows = rows if positions is None else hidden_at(rows, positions, self.side)
         places: dict[tuple[int, ...], list[tuple[int | None, ContentFile]]] = {}
         for place, delete in (*self.deletes.scoped, *((None, delete) for delete in self.deletes.everywhere)):
             places.setdefault((place is None, *delete.equality_ids), []).append((place, delete))
@@ -129,17 +134,17 @@ class Deleting:
             rows = self._without_keys(rows, numbers, files, scoped=not is_global)
         return rows
 
-    def _without_vectors(self, rows: DataFrame) -> DataFrame:
+    def _vector_positions(self) -> DataFrame | None:
         pairs = [(file, self.deletes.vectors.get(file.file.path)) for file in self.files]
         held = [(file, each) for file, each in pairs if each and each.sequence_number >= file.file.sequence_number]
         if not held:
-            return rows
+            return None
         sources = [(self.storage, file.number, vector) for file, vector in held]
         count = sum(vector.rows for _, vector in held)
-        return without_positions(self.spark, rows, sources, _decoded, count=count, most=BROADCAST_ROWS)
+        return deleted_positions(self.spark, sources, _decoded, count=count, most=BROADCAST_ROWS)
 
     def _file_positions(self) -> DataFrame | None:
-        """Positions from position delete files of the data file's partition that are not older than the data file.
+        """Positions, as words, from position delete files of the data file's partition that are not older than it.
 
         Data files with a vector are left out.
         """
@@ -166,13 +171,13 @@ class Deleting:
         deleted = with_file_facts(read, frame_of(self.spark, numbered), "file_path")
         aimed = deleted.join(F.broadcast(frame_of(self.spark, described)), on=stored_name(PATH))
         holds = (F.col("delete_unit") == F.col("unit")) & (F.col("delete_sequence") >= F.col("sequence"))
-        position = packed(F.col("number"), F.col(stored_name(POSITION))).alias("position")
-        return broadcast_few(aimed.where(holds).select(position), sum(file.rows for file in files), BROADCAST_ROWS)
+        position = packed(F.col("number"), F.col(stored_name(POSITION)))
+        return broadcast_few(words_of(aimed.where(holds), position), sum(file.rows for file in files), BROADCAST_ROWS)
 
     def _without_keys(
         self, rows: DataFrame, numbers: Sequence[int], files: Sequence[tuple[int | None, ContentFile]], *, scoped: bool
     ) -> DataFrame:
-        """The rows without those that have a newer equal key in their scope. Null equals null."""
+        """Hides the rows that have a newer equal key in their scope. Null equals null."""
         fields = [self.schema.field(number) for number in numbers]
         read, paths = read_files(self.spark, [delete for _, delete in files], fields)
         numbered = pa.table(
@@ -184,14 +189,15 @@ class Deleting:
         )
         keyed = with_file_facts(read, frame_of(self.spark, numbered), "file_path")
         groups = [*map(stored_name, fields), *(["delete_unit"] if scoped else [])]
-        newest = keyed.groupBy(*groups).agg(F.max("delete_sequence").alias("newest"))
+        newest = keyed.groupBy(*groups).agg(F.max("delete_sequence").alias(_NEWEST))
         equal = [F.col(key_name(field.field_id)).eqNullSafe(F.col(stored_name(field))) for field in fields]
         equal += [F.col("unit") == F.col("delete_unit")] if scoped else []
-        condition = reduce(and_, [*equal, F.col("newest") > F.col("sequence")])
         keys = broadcast_few(newest, sum(delete.rows for _, delete in files), BROADCAST_ROWS)
-        return rows.join(keys, on=condition, how="left_anti")
+        joined = rows.join(keys, on=reduce(and_, equal), how="left_outer")
+        return hidden_where(joined, F.col(_NEWEST) > F.col("sequence"), self.side).drop(_NEWEST, *groups)
 
 
+_NEWEST: Final = "newest"
 _MAGIC: Final = bytes.fromhex("d1d33964")
 
 

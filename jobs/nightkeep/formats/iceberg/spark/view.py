@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle, open_handle
@@ -24,7 +25,8 @@ from nightkeep.formats.iceberg.spark.data_files import IcebergColumns, compared_
 from nightkeep.formats.iceberg.spark.deletes import Deletes, Deleting, key_name, keys_of, partition_of, refuse_deletes
 from nightkeep.formats.iceberg.spark.statistics_check import misstated
 from nightkeep.model import Address, UnitKey, View
-from nightkeep.spark.stored_files import StoredFile, no_rows, numbered
+from nightkeep.spark.shared_files import SHOWN, shared, shown_by_some
+from nightkeep.spark.stored_files import StoredFile, no_rows
 from nightkeep.spark.view import Side, TableVersion, UnitState, connect
 
 _SETTINGS: Final[Mapping[str, str]] = {
@@ -122,29 +124,33 @@ class IcebergView:
         return digest_on_main(raw, number, subject=location)
 
     def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
-        snapshot = self._snapshots[side.version]
-        files = _numbered(snapshot, units)
+        return self.shown((side,), units, payload=payload).drop(SHOWN)
+
+    def shown(self, sides: Sequence[Side], units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
+        snapshots = [self._snapshots[side.version] for side in sides]
+        held = shared([_placed(snapshot, units) for snapshot in snapshots], _stored)
+        files = {file.number: file for each in held for file in each}
         if not files:
-            return no_rows(self._spark, self.schema, payload)
-        values = [value.alias(name) for name, value in payload.items()]
-        deletes = self._deletes(snapshot, units, files)
-        columns = self._columns(deletes)
-        stored = stored_rows(self._spark, self._handle.storage, columns, files)
-        keys = keys_of(stored, deletes)
-        placed = ("unit", "position", "sequence")
+            return no_rows(self._spark, self.schema, payload).withColumn(SHOWN, F.lit(0))
+        deletes = [self._deletes(*each, units) for each in zip(snapshots, held, strict=True)]
+        key_ids = sorted({number for each in deletes for number in each.key_ids})
+        columns = self._columns(key_ids)
+        stored = stored_rows(self._spark, self._handle.storage, columns, list(files.values()))
+        placed = ("unit", "position", "sequence", SHOWN)
         named = stored.frame.select(
-            *placed, columns.sound().alias("sound"), *keys, *stored.compared(tracks=self._tracks)
+            *placed, columns.sound().alias("sound"), *keys_of(stored, key_ids), *stored.compared(tracks=self._tracks)
         )
-        names = [*placed, "sound", *(key_name(number) for number in deletes.key_ids)]
-        live = Deleting(self._spark, self._handle.storage, self._schema, files, deletes).live(
-            named.select(*names, *values)
-        )
-        return live.select("unit", "sound", *payload)
+        values = [value.alias(name) for name, value in payload.items()]
+        rows = named.select(*placed, "sound", *(key_name(number) for number in key_ids), *values)
+        for side, (own, each) in enumerate(zip(held, deletes, strict=True)):
+            rows = Deleting(self._spark, self._handle.storage, self._schema, own, each, side).hidden(rows)
+        return shown_by_some(rows).select("unit", "sound", SHOWN, *payload)
 
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         snapshot = self._snapshots[version]
         before = {file.identity for file in _every(self._snapshots[since])}
-        fresh = [file for file in _numbered(snapshot, units) if file.file.identity not in before]
+        (own,) = shared([_placed(snapshot, units)], _stored)
+        fresh = [file for file in own if file.file.identity not in before]
         held = [(place, snapshot.by_key[key]) for place, key in enumerate(units) if key in snapshot.by_key]
         deletes = [
             StoredFile(number, place, file)
@@ -172,19 +178,19 @@ class IcebergView:
         return self._snapshots[number]
 
     def _deletes(
-        self, snapshot: IcebergSnapshot, units: Sequence[UnitKey], files: Sequence[StoredFile[ContentFile]]
+        self, snapshot: IcebergSnapshot, files: Sequence[StoredFile[ContentFile]], units: Sequence[UnitKey]
     ) -> Deletes:
         places = {partition_of(each.file): each.unit for each in files}
-        oldest = min(each.file.sequence_number for each in files)
+        oldest = min((each.file.sequence_number for each in files), default=0)
         held = {file.identity: file for unit in snapshot.units for file in (*unit.positional, *unit.equality)}
         deletes = Deletes.of(self._schema, held.values(), places, oldest)
         refuse_deletes(self._schema, (*(delete for _, delete in deletes.scoped), *deletes.everywhere))
         return deletes
 
-    def _columns(self, deletes: Deletes) -> IcebergColumns:
+    def _columns(self, key_ids: Sequence[int]) -> IcebergColumns:
         current = {field.field_id for field in self._schema.current.fields}
         return IcebergColumns(
-            self._schema, tuple(self._schema.field(number) for number in deletes.key_ids if number not in current)
+            self._schema, tuple(self._schema.field(number) for number in key_ids if number not in current)
         )
 
     def _touched(self, snapshot: IcebergSnapshot) -> Iterator[UnitKey]:
@@ -266,8 +272,13 @@ def _rows(unit: IcebergUnit, equality: Sequence[ContentFile]) -> int | None:
     return sum(file.rows for file in unit.files) - hidden
 
 
-def _numbered(snapshot: IcebergSnapshot, units: Sequence[UnitKey]) -> list[StoredFile[ContentFile]]:
+def _stored(file: ContentFile) -> tuple[object, ...]:
+    """The values of a data file that determine what its stored rows are, and which deletes apply to them."""
+    return (file.path, file.spec_id, repr(file.partition), file.sequence_number, file.first_row_id)
+
+
+def _placed(snapshot: IcebergSnapshot, units: Sequence[UnitKey]) -> list[tuple[int, ContentFile]]:
     held = [(place, snapshot.by_key[key]) for place, key in enumerate(units) if key in snapshot.by_key]
     for refusal in (unit.left_out for _, unit in held if unit.left_out is not None):
         raise refusal
-    return numbered((place, unit.files) for place, unit in held)
+    return [(place, file) for place, unit in held for file in unit.files]

@@ -20,14 +20,16 @@ from nightkeep.formats.paimon.metadata.vector_ranges import vector_ranges
 from nightkeep.formats.paimon.spark.data_files import (
     PaimonStoredFile,
     numbered_files,
+    shared_files,
     stored_rows,
     times_alike,
     uncompared,
 )
-from nightkeep.formats.paimon.spark.deletion_vectors import without_deleted
+from nightkeep.formats.paimon.spark.deletion_vectors import vector_positions, without_deleted
 from nightkeep.formats.paimon.spark.statistics_check import misstated
 from nightkeep.formats.paimon.spark.versions import PaimonVersions
 from nightkeep.model import Address, UnitKey, View
+from nightkeep.spark.shared_files import SHOWN, hidden_at, read_apart, shown_by_some
 from nightkeep.spark.stored_files import no_rows, with_set, with_truth, without_true
 from nightkeep.spark.view import Side, TableVersion, UnitState, column
 
@@ -104,6 +106,19 @@ class AppendView:
             shown = stored.select("unit", "position", *values)
             live = without_deleted(self._spark, self._versions.storage, shown, files)
         return live.select("unit", F.expr("true").alias("sound"), *payload)
+
+    def shown(self, sides: Sequence[Side], units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
+        held = shared_files([list(self._versions.placed(side.version, units)) for side in sides])
+        files = {file.number: file for own in held for file in own}
+        if keeps_order(self.table) or any(side.deleted is not None for side in sides) or not files:
+            return read_apart([self.rows(side, units, payload=payload) for side in sides])
+        stored = stored_rows(self._spark, self._versions.storage, self._versions.schemas, list(files.values()))
+        values = [value.alias(name) for name, value in payload.items()]
+        rows = times_alike(stored, self.table).select("unit", "position", SHOWN, *values)
+        for number, own in enumerate(held):
+            deleted = vector_positions(self._spark, self._versions.storage, own)
+            rows = rows if deleted is None else hidden_at(rows, deleted, number)
+        return shown_by_some(rows).select("unit", F.expr("true").alias("sound"), SHOWN, *payload)
 
     def _placed(self, live: DataFrame, table: Sequence[Column], side: Side) -> DataFrame:
         """Live rows with their places in the order of reading. Rows that an update sets are written behind others."""

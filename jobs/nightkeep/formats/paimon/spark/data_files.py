@@ -7,7 +7,7 @@ down, however the file stores it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from urllib.parse import quote
@@ -28,6 +28,7 @@ from nightkeep.formats.paimon.spark.arrow_files import arrow_rows
 from nightkeep.formats.paimon.spark.nested_values import nested_text, stored_type
 from nightkeep.formats.paimon.spark.stored_times import StoredTimes, from_bare, is_bare, is_finer_than_spark, times_of
 from nightkeep.spark.releases import frame_of
+from nightkeep.spark.shared_files import SHOWN, shared
 from nightkeep.spark.stored_files import packed, with_file_facts
 from nightkeep.spark.view import column, comparable, location
 from nightkeep.storage import Storage
@@ -40,21 +41,38 @@ _PARQUET = "parquet"
 
 @dataclass(frozen=True, slots=True)
 class PaimonStoredFile:
-    """A data file to read. `number` identifies it in positions; `unit` is the index of its bucket among the units."""
+    """A data file to read. `number` identifies it in positions; `unit` is the index of its bucket among the units.
+    `shown`: the bits of the versions that hold it."""
 
     number: int
     unit: int
     bucket: Bucket
     file: PaimonDataFile
+    shown: int = 1
 
     @property
     def path(self) -> str:
         return self.bucket.path(self.file)
 
 
-def numbered_files(placed: Iterable[tuple[int, Bucket, PaimonDataFile]]) -> list[PaimonStoredFile]:
-    """Files to read, each given with the index of its bucket among the units, and the bucket."""
-    return [PaimonStoredFile(number, *each) for number, each in enumerate(placed)]
+Placed = tuple[int, Bucket, PaimonDataFile]
+"""A file with the index of its bucket among the units, and the bucket."""
+
+
+def numbered_files(placed: Iterable[Placed]) -> list[PaimonStoredFile]:
+    """Files of one version to read."""
+    return shared_files([list(placed)])[0]
+
+
+def shared_files(sides: Sequence[Sequence[Placed]]) -> list[list[PaimonStoredFile]]:
+    """Files of versions to read. A file that several hold has one number, whatever its level in each."""
+
+    def identity(held: tuple[Bucket, PaimonDataFile]) -> Hashable:
+        bucket, file = held
+        return (bucket.path(file), file.schema_id, file.max_sequence, file_sequence(file, bucket.schemas.current))
+
+    numbered = shared([[(unit, (bucket, file)) for unit, bucket, file in held] for held in sides], identity)
+    return [[PaimonStoredFile(each.number, each.unit, *each.file, each.shown) for each in held] for held in numbered]
 
 
 def spark_type(kind: PaimonType) -> T.DataType:
@@ -94,9 +112,9 @@ def stored_rows(
 ) -> DataFrame:
     """Every stored row of `files`, rows hidden by vectors included.
 
-    Columns: `unit`, `level`, `newest` (the file's highest sequence number), `position` (file and row as one long),
-    `k0`.. (stored keys, comparable), `sequence`, `kind`, and the schema's columns as `column(i)`. Sequence and kind are
-    null in a table without keys.
+    Columns: `unit`, SHOWN, `level`, `newest` (the file's highest sequence number), `position` (file and row as one
+    long), `k0`.. (stored keys, comparable), `sequence`, `kind`, and the schema's columns as `column(i)`. Sequence
+    and kind are null in a table without keys.
     """
     parquet = [(file.path, file.file.schema_id) for file in files if format_of(file.file.name) == _PARQUET]
     times = times_of(storage, parquet, schemas)
@@ -131,6 +149,7 @@ class _Reader:
             rows = self._read_by_arrow(files, columns).join(facts, on="file", how="inner")
         return rows.select(
             "unit",
+            SHOWN,
             "level",
             "newest",
             packed(F.col("file"), F.col("row_index")).alias("position"),
@@ -141,7 +160,8 @@ class _Reader:
         )
 
     def _read_by_spark(self, files: Sequence[PaimonStoredFile], columns: Sequence[Column]) -> DataFrame:
-        locations = [location(self.storage.root, file.path) for file in files]
+        # Of two versions, a file may have other metadata in each. Its rows are read once all the same.
+        locations = dict.fromkeys(location(self.storage.root, file.path) for file in files)
         return (
             self.spark.read.schema(self._stored_schema())
             .parquet(*locations)
@@ -170,6 +190,7 @@ class _Reader:
                 "file_name": [quote(f.file.name, safe="!$&'()*+,;=:@") for f in files],
                 "file": pa.array([f.number for f in files], pa.int32()),
                 "unit": pa.array([f.unit for f in files], pa.int32()),
+                SHOWN: pa.array([f.shown for f in files], pa.int32()),
                 "level": pa.array([f.file.level for f in files], pa.int32()),
                 "newest": pa.array([f.file.max_sequence for f in files], pa.int64()),
                 "file_sequence": pa.array([file_sequence(f.file, self.schemas.current) for f in files], pa.int64()),

@@ -16,7 +16,7 @@ from nightkeep.formats.paimon.deletes.vectors import decode_vector
 from nightkeep.formats.paimon.metadata.schema import option_bool
 from nightkeep.formats.paimon.metadata.vector_ranges import VectorRange, vector_ranges
 from nightkeep.formats.paimon.spark.data_files import PaimonStoredFile
-from nightkeep.spark.stored_files import BROADCAST_POSITIONS, without_positions
+from nightkeep.spark.stored_files import BROADCAST_POSITIONS, deleted_positions, joined_words, without_positions
 from nightkeep.storage import Storage
 
 
@@ -29,20 +29,28 @@ class _IndexFile:
     vectors: tuple[tuple[int, VectorRange], ...]
 
 
-def without_deleted(
-    spark: SparkSession, storage: Storage, rows: DataFrame, files: Sequence[PaimonStoredFile]
-) -> DataFrame:
-    """The live rows: those of `rows` whose `position` no vector deletes. `files` are their files."""
+def vector_positions(spark: SparkSession, storage: Storage, files: Sequence[PaimonStoredFile]) -> DataFrame | None:
+    """The positions of the rows of `files` that vectors delete, each word once; None without a vector."""
     by_unit: defaultdict[int, list[PaimonStoredFile]] = defaultdict(list)
     for file in files:
         by_unit[file.unit].append(file)
     indexes = [index for held in by_unit.values() for index in _index_files(storage, held)]
     if not indexes:
-        return rows
-    counts = [vector.cardinality for index in indexes for _, vector in index.vectors]
-    recorded = [count for count in counts if count is not None]
-    count = sum(recorded) if len(recorded) == len(counts) else None
-    return without_positions(spark, rows, indexes, _decoded, count=count, most=BROADCAST_POSITIONS)
+        return None
+    vectors = [(number, vector) for index in indexes for number, vector in index.vectors]
+    recorded = [vector.cardinality for _, vector in vectors if vector.cardinality is not None]
+    count = sum(recorded) if len(recorded) == len(vectors) else None
+    positions = deleted_positions(spark, indexes, _decoded, count=count, most=BROADCAST_POSITIONS)
+    is_unique = len({number for number, _ in vectors}) == len(vectors)
+    return positions if is_unique else joined_words(positions)
+
+
+def without_deleted(
+    spark: SparkSession, storage: Storage, rows: DataFrame, files: Sequence[PaimonStoredFile]
+) -> DataFrame:
+    """The live rows: those of `rows` whose `position` no vector deletes. `files` are their files."""
+    deleted = vector_positions(spark, storage, files)
+    return rows if deleted is None else without_positions(rows, deleted)
 
 
 def _index_files(storage: Storage, files: Sequence[PaimonStoredFile]) -> Iterator[_IndexFile]:

@@ -51,28 +51,27 @@ def largest_runs(files: _Files, schema: PaimonSchema) -> tuple[_Files, _Files]:
     return (run, others) if is_cheaper or not others else ([], files)
 
 
-def lone_and_met(
+def met_rows(
     rows: ReadsRows, runs: tuple[_Files, _Files], key: Sequence[str], *, across_units: bool
-) -> tuple[DataFrame | None, DataFrame | None]:
-    """The rows of the run that need no merge, because no row of the other files may have their `key`; and all others.
+) -> DataFrame | None:
+    """The rows that may have to be merged: those of the other files, and those of the run whose `key` a row of them may
+    have. None if there are no other files.
 
     Keys are distinguished by a number: of two that share it, both are merged. With `across_units`, a key may be in
     several units.
     """
     run, others = runs
-    if not run or not others:
-        return (rows(run), None) if run else (None, rows(others))
+    if not others:
+        return None
     more = rows(others)
+    if not run:
+        return more
     is_whole = len(key) == 1 and isinstance(more.schema[key[0]].dataType, T.IntegralType)
     unit = F.xxhash64("unit") if across_units else F.lit(0)
     # Keys of a run ascend, so that whole numbers follow each other.
     number = F.col(key[0]).cast("long").bitwiseXOR(unit) if is_whole else F.xxhash64("unit", *key)
     words = F.broadcast(words_of(more, number))
-
-    def joined(how: str) -> DataFrame:
-        return rows(run, lambda stored: stored.join(words, is_in_words(number), how))
-
-    return joined("left_anti"), joined("left_semi").unionByName(more)
+    return rows(run, lambda stored: stored.join(words, is_in_words(number), "left_semi")).unionByName(more)
 
 
 def _rows(files: _Files) -> int:

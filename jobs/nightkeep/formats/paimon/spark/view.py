@@ -5,7 +5,7 @@ Shares metadata and the vector codec with the other rooms, but no code that rewr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from operator import and_
 from typing import Final
@@ -34,21 +34,24 @@ from nightkeep.formats.paimon.spark.changelog_check import Sides, lifted_files, 
 from nightkeep.formats.paimon.spark.data_files import (
     LIVE_KINDS,
     PaimonStoredFile,
+    Placed,
     numbered_files,
+    shared_files,
     stored_rows,
     times_alike,
     uncompared,
 )
-from nightkeep.formats.paimon.spark.deletion_vectors import without_deleted
+from nightkeep.formats.paimon.spark.deletion_vectors import vector_positions, without_deleted
 from nightkeep.formats.paimon.spark.expired_rows import is_expired
-from nightkeep.formats.paimon.spark.largest_run import ReadsRows, largest_runs, lone_and_met
+from nightkeep.formats.paimon.spark.largest_run import ReadsRows, largest_runs, met_rows
 from nightkeep.formats.paimon.spark.merged_elements import alike, as_text, parsed, with_elements
 from nightkeep.formats.paimon.spark.merging import merged
 from nightkeep.formats.paimon.spark.statistics_check import misstated
 from nightkeep.formats.paimon.spark.stored_times import is_finer_than_spark
 from nightkeep.formats.paimon.spark.versions import PaimonVersions, lasting_facts, published_rows
 from nightkeep.model import Address, UnitKey, View
-from nightkeep.spark.stored_files import no_rows
+from nightkeep.spark.shared_files import SHOWN, hidden_at, hidden_where, read_apart, shown_by_some
+from nightkeep.spark.stored_files import BROADCAST_POSITIONS, broadcast_few, no_rows, words_of
 from nightkeep.spark.view import Side, TableVersion, UnitState, column, comparable
 
 
@@ -121,17 +124,48 @@ class PaimonView:
         return self._versions.digest(number)
 
     def rows(self, side: Side, units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
-        files = numbered_files(each for each in self._versions.placed(side.version, units) if _is_shown(each[2], side))
+        rules = merge_rules(self.table)
+        if not self._makes_rows(side):
+            return self.shown((side,), units, payload=payload).drop(SHOWN)
+        files = numbered_files(self._shown_files(side, units))
         if not files:
             return no_rows(self._spark, self.schema, payload)
-        rules = merge_rules(self.table)
-        if side.view is View.MERGED and rules is not None:
-            stored = self._counted(self._compared(files))
-            live = without_deleted(self._spark, self._versions.storage, stored, files)
-            return self._merged(live, rules, side, payload)
-        rows: ReadsRows = partial(self._narrow, side, payload)
-        shown = rows(files) if side.view is View.RAW else self._newest_of(rows, files)
-        return shown.where("stays").select("unit", "sound", *payload)
+        if rules is None:
+            shown = self._newest(self._narrow(side, payload, files))
+            return shown.where("stays").select("unit", "sound", *payload)
+        stored = self._counted(self._compared(files))
+        live = without_deleted(self._spark, self._versions.storage, stored, files)
+        return self._merged(live, rules, side, payload)
+
+    def shown(self, sides: Sequence[Side], units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
+        if any(self._makes_rows(side) for side in sides):
+            return read_apart([self.rows(side, units, payload=payload) for side in sides])
+        held = shared_files([list(self._shown_files(side, units)) for side in sides])
+        files = {file.number: file for own in held for file in own}
+        if not files:
+            return no_rows(self._spark, self.schema, payload).withColumn(SHOWN, F.lit(0))
+        stored, rules = self._compared(list(files.values())), merge_rules(self.table)
+        stored = stored if rules is None else with_elements(stored, self.table, rules, alike)
+        is_live = F.col("kind").isin(*LIVE_KINDS)
+        for number, side in enumerate(sides):
+            hides_retracts = side.view is View.MERGED or skips_retracts(self.table)
+            stays = self._stays(side) & is_live if hides_retracts else self._stays(side)
+            stored = hidden_where(stored, ~stays, number)
+        values = [value.alias(name) for name, value in payload.items()]
+        rows = stored.select("unit", self._sound().alias("sound"), "position", SHOWN, *values)
+        for number, (side, own) in enumerate(zip(sides, held, strict=True)):
+            deleted = vector_positions(self._spark, self._versions.storage, own)
+            older = self._older(side, own) if side.view is View.MERGED else None
+            for hidden in (deleted, older):
+                rows = rows if hidden is None else hidden_at(rows, hidden, number)
+        return shown_by_some(rows).select("unit", "sound", SHOWN, *payload)
+
+    def _makes_rows(self, side: Side) -> bool:
+        """Whether readers of the side may see rows that no file holds, or rows by the levels of others of their key."""
+        return side.view is View.MERGED and (merge_rules(self.table) is not None or lowest_level_counts(self.table))
+
+    def _shown_files(self, side: Side, units: Sequence[UnitKey]) -> Iterator[Placed]:
+        return (each for each in self._versions.placed(side.version, units) if _is_shown(each[2], side))
 
     def _compared(self, files: Sequence[PaimonStoredFile]) -> DataFrame:
         rows = stored_rows(self._spark, self._versions.storage, self._versions.schemas, files)
@@ -144,15 +178,11 @@ class PaimonView:
         files: Sequence[PaimonStoredFile],
         kept: Callable[[DataFrame], DataFrame] = lambda stored: stored,
     ) -> DataFrame:
-        """The live rows of files with what `rows` needs of them. `kept` is asked before the payload is evaluated."""
-        stored, rules = kept(self._compared(files)), merge_rules(self.table)
-        if side.view is View.MERGED:
-            stored = self._counted(stored)
-        if rules is not None:
-            stored = with_elements(stored, self.table, rules, alike)
+        """The live rows of files that a merge chooses from, with the `payload`. `kept` is asked before it is
+        evaluated."""
         values = [value.alias(name) for name, value in payload.items()]
         order = [value.alias(f"o{i}") for i, (value, _) in enumerate(self._order())]
-        narrow = stored.select(
+        narrow = self._counted(kept(self._compared(files))).select(
             "unit",
             self._sound().alias("sound"),
             "position",
@@ -165,12 +195,18 @@ class PaimonView:
         live = without_deleted(self._spark, self._versions.storage, narrow, files)
         return live.where(F.col("kind").isin(*LIVE_KINDS)) if skips_retracts(self.table) else live
 
-    def _newest_of(self, rows: ReadsRows, files: Sequence[PaimonStoredFile]) -> DataFrame:
-        runs = ([], files) if lowest_level_counts(self.table) else largest_runs(files, self.table)
-        lone, met = lone_and_met(rows, runs, self._stored_keys(), across_units=bool(self.table.partition_keys))
-        shown = [] if lone is None else [lone.where(F.col("kind").isin(*LIVE_KINDS))]
-        shown += [] if met is None else [self._newest(met)]
-        return reduce(DataFrame.unionByName, shown)
+    def _older(self, side: Side, files: Sequence[PaimonStoredFile]) -> DataFrame | None:
+        """The positions of live rows that have a newer row of their key, as words; None if no row can have one. Reads
+        keys and what rows are ordered by."""
+        rows: ReadsRows = partial(self._narrow, side, {})
+        runs = largest_runs(files, self.table)
+        met = met_rows(rows, runs, self._stored_keys(), across_units=bool(self.table.partition_keys))
+        if met is None:
+            return None
+        # Of each key one row is left, and the largest run has no key twice.
+        count = sum(file.file.rows for file in runs[1])
+        older = words_of(self._ranked(met).where(F.col("place") > 1), F.col("position"))
+        return broadcast_few(older, count, BROADCAST_POSITIONS)
 
     def _merged(self, rows: DataFrame, rules: MergeRules, side: Side, payload: Mapping[str, Column]) -> DataFrame:
         first = [direction(value) for value, direction in self._order()]
@@ -296,10 +332,13 @@ class PaimonView:
         return [F.col(column(self.schema.fieldNames().index(name))), self._column(name)]
 
     def _newest(self, rows: DataFrame) -> DataFrame:
+        return self._ranked(rows).where((F.col("place") == 1) & F.col("kind").isin(*LIVE_KINDS)).drop("place")
+
+    def _ranked(self, rows: DataFrame) -> DataFrame:
+        """The rows with their `place` among those of their key, the newest first."""
         first = [direction(F.col(f"o{i}")) for i, (_, direction) in enumerate(self._order())]
         of_key = Window.partitionBy("unit", *self._stored_keys()).orderBy(*first)
-        ranked = rows.withColumn("place", F.row_number().over(of_key))
-        return ranked.where((F.col("place") == 1) & F.col("kind").isin(*LIVE_KINDS)).drop("place")
+        return rows.withColumn("place", F.row_number().over(of_key))
 
 
 def _is_shown(file: PaimonDataFile, side: Side) -> bool:
