@@ -117,7 +117,7 @@ class Hashed:
     def second(self, number: Bits, first: Bits, *, seed: int, hashes: Bits) -> Bits:
         """The `second` of each row that gives it one of the `hashes`."""
         steps = list(self._steps({NUMBER: number, FIRST: first, SECOND: _bits(0)}, seed))
-        at = 2 + sum(1 if value is None else 2 for value in self.columns[: self.columns.index(SECOND)])
+        at = 2 + sum(value is not None for value in self.columns[: self.columns.index(SECOND)])
         seeds = _bits(_SPARK_SEED)
         for step in steps[:at]:
             seeds = step.onto(seeds)
@@ -127,8 +127,8 @@ class Hashed:
 
     def _steps(self, rows: Mapping[str, Bits], seed: int) -> Iterator[_Step]:
         yield _Step(_bits(seed), 4)
+        yield _Step(_bits(sum(1 << place for place, column in enumerate(self.columns) if column is None)), 8)
         for column in self.columns:
-            yield _Step(_bits(column is None), 4)
             if column is not None:
                 yield _Step(rows[column], 8) if isinstance(column, str) else _Step(_bits(column & 0xFFFFFFFF), 4)
 
