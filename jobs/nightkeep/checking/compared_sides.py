@@ -42,7 +42,8 @@ class ComparedSides:
     """Both sides of some units. `rows`: row counts of the candidate by metadata, None if metadata does not state them.
 
     `misstated`: the number of columns with wrong statistics, for each unit that has new statistics. `unreported`: the
-    number of changes that the changelog lacks or has wrongly, for each unit with a changelog.
+    number of changes that the changelog lacks or has wrongly, for each unit with a changelog. `doubled`: the number of
+    rows that repeat a key in files that both sides hold, for each unit where this was looked for.
     """
 
     name: str
@@ -52,6 +53,7 @@ class ComparedSides:
     rows: Mapping[UnitKey, int | None]
     misstated: Mapping[UnitKey, int] = field(default_factory=dict)
     unreported: Mapping[UnitKey, int] = field(default_factory=dict)
+    doubled: Mapping[UnitKey, int] = field(default_factory=dict)
 
 
 def compared(
@@ -93,13 +95,15 @@ class _Measured:
 def _measured(
     relation: TableView, comparisons: Sequence[ComparedSides], target: TableVersion, keys: CountedKeys
 ) -> tuple[list[_Measured], Sequence[Future[_Statements]]]:
-    """Each comparison with the facts of its sides; and what the version states wrongly, in ended futures."""
+    """Each comparison with the facts of its sides; and, in ended futures, what the version states wrongly, and the keys
+    that files repeat."""
     published, *_ = comparisons
     sides = [((each.base, each.candidate), each.units) for each in comparisons]
     # Of a small query, Spark's planner takes most of the time, and it runs in the thread that asks.
     with waiting_threads(2) as threads:
         states = (relation.misstated, relation.unreported)
         wrong = [threads.submit(state, target.number, target.parent, published.units) for state in states]
+        wrong.append(threads.submit(relation.doubled, (published.base, published.candidate), published.units))
         measured = measure(relation, sides, keys=keys.names, keyed=keys.units)
     return [_Measured(each, *facts) for each, facts in zip(comparisons, measured, strict=True)], wrong
 
@@ -107,8 +111,8 @@ def _measured(
 def _with_statements(measured: Sequence[_Measured], wrong: Sequence[Future[_Statements]]) -> list[_Measured]:
     """The first one also with what the version states wrongly."""
     published, *others = measured
-    misstated, unreported = (each.result() for each in wrong)
-    stated = replace(published.comparison, misstated=misstated, unreported=unreported)
+    misstated, unreported, doubled = (each.result() for each in wrong)
+    stated = replace(published.comparison, misstated=misstated, unreported=unreported, doubled=doubled)
     return [replace(published, comparison=stated), *others]
 
 
@@ -193,7 +197,9 @@ def _fact_row(
         candidate_order=None if after.order is None else f"{after.order:016x}",
         missing=missing,
         extra=extra,
-        distinct_keys=keys,
+        distinct_keys=after.content.rows - comparison.doubled[unit]
+        if keys is None and unit in comparison.doubled
+        else keys,
         expected_rows=comparison.rows[unit],
         unsound=None if "unsound" in relation.silent else after.unsound,
         misstated=comparison.misstated.get(unit),

@@ -136,6 +136,10 @@ class TableView(Protocol):
         """How many columns have values that contradict their statistics, in files that are new `since`: for every unit
         with statistics in such a file."""
 
+    def doubled(self, sides: Sequence[Side], units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
+        """How many rows, of those that the second of two sides shows, repeat the key of another in a file that both
+        sides hold and that the first was not merged with: for every unit with such a file."""
+
     def unreported(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         """How many changes a version reports to streaming readers wrongly or not at all, for every unit of a table that
         reports changes. `since` is its parent."""

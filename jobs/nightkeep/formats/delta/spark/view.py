@@ -143,6 +143,10 @@ class DeltaView:
         wrong = misstated(self._spark, self._storage, DeltaColumns.of(snapshot), fresh)
         return {units[place]: count for place, count in wrong.items()}
 
+    def doubled(self, sides: Sequence[Side], units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
+        """None: readers merge by no key."""
+        return {}
+
     def unreported(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         return {}
 

@@ -160,6 +160,10 @@ class IcebergView:
         counts = misstated(self._spark, self._handle.storage, self._schema, fresh, deletes)
         return {units[place]: count for place, count in counts.items()}
 
+    def doubled(self, sides: Sequence[Side], units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
+        """None: readers merge by no key."""
+        return {}
+
     def unreported(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         return {}
 

@@ -139,6 +139,10 @@ class AppendView:
         stored = stored_rows(self._spark, self._versions.storage, self._versions.schemas, fresh)
         return {units[place]: count for place, count in misstated(stored, self._versions.schemas, fresh).items()}
 
+    def doubled(self, sides: Sequence[Side], units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
+        """None: readers merge by no key."""
+        return {}
+
     def unreported(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         """None: streaming readers of a table without keys follow its commits, and no changelog."""
         return {}

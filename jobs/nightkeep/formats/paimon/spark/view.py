@@ -19,6 +19,7 @@ from nightkeep.formats.paimon.metadata.branch import location_and_branch
 from nightkeep.formats.paimon.metadata.changelog import changelog_rules, lowest_level_counts
 from nightkeep.formats.paimon.metadata.changelog_files import with_changelog
 from nightkeep.formats.paimon.metadata.features import refuse_schema
+from nightkeep.formats.paimon.metadata.file_formats import format_of
 from nightkeep.formats.paimon.metadata.merge_engine import (
     MergeRules,
     merge_rules,
@@ -42,8 +43,10 @@ from nightkeep.formats.paimon.spark.data_files import (
     uncompared,
 )
 from nightkeep.formats.paimon.spark.deletion_vectors import vector_positions, without_deleted
+from nightkeep.formats.paimon.spark.doubled_keys import READABLE, doubled_keys
 from nightkeep.formats.paimon.spark.expired_rows import is_expired
 from nightkeep.formats.paimon.spark.largest_run import ReadsRows, largest_runs, met_rows
+from nightkeep.formats.paimon.spark.lowest_level import lowest_level_only
 from nightkeep.formats.paimon.spark.merged_elements import alike, as_text, parsed, with_elements
 from nightkeep.formats.paimon.spark.merging import merged
 from nightkeep.formats.paimon.spark.statistics_check import misstated
@@ -133,8 +136,7 @@ class PaimonView:
         if rules is None:
             shown = self._newest(self._narrow(side, payload, files))
             return shown.where("stays").select("unit", "sound", *payload)
-        stored = self._counted(self._compared(files))
-        live = without_deleted(self._spark, self._versions.storage, stored, files)
+        live = without_deleted(self._spark, self._versions.storage, self._counted(self._compared(files)), files)
         return self._merged(live, rules, side, payload)
 
     def shown(self, sides: Sequence[Side], units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
@@ -263,15 +265,18 @@ class PaimonView:
         counts = unreported(sides, self.schema, keys=self._stored_keys(), silent=silent, once=rules.of_first_rows)
         return dict.fromkeys(units, 0) | {units[place]: count for place, count in counts.items()}
 
+    def doubled(self, sides: Sequence[Side], units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
+        if sides[1].view is View.MERGED or self._makes_rows(sides[0]):
+            return {}
+        before, after = shared_files([list(self._shown_files(side, units)) for side in sides])
+        taken = {file.number for file in largest_runs(before, self.table)[0]}
+        kept = [file for file in after if file.number in taken and format_of(file.file.name) in READABLE]
+        counts = doubled_keys(self._spark, self._versions.storage, kept) if kept else {}
+        return {units[place]: counts.get(place, 0) for place in {file.unit for file in kept}}
+
     def _counted(self, rows: DataFrame) -> DataFrame:
-        """The rows on level 0, and the row of each key on the lowest level above it, where readers ignore the
-        others."""
-        if not lowest_level_counts(self.table):
-            return rows
-        of_key = Window.partitionBy("unit", *self._stored_keys())
-        lowest = F.min(F.when(F.col("level") > 0, F.col("level"))).over(of_key)
-        ranked = rows.withColumn("lowest", lowest)
-        return ranked.where((F.col("level") == 0) | (F.col("level") == F.col("lowest"))).drop("lowest")
+        """The rows that readers do not ignore for their level."""
+        return lowest_level_only(rows, self._stored_keys()) if lowest_level_counts(self.table) else rows
 
     def _stored(self, chosen: Iterable[tuple[int, Bucket, PaimonDataFile]]) -> DataFrame | None:
         """Live stored rows of files, each with the index of its bucket. None without files."""
