@@ -12,7 +12,7 @@ from typing import TypedDict
 
 from nightkeep.card import render_card
 from nightkeep.model import Operation, Outcome
-from nightkeep.pages import plans_text, summary_text
+from nightkeep.pages import history_text, plans_text, summary_text
 from nightkeep.policy import EffectivePolicy, explain_text
 from nightkeep.policy.explain import settings_of
 from nightkeep.records import Hold, RunDocument, Unreadable
@@ -127,7 +127,7 @@ class RunHistory:
 
     def __str__(self) -> str:
         released = [redact(str(each)) for each in self.releases]
-        return "\n".join([summary_text(self.documents), *([""] if released else []), *released])
+        return "\n".join([history_text(self.documents), *([""] if released else []), *released])
 
     def _repr_html_(self) -> str:
         return _table_of(self.documents, "history", *map(str, (*self.unreadable, *self.releases)))

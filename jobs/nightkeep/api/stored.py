@@ -10,6 +10,7 @@ from typing import Final
 from urllib.parse import quote
 
 from nightkeep.api.call_context import CallContext, find_context, parse_duration_option
+from nightkeep.api.chosen_history import parse_choice
 from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
 from nightkeep.pages import render_index, render_run
@@ -40,16 +41,28 @@ def explain(table: str, *, policy: str | Path | None = None) -> Explanation:
 
 
 def history(
-    table: str | None = None, *, policy: str | Path | None = None, reports: str | Path | None = None
+    table: str | None = None,
+    *,
+    since: str | None = None,
+    last: int | None = None,
+    failed: bool = False,
+    operation: str | None = None,
+    policy: str | Path | None = None,
+    reports: str | Path | None = None,
 ) -> RunHistory:
-    """The documents of a table, also under its earlier names, or of all tables, oldest first."""
+    """The documents of a table, also under its earlier names, or of all tables, oldest first.
+
+    `since`: a date in UTC, or an age such as 7d. `last`: of so many of the newest runs. `failed`: those that ended in
+    mismatch, failed or conflicted, or whose check did not pass. Raises UsageError for an invalid argument.
+    """
+    choice = parse_choice(since, last, operation, failed=failed, now=datetime.now(UTC))
     context = find_context(policy, reports)
     name = None if table is None else _reported_name(context, table)
     stored = read_history(context.reports) if name is None else read_thread(context.reports, name)
     releases = releases_of(context.reports, dict.fromkeys(document.table for document in stored.documents))
-    documents = (with_release(each, releases.get(each.table, ())) for each in stored.documents)
+    documents = (with_release(each, releases.get(each.table, ())) for each in choice.of(stored.documents))
     listed = sorted((each for some in releases.values() for each in some), key=lambda each: each.at)
-    return RunHistory(tuple(documents), stored.unreadable, tuple(listed))
+    return RunHistory(tuple(documents), stored.unreadable, tuple(each for each in listed if choice.covers(each.at)))
 
 
 def release(

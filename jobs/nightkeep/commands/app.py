@@ -170,7 +170,9 @@ COMMANDS: Final = (
         "status shop.orders",
         reads=True,
     ),
-    Command(stored.history, put_stored, "List what was done, oldest first.", "history shop.orders --json", reads=True),
+    Command(
+        stored.history, put_stored, "List what was done, oldest first.", "history shop.orders --since 7d", reads=True
+    ),
     Command(
         stored.release,
         put_result,

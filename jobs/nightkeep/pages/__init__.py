@@ -1,17 +1,20 @@
 """Documents -> pages and text for people. All of it is made from documents alone; no file is read or written."""
 
 from nightkeep.pages.audit_section import audit_text
+from nightkeep.pages.history_text import history_text, run_name
 from nightkeep.pages.html_pages import render_index, render_run
 from nightkeep.pages.retention_section import leftovers
 from nightkeep.pages.summary import plan_text, plans_text, removal_text, summary_text
 
 __all__ = [
     "audit_text",
+    "history_text",
     "leftovers",
     "plan_text",
     "plans_text",
     "removal_text",
     "render_index",
     "render_run",
+    "run_name",
     "summary_text",
 ]

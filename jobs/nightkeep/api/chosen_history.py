@@ -1,0 +1,84 @@
+"""Stored documents and releases -> those that a caller asks for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final
+
+from nightkeep.errors import UsageError
+from nightkeep.model import Operation, Outcome
+from nightkeep.pages import run_name
+from nightkeep.policy import parse_duration
+from nightkeep.records import CheckStatus, RunDocument
+
+_BAD: Final = frozenset({Outcome.MISMATCH, Outcome.FAILED, Outcome.CONFLICTED})
+_BAD_CHECK: Final = frozenset({CheckStatus.FAILED, CheckStatus.ERRORED})
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryChoice:
+    """Which documents are asked for. `since`: those that ended at this time or later. `last`: those of so many of the
+    newest runs. `failed`: those that ended in mismatch, failed or conflicted, or whose check did not pass."""
+
+    since: datetime | None = None
+    last: int | None = None
+    failed: bool = False
+    operation: Operation | None = None
+
+    def of(self, documents: Iterable[RunDocument]) -> tuple[RunDocument, ...]:
+        """The documents that are asked for, in their order, which is oldest first."""
+        chosen = [each for each in documents if self._has(each)]
+        if self.last is None:
+            return tuple(chosen)
+        runs = list(dict.fromkeys(map(run_name, reversed(chosen))))[: self.last]
+        return tuple(each for each in chosen if run_name(each) in runs)
+
+    def covers(self, time: datetime) -> bool:
+        """Whether something of this time is asked for, which is no document: of a run, all of them are."""
+        return (
+            not self.last and not self.failed and self.operation is None and (self.since is None or time >= self.since)
+        )
+
+    def _has(self, document: RunDocument) -> bool:
+        if self.since is not None and document.finished_at < self.since:
+            return False
+        if self.operation is not None and document.operation is not self.operation:
+            return False
+        return not self.failed or document.outcome in _BAD or document.expectations.status in _BAD_CHECK
+
+
+def parse_choice(
+    since: str | None, last: int | None, operation: str | None, *, failed: bool, now: datetime
+) -> HistoryChoice:
+    """Options of a call -> the choice. Raises UsageError."""
+    if last is not None and last < 1:
+        raise UsageError(f"--last: expected a number of runs of at least 1, found {last}")
+    return HistoryChoice(
+        since=None if since is None else _time(since, now),
+        last=last,
+        failed=failed,
+        operation=None if operation is None else _operation(operation),
+    )
+
+
+def _time(text: str, now: datetime) -> datetime:
+    try:
+        return datetime.combine(date.fromisoformat(text), time(), UTC)
+    except ValueError:
+        pass
+    try:
+        return now - timedelta(milliseconds=parse_duration(text))
+    except (ValueError, OverflowError) as failure:
+        raise UsageError(
+            f"--since: expected a date such as 2026-11-20, or an age such as 7d, found {text!r}"
+        ) from failure
+
+
+def _operation(text: str) -> Operation:
+    try:
+        return Operation(text)
+    except ValueError:
+        names: Sequence[str] = [*Operation]
+        raise UsageError(f"--operation: expected one of {', '.join(names)}, found {text!r}") from None
