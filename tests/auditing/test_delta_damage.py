@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap64
 from tests.auditing.delta_lake import DAY, OTHER, Action, Lake, commits, two_days
@@ -400,3 +401,31 @@ def test_an_audit_changes_nothing_of_the_table(lake: Lake) -> None:
     before = {path: path.stat().st_mtime_ns for path in lake.made.folder.rglob("*")}
     lake.audit(files=True)
     assert {path: path.stat().st_mtime_ns for path in lake.made.folder.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated", "sentence"),
+    [
+        ("maxValues", {"id": -1}, "above the maximum"),
+        ("minValues", {"id": 999}, "below the minimum"),
+        ("nullCount", {"note": 0}, "has at least 4 nulls, statistics state 0"),
+        ("nullCount", {"note": 19}, None),
+    ],
+)
+def test_of_a_large_file_one_row_group_is_read(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, kind: str, stated: dict[str, int], sentence: str | None
+) -> None:
+    """Its nulls may be in the groups that are not read."""
+    monkeypatch.setattr("nightkeep.formats.delta.reading.added_files._SMALL_BYTES", 0)
+    rows = rows_of(range(500, 520))
+    note = rows.schema.get_field_index("note")
+    (action,) = lake.made.written(DAY, rows.set_column(note, "note", pa.nulls(len(rows), pa.string())))
+    path = lake.made.folder / unquote(action["add"]["path"])
+    pq.write_table(pq.read_table(path, partitioning=None), path, store_schema=False, row_group_size=4)
+    statistics = json.loads(action["add"]["stats"])
+    statistics[kind] |= stated
+    action["add"] |= {"size": path.stat().st_size, "stats": json.dumps(statistics)}
+    lake.made.commit("WRITE", action)
+    found = commits(lake.audit())[lake.made.version]
+    assert found["verdict"] == ("consistent" if sentence is None else "unsound"), found
+    assert sentence is None or sentence in found["why"]

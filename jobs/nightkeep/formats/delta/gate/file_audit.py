@@ -7,7 +7,7 @@ is in memory at a time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -103,19 +103,24 @@ def _claim_faults(seen: ColumnRange, claims: ColumnBounds) -> Iterator[str]:
         yield "has no value at an end of the range that statistics state, which readers take for a value"
 
 
-def contradictions(reader: DeltaFileReader, unit: DeltaUnit, file: DeltaDataFile) -> Iterator[str]:
-    """What the values of a file contradict of its statistics, whoever wrote them. Unlike in `file_faults`, columns may
-    be missing, bounds may be wide, and NaN may be above the maximum: readers that compare with NaN read all files."""
+def contradictions(
+    reader: DeltaFileReader, unit: DeltaUnit, file: DeltaDataFile, groups: Sequence[int]
+) -> Iterator[str]:
+    """What the values in some row groups of a file contradict of its statistics, whoever wrote them. Unlike in
+    `file_faults`, columns may be missing, bounds may be wide, and NaN may be above the maximum: readers that compare
+    with NaN read all files."""
+    is_whole = len(groups) == reader.footer.num_row_groups
     seen = {leaf.path: ColumnRange() for leaf in leaves(unit.schema)}
     names = sorted({path[0] for path in seen})
-    for _ in watched(reader.pieces(names, range(reader.footer.num_row_groups)), seen, _seen):
+    for _ in watched(reader.pieces(names, groups), seen, _seen):
         pass
     claims = every_bounds(unit.schema, [file])
     for path, held in seen.items():
         name, stated = f"{file.name}: {'.'.join(path)}", claims[path]
         nulls, low, high = stated.nulls[0], stated.lows[0], stated.highs[0]
-        if nulls.is_valid and nulls.as_py() != held.nulls:
-            yield f"{name} has {held.nulls} nulls, statistics state {nulls}"
+        if nulls.is_valid and (held.nulls != nulls.as_py() if is_whole else held.nulls > nulls.as_py()):
+            at_least = "" if is_whole else "at least "
+            yield f"{name} has {at_least}{held.nulls} nulls, statistics state {nulls}"
         if held.least is not None and _holds(pc.less(held.least, _wider(low, -1))):
             yield f"{name} has a value below the minimum that statistics state"
         if held.greatest is not None and _holds(pc.greater(held.greatest, _wider(high, 1))):

@@ -1,6 +1,7 @@
 """Commits -> what a sample of the files that they added contradicts of their add actions. Reads data files.
 
-The size, the footer's rows and the vector of each chosen file, and its values as far as the bytes go.
+The size, the footer's rows and the vector of each chosen file, and as far as the bytes go its values: of a large file
+those of one row group.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.deletes.vectors import read_vector, vector_file
 from nightkeep.formats.delta.gate.file_audit import contradictions
-from nightkeep.formats.delta.metadata.actions import Raw, long_value, parse_lines
+from nightkeep.formats.delta.metadata.actions import Raw, parse_lines
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.head import head
 from nightkeep.formats.delta.metadata.locations import located
@@ -21,8 +23,12 @@ from nightkeep.formats.delta.metadata.naming import commit_name
 from nightkeep.formats.delta.metadata.schema import DeltaSchema, parse_schema
 from nightkeep.formats.delta.metadata.snapshot import DeltaUnit, load, unit_of
 from nightkeep.model import Address
+from nightkeep.protocol.file_sample import SampleBudget
 from nightkeep.protocol.past import FileSample
 from nightkeep.storage import Storage
+
+_SMALL_BYTES: Final = 32 << 20
+"""The values of a file up to this size are read whole."""
 
 
 def file_faults(
@@ -35,12 +41,11 @@ def file_faults(
     adds = {version: _added(storage, version, chance, each) for version in chosen}
     schemas = _schemas(table, storage, [version for version in chosen if adds[version]])
     found: dict[int, tuple[str, ...]] = {}
-    left = sample.bytes
+    budget = SampleBudget(sample)
     for version, schema in schemas.items():
         faults: list[str] = []
         for add in adds[version]:
-            left -= long_value(add, "size", subject=str(add["path"]))
-            faults += _faults(table, storage, schema, add, reads_values=left >= 0)
+            faults += _faults(table, storage, schema, add, budget)
         if faults:
             found[version] = tuple(faults)
     return found
@@ -93,11 +98,11 @@ def _metadata(table: Address, storage: Storage, version: int) -> tuple[Raw, Raw]
     return read.protocol, read.metadata
 
 
-def _faults(table: Address, storage: Storage, schema: DeltaSchema, add: Raw, *, reads_values: bool) -> Iterator[str]:
+def _faults(table: Address, storage: Storage, schema: DeltaSchema, add: Raw, budget: SampleBudget) -> Iterator[str]:
     try:
         unit = unit_of(schema, add, root=storage.root)
         (file,) = unit.files
-        yield from _of_file(storage, unit, file, reads_values=reads_values)
+        yield from _of_file(storage, unit, file, budget)
     except MissingFile as failure:
         if not is_expired(table, storage, failure):
             yield str(failure)
@@ -108,7 +113,7 @@ def _faults(table: Address, storage: Storage, schema: DeltaSchema, add: Raw, *, 
         return
 
 
-def _of_file(storage: Storage, unit: DeltaUnit, file: DeltaDataFile, *, reads_values: bool) -> Iterator[str]:
+def _of_file(storage: Storage, unit: DeltaUnit, file: DeltaDataFile, budget: SampleBudget) -> Iterator[str]:
     store, held_as = located(storage, file.path)
     with store.open(held_as) as source:
         size = source.size()
@@ -122,5 +127,12 @@ def _of_file(storage: Storage, unit: DeltaUnit, file: DeltaDataFile, *, reads_va
     hidden = read_vector(storage, file)
     if hidden and hidden.max() >= reader.rows:
         yield f"the vector of {file.path} hides row {hidden.max()}, and the file has {reader.rows}"
-    if reads_values:
-        yield from contradictions(reader, unit, file)
+    groups = _sampled_groups(reader, file, budget)
+    if budget.takes(sum(reader.footer.row_group(group).total_byte_size for group in groups)):
+        yield from contradictions(reader, unit, file, groups)
+
+
+def _sampled_groups(reader: DeltaFileReader, file: DeltaDataFile, budget: SampleBudget) -> Sequence[int]:
+    """All row groups of a small file, one of a large one."""
+    groups = range(reader.footer.num_row_groups)
+    return [budget.chance.choice(groups)] if groups and file.bytes > _SMALL_BYTES else groups
