@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
-from nightkeep.kernels.arrow_buffers import byte_spans, is_bytes, leaf_values, one_array, words_at
+from nightkeep.kernels.arrow_buffers import byte_spans, flagged_rows, is_bytes, leaf_values, one_array, words_at
 
 CHUNKS = st.lists(st.lists(st.none() | st.binary(max_size=12), max_size=4), max_size=3)
 
@@ -78,3 +78,38 @@ def test_a_leaf_is_null_where_a_struct_above_it_is(rows: list[Any], size: int, s
     table = pa.table({"top": pa.chunked_array(chunks, kind)}).slice(skipped)
     expected = [None if row is None or row["x"] is None else row["x"]["y.z"] for row in rows[skipped:]]
     assert leaf_values(table, ("top", "x", "y.z")).to_pylist() == expected
+
+
+@given(st.data())
+def test_flagged_rows_keep_values_and_types(data: st.DataObject) -> None:
+    rows = data.draw(
+        st.lists(
+            st.tuples(st.none() | st.text(max_size=20), st.none() | st.binary(max_size=20), st.none() | st.booleans())
+        )
+    )
+    flags = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
+    cut = data.draw(st.integers(0, len(rows)))
+    kinds = (pa.string_view(), pa.binary_view(), pa.bool_())
+    table = pa.table(
+        {
+            str(place): pa.chunked_array(
+                [pa.array([row[place] for row in part], kind) for part in (rows[:cut], rows[cut:])]
+            )
+            for place, kind in enumerate(kinds)
+        }
+    )
+    first = data.draw(st.integers(0, len(rows)))
+    found = flagged_rows(table.slice(first), np.array(flags[first:], np.bool_))
+    found.validate(full=True)
+    assert found.schema == table.schema
+    kept = [row for row, flag in zip(rows[first:], flags[first:], strict=True) if flag]
+    assert list(zip(*(column.to_pylist() for column in found.columns), strict=True)) == kept
+
+
+def test_a_text_that_is_none_is_kept_as_it_is() -> None:
+    bytes_of = pa.array([b"\xff\xfe and more than twelve bytes", b"\xff", b"fine"], pa.binary_view())
+    text = pa.Array.from_buffers(pa.string_view(), 3, bytes_of.buffers(), 0)
+    found = flagged_rows(pa.table({"text": text}), np.array([True, True, False]))
+    assert found.column(0).type == pa.string_view() and found.num_rows == 2
+    (chunk,) = found.column(0).chunks
+    assert pa.Array.from_buffers(pa.binary_view(), 2, chunk.buffers(), 0).to_pylist() == bytes_of.to_pylist()[:2]

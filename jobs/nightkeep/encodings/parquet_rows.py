@@ -19,7 +19,7 @@ from pyroaring import BitMap64
 from nightkeep.encodings.arrow_limits import LIMITS, beyond_arrow
 from nightkeep.encodings.open_parquet import open_parquet
 from nightkeep.errors import CorruptMetadata, reason_of
-from nightkeep.kernels.arrow_buffers import with_views, without_views
+from nightkeep.kernels.arrow_buffers import flagged_rows, with_views
 from nightkeep.kernels.bitmap import Width, from_positions, mask
 from nightkeep.model.arrow_types import ArrowField
 
@@ -164,7 +164,7 @@ def only(pieces: Iterable[tuple[int, pa.Table]], positions: BitMap64) -> Iterato
         if held == piece.num_rows:
             yield piece
         elif held:
-            yield without_views(piece).filter(pa.array(mask(positions, piece.num_rows, start)))
+            yield flagged_rows(piece, mask(positions, piece.num_rows, start))
 
 
 def sample(of_rows: int, rows: int, seed: int) -> BitMap64:

@@ -5,6 +5,7 @@ from typing import Final, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 
 from nightkeep.model.arrow_types import Array, ChunkedArray
@@ -40,6 +41,36 @@ def with_views(rows: Tabular) -> Tabular:
     """The rows with views of texts and bytes at the top."""
     fields = [field.with_type(VIEWS.get(field.type, field.type)) for field in rows.schema]
     return rows.cast(pa.schema(fields))
+
+
+def flagged_rows(rows: pa.Table, flags: npt.NDArray[np.bool_]) -> pa.Table:
+    """The rows with a flag, one flag for each row. Views of texts and bytes stay views.
+
+    Arrow cannot filter views. Polars copies 16 bytes for each: 65,536 texts of 27 bytes take 0.2 ms, and 0.8 ms as
+    plain ones.
+    """
+    marks = pa.array(flags)
+    columns = [
+        _flagged_views(column, flags) if column.type in OF_VIEWS else column.filter(marks) for column in rows.columns
+    ]
+    return pa.Table.from_arrays(columns, schema=rows.schema)
+
+
+def has_views(rows: Tabular) -> bool:
+    """Whether a column at the top is one of views."""
+    return any(kind in OF_VIEWS for kind in rows.schema.types)
+
+
+def _flagged_views(column: ChunkedArray, flags: npt.NDArray[np.bool_]) -> Array:
+    # As bytes: what is stored as a text may be none.
+    chunks = [_seen_as(pa.binary_view(), chunk) for chunk in column.chunks]
+    held = pl.Series(pa.chunked_array(chunks, pa.binary_view())).filter(pl.Series(flags))
+    return _seen_as(column.type, held.to_arrow(compat_level=pl.CompatLevel.newest()))
+
+
+def _seen_as(kind: pa.DataType, array: Array) -> Array:
+    """The values as another type over the same memory."""
+    return pa.Array.from_buffers(kind, len(array), array.buffers(), array.null_count, array.offset)
 
 
 def one_array(column: ChunkedArray) -> Array:

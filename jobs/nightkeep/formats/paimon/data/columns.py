@@ -29,7 +29,7 @@ from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile
 from nightkeep.formats.paimon.metadata.snapshot_order import file_sequence
 from nightkeep.formats.paimon.metadata.type_changes import is_converted
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
-from nightkeep.kernels.arrow_buffers import is_view_of, without_views
+from nightkeep.kernels.arrow_buffers import flagged_rows, has_views, is_view_of
 from nightkeep.model.arrow_types import ChunkedArray
 from nightkeep.storage import Storage
 
@@ -124,8 +124,12 @@ class PaimonFileReader:
                 low, high = np.searchsorted(positions, (start, start + piece.num_rows))
                 if high - low == piece.num_rows:
                     yield piece
+                elif high > low and has_views(piece):
+                    flags = np.zeros(piece.num_rows, np.bool_)
+                    flags[positions[low:high] - start] = True
+                    yield flagged_rows(piece, flags)
                 elif high > low:
-                    yield without_views(piece).take(positions[low:high] - start)
+                    yield piece.take(positions[low:high] - start)
                 start += piece.num_rows
 
     def _names(self, columns: Sequence[FileColumn]) -> list[str]:
