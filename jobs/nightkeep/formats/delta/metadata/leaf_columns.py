@@ -44,17 +44,23 @@ def leaves(schema: DeltaSchema) -> tuple[DeltaLeaf, ...]:
 
 
 def indexed_leaves(schema: DeltaSchema) -> tuple[DeltaLeaf, ...]:
-    """The leaves that have statistics, in schema order.
+    """The leaves that have statistics, in schema order: those that the table's properties choose, and the columns that
+    it is clustered by.
 
     `delta.dataSkippingStatsColumns` names leaves, or structs above them, in any case. Without it, they are the first
     `delta.dataSkippingNumIndexedCols` leaves; a negative number means all. Raises CorruptMetadata for unreadable
     settings.
     """
     every = leaves(schema)
+    wanted = {leaf.stored for leaf in _chosen(schema, every)} | set(schema.clustering)
+    return tuple(leaf for leaf in every if leaf.stored in wanted)
+
+
+def _chosen(schema: DeltaSchema, every: Sequence[DeltaLeaf]) -> Sequence[DeltaLeaf]:
     named = schema.configuration.get("delta.dataSkippingStatsColumns")
     if named is not None:
         chosen = [tuple(part.lower() for part in path) for path in column_names(named)]
-        return tuple(leaf for leaf in every if any(_starts(leaf.path, path) for path in chosen))
+        return [leaf for leaf in every if any(_starts(leaf.path, path) for path in chosen)]
     count = whole_number(schema, "delta.dataSkippingNumIndexedCols", INDEXED_COLUMNS)
     return every if count < 0 else every[:count]
 

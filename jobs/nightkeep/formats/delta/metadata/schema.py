@@ -56,7 +56,8 @@ class DeltaSchema:
     `assigns_row_ids`: every add needs a base row id (the feature is supported). `row_tracking`: rows keep their ids
     when they move (the feature is enabled). `has_vectors`: the feature deletionVectors is supported, so statistics
     state whether their bounds are tight. `writes_vectors`: new vectors may be written. `stores_partitions`: new data
-    files must hold the partition columns too.
+    files must hold the partition columns too. `clustering`: the columns that the table is clustered by, as paths of
+    physical names; empty unless it is.
     """
 
     fields: tuple[DeltaField, ...]
@@ -68,6 +69,7 @@ class DeltaSchema:
     has_vectors: bool = False
     writes_vectors: bool = False
     stores_partitions: bool = False
+    clustering: tuple[tuple[str, ...], ...] = ()
 
     @property
     def data_fields(self) -> tuple[DeltaField, ...]:
@@ -83,7 +85,8 @@ class DeltaSchema:
 
     def __reduce__(self) -> tuple[Callable[..., DeltaSchema], tuple[object, ...]]:
         # MappingProxyType does not pickle; tasks carry schemas to executors.
-        rest = (self.assigns_row_ids, self.row_tracking, self.has_vectors, self.writes_vectors, self.stores_partitions)
+        flags = (self.assigns_row_ids, self.row_tracking, self.has_vectors, self.writes_vectors, self.stores_partitions)
+        rest = (*flags, self.clustering)
         return (_restore, (self.fields, self.partition_columns, self.mapping, dict(self.configuration), *rest))
 
 

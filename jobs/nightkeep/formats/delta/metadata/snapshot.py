@@ -10,6 +10,7 @@ import numpy as np
 
 from nightkeep.errors import MissingFile
 from nightkeep.formats.delta.metadata.actions import Action, text_map
+from nightkeep.formats.delta.metadata.clustering import known_columns
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile, data_file
 from nightkeep.formats.delta.metadata.features import refuse_reads
 from nightkeep.formats.delta.metadata.head import has_commit_times
@@ -132,6 +133,7 @@ def _snapshot(
     state = read.state
     refuse_reads(address.name, state.protocol, state.metadata, state.domains, only_shows=only_shows)
     schema = parse_schema(state.metadata, state.protocol, table=address.name)
+    schema = replace(schema, clustering=known_columns(state.protocol, state.domains))
     info = next((body for kind, body in state.commit if kind == "commitInfo"), {})
     keeps_times = has_commit_times(state.protocol, schema.configuration)
     return DeltaSnapshot(
