@@ -675,7 +675,7 @@ class TestOverrides:
     SETTINGS = Settings(where="day = 1", full=True, clustering=Clustering(("a",), Curve.HILBERT, 64, noise=True))
 
     def test_what_is_not_stated_stays(self) -> None:
-        assert Overrides().over(self.SETTINGS) == self.SETTINGS
+        assert Overrides().values(self.SETTINGS) == {}
 
     def test_what_is_stated_wins(self) -> None:
         said = Overrides(
@@ -689,20 +689,18 @@ class TestOverrides:
             task_memory="1GB",
             writers=Writers.CONDITIONAL,
         )
-        assert said.over(self.SETTINGS) == self.SETTINGS.model_copy(
-            update={
-                "where": "day = 2",
-                "target_size": MB,
-                "min_file_size": 2 * MB,
-                "max_deleted_ratio": 0.0,
-                "clustering": Clustering(("b", "s.leaf"), Curve.Z, 64, noise=True),
-                "verify": VerifyLevel.TOUCHED,
-                "allow_compacting_writers": True,
-                "task_memory": GB,
-                "writers": Writers.CONDITIONAL,
-            }
-        )
-        assert Overrides(hilbert="b").over(Settings()).clustering == Clustering(("b",), Curve.HILBERT)
+        assert said.values(self.SETTINGS) == {
+            "where": "day = 2",
+            "target_size": MB,
+            "min_file_size": 2 * MB,
+            "max_deleted_ratio": 0.0,
+            "clustering": Clustering(("b", "s.leaf"), Curve.Z, 64, noise=True),
+            "verify": VerifyLevel.TOUCHED,
+            "allow_compacting_writers": True,
+            "task_memory": GB,
+            "writers": Writers.CONDITIONAL,
+        }
+        assert Overrides(hilbert="b").values(Settings()) == {"clustering": Clustering(("b",), Curve.HILBERT)}
 
     @pytest.mark.parametrize(
         ("said", "message"),
@@ -727,7 +725,7 @@ class TestOverrides:
     )
     def test_a_slip_names_its_option(self, said: Overrides, message: str) -> None:
         with pytest.raises(UsageError) as caught:
-            said.over(Settings())
+            said.values(Settings())
         assert str(caught.value) == message
 
     def test_columns_want_an_operation_that_clusters(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -43,7 +43,7 @@ class CallContext:
     def effective(self, table: str, overrides: Overrides) -> EffectivePolicy:
         """The table's policy, overridden by the call's options. Raises UsageError."""
         chosen = self.chosen(table)
-        return replace(chosen, settings=overrides.over(chosen.settings))
+        return chosen.overridden(overrides.values(chosen.settings))
 
     def chosen(self, table: str) -> EffectivePolicy:
         """The table's policy. A name that the file does not have is looked for in the places that the file names.

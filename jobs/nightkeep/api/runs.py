@@ -236,7 +236,7 @@ def _as_stated(policy: EffectivePolicy, statement: Statement) -> EffectivePolicy
         same = policy.settings.clustering or Clustering(statement.columns, Curve.Z)
         clustering = replace(same, columns=statement.columns, curve=Curve.Z)
     stated = {"where": statement.where, "full": statement.full, "clustering": clustering}
-    return replace(policy, settings=policy.settings.model_copy(update=stated))
+    return policy.overridden(stated)
 
 
 def _run(

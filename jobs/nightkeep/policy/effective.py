@@ -20,7 +20,7 @@ from nightkeep.model.own_expectations import OwnRequest
 from nightkeep.policy.address import is_address, metastore_address, names_of, parse_address, same_place
 from nightkeep.policy.document import Discovery
 from nightkeep.policy.format_fit import require_fit
-from nightkeep.policy.layers import BUILT_IN, Layer, Origin
+from nightkeep.policy.layers import BUILT_IN, CALL, Layer, Origin
 from nightkeep.policy.setting_types import AuditBudget, Budget
 from nightkeep.policy.settings import PRESETS, Preset, Settings, suited
 from nightkeep.policy.units import Window
@@ -121,6 +121,16 @@ class EffectivePolicy:
         if not isinstance(asked, tuple) or not asked:
             return None
         return OwnRequest(self.address, asked, tuple(commits), check.expectations_on, check.evidence)
+
+    def overridden(self, values: Mapping[str, object]) -> EffectivePolicy:
+        """The policy with these settings of a call in place of its own."""
+        origins = {**self.origins, **dict.fromkeys(values, CALL)}
+        settings = self.settings.model_copy(update=dict(values))
+        return replace(self, settings=settings, origins=MappingProxyType(origins))
+
+    def is_of_call(self, key: str) -> bool:
+        """Whether the call set this setting, in place of the policy's files."""
+        return self.origins.get(key) == CALL
 
     def __reduce__(self) -> tuple[type[EffectivePolicy], tuple[Address, Settings, dict[str, Origin], bool]]:
         # MappingProxyType does not pickle, and another process may need the policy.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Final
 
 from pydantic import BaseModel
 
@@ -23,6 +24,10 @@ class Origin:
 
     def __str__(self) -> str:
         return self.layer if self.file is None else f"{self.file}:{self.line}  {self.layer}"
+
+
+CALL: Final = Origin("call")
+"""The options of a call."""
 
 
 @dataclass(frozen=True, slots=True)

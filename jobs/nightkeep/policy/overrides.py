@@ -36,8 +36,10 @@ class Overrides:
     verify: VerifyLevel | None = None
     task_memory: str | None = None
 
-    def over(self, settings: Settings) -> Settings:
-        """`settings` with these options applied. Raises UsageError: the option, what was expected, what was found."""
+    def values(self, settings: Settings) -> dict[str, object]:
+        """The settings that these options give, over `settings`.
+
+        Raises UsageError: the option, what was expected, what was found."""
         changes = {
             "where": self.where,
             "full": self.full,
@@ -50,8 +52,7 @@ class Overrides:
             "verify": self.verify,
             "task_memory": _understood("--task-memory", self.task_memory, parse_size),
         }
-        given = {name: value for name, value in changes.items() if value is not None and value is not False}
-        return settings.model_copy(update=given)
+        return {name: value for name, value in changes.items() if value is not None and value is not False}
 
     def asked(self) -> dict[str, object]:
         """The options that decide which work is done, as typed; without those that decide how it is done."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from nightkeep.model import Address, Candidate, Operation, Plan, Request, Rewrite, Run, UnitKey
+from nightkeep.model import Address, Candidate, Clustering, Operation, Plan, Request, Rewrite, Run, UnitKey
 from nightkeep.model.description import TableDescription
 from nightkeep.model.health import Health
 from nightkeep.protocol.commits import Commits
@@ -48,6 +48,10 @@ class WatchesHistory(Protocol[S_contra]):
 
 def _no_metrics(before: Snapshot, after: Snapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
     return {}
+
+
+def _no_clustering(snapshot: Snapshot) -> Clustering | None:
+    return None
 
 
 def _has_a_version() -> bool:
@@ -92,6 +96,8 @@ class Table(Generic[S, U, T, E]):
     row_changes: RowChanges[S, U, T] | None = None
     layout: LayoutReading[S] | None = None
     """For a format whose rows can be clustered."""
+    own_clustering: Callable[[S], Clustering | None] = _no_clustering
+    """The layout that the table itself asks for, in place of the policy's; None where it asks for none."""
     reading: TableReading[S, U] | None = None
     """For a format whose rows people can read."""
     past: PastReading[S, U] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from nightkeep.admission.order import CallOptions
@@ -51,11 +51,11 @@ class TableGroup:
     def effective(self, table: str) -> EffectivePolicy:
         """The table's policy, overridden by the caller's options. Raises UsageError."""
         effective = self.policy.effective(table)
-        return replace(effective, settings=self.overrides.over(effective.settings))
+        return effective.overridden(self.overrides.values(effective.settings))
 
     def policies(self) -> dict[str, EffectivePolicy | Unusable]:
         """The policy of each table, or why it has none. Raises UsageError for options that suit no table."""
-        self.overrides.over(Settings())
+        self.overrides.values(Settings())
         return {table: self._policy(table) for table in self.tables}
 
     def run_id(self, table: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from nightkeep.admission.order import Order
@@ -56,14 +56,23 @@ def request_of(policy: EffectivePolicy, order: Order, table: OpenTable, base: Sn
         target_bytes=settings.target_size,
         allow_compacting_writers=settings.allow_compacting_writers,
         other_managers_known=settings.other_managers == "known",
-        # Only optimize clusters rows.
-        clustering=settings.clustering if order.operation is Operation.OPTIMIZE else None,
+        clustering=_clustering(policy, order, table, base),
         min_bytes=settings.min_file_size,
         max_deleted_ratio=settings.max_deleted_ratio,
         task_bytes=settings.task_memory,
         wide_bytes=settings.exchange_above,
         writers=settings.writers,
     )
+
+
+def _clustering(policy: EffectivePolicy, order: Order, table: OpenTable, base: Snapshot) -> Clustering | None:
+    """The layout that a table asks for itself goes before the policy's. Options of a call go before both, so that
+    planning can refuse them."""
+    if order.operation is not Operation.OPTIMIZE:
+        return None
+    asked = policy.settings.clustering
+    own = None if asked is not None and policy.is_of_call("clustering") else table.own_clustering(base)
+    return asked if own is None else own
 
 
 def plan_table(policy: EffectivePolicy, order: Order, table: OpenTable, run: Run) -> PlannedWork | None:
@@ -75,10 +84,20 @@ def plan_table(policy: EffectivePolicy, order: Order, table: OpenTable, run: Run
     require_expected_columns(policy, table, base)
     request = request_of(policy, order, table, base, run=run)
     planned = plan(table, base, request)
+    planned = _with_note_of_layout(planned, policy, request)
     watch = find_undone_deletes(table, base, order.reports, now_ms=run.now_ms)
     predicted = predicted_of(policy, order.reports, planned, base, request.clustering)
     opened = opened_for(policy, order, table, base, request, predicted)
     return PlannedWork(base, request, planned, watch, time.perf_counter() - started, opened, predicted)
+
+
+def _with_note_of_layout(planned: OpenPlan, policy: EffectivePolicy, request: Request) -> OpenPlan:
+    """The plan, which states that the policy's clustering gives way to the table's own."""
+    asked, own = policy.settings.clustering, request.clustering
+    if asked is None or own is None or asked == own:
+        return planned
+    note = f"the table's own clustering columns are used, {own}, in place of the policy's, {asked}"
+    return replace(planned, notes=(*planned.notes, note))
 
 
 def opened_for(
