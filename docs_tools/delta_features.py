@@ -24,16 +24,12 @@ def document() -> str:
 
 
 def _verdict(known: DeltaFeature) -> str:
-    refusals = (
-        f"Refused for `{operation}`{known.where and ' '}{known.where}: {advice}"
-        for operation, advice in known.refuses.items()
-    )
     others = [
         *(("`sweep` and `expire`, which read no values, are done",) if known.is_of_values else ()),
         *(("`read` shows the stored values",) if known.is_shown else ()),
     ]
     refused = f"Refused{known.where and ' '}{known.where}: {known.refused}"
-    sentence = ". ".join((known.handled or refused, *refusals, *others))
+    sentence = ". ".join((known.handled or refused, *others))
     return f"{sentence}."
 
 

@@ -90,8 +90,9 @@ class OperationRules(Generic[S, U, T]):
     """One operation of one format: what it refuses before any work, and which work it finds in a unit.
 
     `refuse` raises RefusedTable. `rules` are tried in order; the first that returns work wins. `notes` are sentences
-    for the operator about a table that has work, or None. `left_out` selects units for which no rule is tried. `clock`
-    is the time, in milliseconds, by which rows expire; None for a table whose rows do not.
+    for the operator about a table that has work, or None. `left_out` is such a sentence about what no rule works on,
+    also of a table without work. `clock` is the time, in milliseconds, by which rows expire; None for a table whose
+    rows do not.
     """
 
     refuse: tuple[Callable[[S, Request], None], ...]

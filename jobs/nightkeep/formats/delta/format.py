@@ -20,6 +20,14 @@ from nightkeep.formats.delta.retention.retained_files import retained_files
 from nightkeep.formats.delta.rewrite.delete import delete_rows, refuse_deletes
 from nightkeep.formats.delta.rewrite.health import health
 from nightkeep.formats.delta.rewrite.optimize import LAYOUT, refuse_unhandled
+from nightkeep.formats.delta.rewrite.own_clustering import (
+    cluster_files,
+    note_of_others,
+    own_clustering,
+    pack_files,
+    refuse_clustering,
+    require_columns,
+)
 from nightkeep.formats.delta.rewrite.persist import prune_vectors, refuse_new_vectors
 from nightkeep.formats.delta.rewrite.rewrite import DeltaTask, columns, matching_rows, rewrite
 from nightkeep.model import Address, Operation
@@ -45,8 +53,9 @@ def open_table(address: Address) -> DeltaTable:
 def table_of(address: Address, storage: Storage) -> DeltaTable:
     writers = Bound(refuse_writers, storage)
     optimize: DeltaRules = OperationRules(
-        (refuse_unhandled, Bound(FormatLayout.require_columns, LAYOUT), writers),
-        (Bound(FormatLayout.cluster_files, LAYOUT), Bound(FormatLayout.pack_files, LAYOUT)),
+        (refuse_unhandled, refuse_clustering, require_columns, writers),
+        (cluster_files, pack_files),
+        left_out=note_of_others,
     )
     persist: DeltaRules = OperationRules((refuse_unhandled, refuse_new_vectors, writers), (prune_vectors,))
     delete: DeltaRules = OperationRules((refuse_unhandled, refuse_deletes, writers), (delete_rows,))
@@ -65,6 +74,7 @@ def table_of(address: Address, storage: Storage) -> DeltaTable:
         wide=wide_writes(storage),
         row_changes=RowChanges({Operation.DELETE: delete}, columns, Bound(matching_rows, storage)),
         layout=LAYOUT.layout_reading(storage),
+        own_clustering=own_clustering,
         layout_metrics=Bound(FormatLayout.layout_metrics, LAYOUT),
         health=Bound(health, storage),
         described=described,

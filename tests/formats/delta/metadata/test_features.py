@@ -18,7 +18,7 @@ from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.gate import scan
 from nightkeep.formats.delta.metadata.features import FEATURES, refuse_features, refuse_reads, supported
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, load
-from nightkeep.model import Address, Operation
+from nightkeep.model import Address
 from nightkeep.storage import LocalStorage
 
 ROOT = Path(__file__).parents[4]
@@ -152,9 +152,9 @@ def listing(folder: Path, feature: str, *, used: bool) -> HandLog:
     return log
 
 
-def refused(log: HandLog, operation: Operation | None = Operation.OPTIMIZE) -> None:
+def refused(log: HandLog) -> None:
     told = log.load()
-    refuse_features("hand", told.raw_protocol, told.raw_metadata, operation, domains=told.domains)
+    refuse_features("hand", told.raw_protocol, told.raw_metadata, domains=told.domains)
 
 
 @pytest.mark.parametrize("feature", REFUSED)
@@ -169,8 +169,7 @@ def test_a_refused_feature_is_named(tmp_path: Path, feature: str) -> None:
 
 @pytest.mark.parametrize("feature", [name for name in REFUSED if name.partition("-")[0] in USED or name in SET])
 def test_a_feature_that_is_listed_and_not_used_refuses_nothing(tmp_path: Path, feature: str) -> None:
-    for operation in (None, *Operation):
-        refused(listing(tmp_path, feature, used=False), operation)
+    refused(listing(tmp_path, feature, used=False))
 
 
 @pytest.mark.parametrize("feature", ["quantum", "inCommitTimestamp-preview", "icebergCompatV2", "collations"])
@@ -194,16 +193,6 @@ def test_a_newer_writer_version_refuses_no_read() -> None:
         refuse_reads("t", protocol(reader=4), {})
 
 
-def test_a_table_that_is_no_longer_clustered_is_packed(tmp_path: Path) -> None:
-    domain = {"domain": "delta.clustering", "configuration": json.dumps({"clusteringColumns": []}), "removed": False}
-    log = HandLog(tmp_path, features=["clustering", "domainMetadata"])
-    log.commit(0, *log.head, {"domainMetadata": domain})
-    refused(log)
-    log.commit(1, {"domainMetadata": {**domain, "configuration": json.dumps({"clusteringColumns": [["id"]]})}})
-    with pytest.raises(RefusedTable, match="table feature clustering"):
-        refused(log)
-
-
 def test_variant_tables_of_the_engine_are_refused() -> None:
     with pytest.raises(RefusedTable, match="variantType"):
         read(GOLDEN / "variant/table")
@@ -216,19 +205,19 @@ def test_an_unknown_feature_is_refused_by_name_wherever_it_is_listed() -> None:
         {**protocol(reader=1), "writerFeatures": ["quantum"]},
     ):
         with pytest.raises(RefusedTable, match="table feature quantum is unknown"):
-            refuse_features("t", told, {}, None)
+            refuse_features("t", told, {})
 
 
 @pytest.mark.parametrize(("reader", "writer"), [(4, 7), (3, 8), (99, 99)])
 def test_a_newer_protocol_is_refused(reader: int, writer: int) -> None:
     with pytest.raises(RefusedTable, match=rf"protocol version \({reader}, {writer}\) is unknown"):
-        refuse_features("t", protocol(reader=reader, writer=writer), {}, None)
+        refuse_features("t", protocol(reader=reader, writer=writer), {})
 
 
 def test_data_files_of_other_formats_are_refused() -> None:
-    refuse_features("t", protocol(), {"format": {"provider": "parquet"}}, None)
+    refuse_features("t", protocol(), {"format": {"provider": "parquet"}})
     with pytest.raises(RefusedTable, match="data files in orc"):
-        refuse_features("t", protocol(), {"format": {"provider": "orc"}}, None)
+        refuse_features("t", protocol(), {"format": {"provider": "orc"}})
 
 
 LEGACY = {
@@ -258,14 +247,6 @@ def test_lists_are_there_where_versions_ask_for_them() -> None:
     for name in ("readerFeatures", "writerFeatures"):
         with pytest.raises(CorruptMetadata, match=name):
             supported({**protocol(), name: None})
-
-
-def test_clustered_tables_are_read_and_not_clustered_otherwise() -> None:
-    told = load(Address("delta", "", "t"), LocalStorage(str(GOLDEN / "clustered/table")))
-    for operation in (None, Operation.PERSIST_DELETES):
-        refuse_features("t", told.raw_protocol, told.raw_metadata, operation, domains=told.domains)
-    with pytest.raises(RefusedTable, match=r"clustering is not handled; .*the engine's own OPTIMIZE"):
-        refuse_features("t", told.raw_protocol, told.raw_metadata, Operation.OPTIMIZE, domains=told.domains)
 
 
 def test_a_vector_without_its_feature_is_no_version(tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ def test_collations_at_any_depth_are_read_and_refused_to_writers() -> None:
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": []}
     assert collated_columns(metadata) == ("c",)
     with pytest.raises(RefusedTable, match="collation"):
-        refuse_features("t", protocol, metadata, None)
+        refuse_features("t", protocol, metadata)
 
 
 def test_a_variant_without_its_feature_is_refused_unless_it_is_only_shown() -> None:

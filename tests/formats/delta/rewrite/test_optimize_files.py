@@ -1,6 +1,5 @@
 """Packed partitions: the same rows with the same ids, without vectors, in files of the size asked for."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from tests.formats.delta.lake import ROW_TRACKING, Lake, request
 from tests.support.examples import examples
 
-from nightkeep.errors import RefusedTable
 from nightkeep.formats.delta.rewrite.optimize import PACKED
 
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string()), ("day", pa.string())])
@@ -86,16 +84,6 @@ def test_many_files_that_shrink_when_merged_are_left_the_next_time(tmp_path: Pat
     found.run(asked)
     assert all(file.bytes < asked.target_bytes / 2 for file in found.files if asked.target_bytes)
     assert not found.plan(asked).units
-
-
-def test_a_clustered_table_is_refused(tmp_path: Path) -> None:
-    found = lake(tmp_path)
-    log = found.folder / "_delta_log" / f"{0:020d}.json"
-    domain = {"domain": "delta.clustering", "configuration": '{"clusteringColumns":[["id"]]}', "removed": False}
-    text = log.read_text().replace('"domainMetadata"', '"domainMetadata", "clustering"')
-    log.write_text(f"{text.rstrip()}\n{json.dumps({'domainMetadata': domain})}\n")
-    with pytest.raises(RefusedTable, match=r"clustering is not handled; .* use the engine's own OPTIMIZE"):
-        found.plan(request())
 
 
 @settings(max_examples=examples(8), deadline=None)

@@ -145,7 +145,8 @@ def _partition(file: Raw) -> Mapping[str, str | None]:
 def conflicts(
     planned: DeltaSnapshot, head: DeltaSnapshot, rewrites: Sequence[Rewrite[DeltaEdit]]
 ) -> tuple[tuple[UnitKey, str], ...]:
-    """Units whose inputs are gone or have another vector, with reasons; all units if protocol or metadata changed.
+    """Units whose inputs are gone or have another vector, with reasons; all units if protocol, metadata or clustering
+    columns changed.
 
     Files that others add are no conflict, and neither are rows moved within a partition.
     """
@@ -153,6 +154,8 @@ def conflicts(
     for what, before, after in (
         ("protocol", _protocol(planned.raw_protocol), _protocol(head.raw_protocol)),
         ("metadata", _metadata(planned.raw_metadata), _metadata(head.raw_metadata)),
+        # New files are laid out by them, and have statistics of them.
+        ("clustering columns", planned.schema.clustering, head.schema.clustering),
     ):
         if before != after:
             reason = f"the table's {what} changed between versions {planned.version} and {head.version}"

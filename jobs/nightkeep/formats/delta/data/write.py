@@ -40,7 +40,7 @@ class DeltaFileWriter:
     """Writes files of one partition, given by its raw values in add actions. Chunks must hold the columns in `columns`.
 
     Chunks use logical names; other columns are ignored. The codec is `codec`, else the table's
-    `delta.parquet.compression.codec`, else snappy.
+    `delta.parquet.compression.codec`, else snappy. `provider`: the name of who clusters the files.
     """
 
     def __init__(
@@ -53,9 +53,12 @@ class DeltaFileWriter:
         now_ms: int,
         codec: str | None = None,
         tags: Mapping[str, str] | None = None,
+        provider: str | None = None,
     ) -> None:
         self._storage, self._schema, self._naming = storage, schema, naming
-        self._partition, self._now_ms, self._tags = stored_partition, now_ms, tags
+        self._partition, self._now_ms = stored_partition, now_ms
+        marks = {"tags": None if tags is None else dict(tags), "clusteringProvider": provider}
+        self._marks = {name: mark for name, mark in marks.items() if mark is not None}
         self._columns = _columns(schema)
         self._codec = (codec or schema.configuration.get("delta.parquet.compression.codec", "snappy")).lower()
         self._row_bytes: float | None = None
@@ -93,10 +96,9 @@ class DeltaFileWriter:
             "modificationTime": self._now_ms,
             "dataChange": False,
             "stats": stats.json(),
+            **self._marks,
         }
-        return WrittenDeltaFile(
-            path, stats.rows, size, add if self._tags is None else {**add, "tags": dict(self._tags)}
-        )
+        return WrittenDeltaFile(path, stats.rows, size, add)
 
     def _write_groups(self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: DeltaFileStats) -> None:
         group = self._group(sink, source, limit, stats)

@@ -14,6 +14,7 @@ from pyroaring import BitMap64
 
 from nightkeep.errors import naming
 from nightkeep.formats.delta.deletes.vectors import read_vector
+from nightkeep.formats.delta.gate.clustering_audit import clustering_faults
 from nightkeep.formats.delta.gate.file_audit import file_faults
 from nightkeep.formats.delta.gate.scan import rows
 from nightkeep.formats.delta.metadata.actions import Raw, parse_object, vector_id
@@ -41,6 +42,7 @@ def version_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot, touched: Seq
         *_row_faults(parent, candidate, touched),
         *stray_changes(parent.by_key, candidate.by_key, touched, _is_same),
         *_row_id_faults(parent, candidate),
+        *clustering_faults(parent, candidate),
     )
 
 

@@ -60,15 +60,6 @@ def is_set(name: str) -> Use:
     return lambda metadata, domains: _property(metadata, name) != ""
 
 
-def is_clustered(metadata: Raw, domains: Domains) -> bool:
-    """Whether clustering columns are set. `CLUSTER BY NONE` leaves an empty list behind."""
-    domain = domains.get(CLUSTERING)
-    if domain is None:
-        return False
-    fields = parse_object(str(domain.get("configuration")), subject=f"domain {CLUSTERING}")
-    return fields.get("clusteringColumns") != []
-
-
 def _property(metadata: Raw, name: str) -> str:
     properties = metadata.get("configuration")
     value = properties.get(name) if isinstance(properties, Mapping) else None

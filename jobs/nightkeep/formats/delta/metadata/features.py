@@ -8,8 +8,7 @@ has no effect. A feature that nothing in the table uses refuses nothing. What on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Final
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
@@ -21,11 +20,9 @@ from nightkeep.formats.delta.metadata.feature_use import (
     always,
     has_collations,
     has_types,
-    is_clustered,
     is_enabled,
     is_set,
 )
-from nightkeep.model import Operation
 
 MAX_READER: Final = 3
 MAX_WRITER: Final = 7
@@ -39,7 +36,7 @@ class DeltaFeature:
     `is_shown`: whoever only shows rows handles it all the same.
     `moves_commits`: commits or rows may be elsewhere, so that a reader must know it, whatever list names it.
     `is_of_values`: only code that reads values must know the feature, so a sweep and an expiry may ignore it. `reader`,
-    `writer`: the protocol versions that imply it. `refuses`: operations that cannot be done, with advice.
+    `writer`: the protocol versions that imply it.
     """
 
     handled: str = ""
@@ -47,7 +44,6 @@ class DeltaFeature:
     is_of_values: bool = False
     reader: int | None = None
     writer: int | None = None
-    refuses: Mapping[Operation, str] = field(default_factory=lambda: MappingProxyType({}))
     used: Use = always
     where: str = ""
     is_shown: bool = False
@@ -102,31 +98,24 @@ def refuse_reads(
     moving = {name for name in supported(protocol) if (known := FEATURES.get(name)) and known.moves_commits}
     for name in sorted(of_readers(protocol) | moving):
         if not (only_shows and name in FEATURES and FEATURES[name].is_shown):
-            _refuse_feature(table, name, metadata, domains, None, reads_values=reads_values)
+            _refuse_feature(table, name, metadata, domains, reads_values=reads_values)
     if not only_shows:
         # A variant is one whether the protocol lists a feature of it for readers, for writers, or not at all.
         listed = sorted(name for name in supported(protocol) if FEATURES.get(name) is _VARIANT)
         name = listed[0] if listed else "variantType"
-        _refuse_feature(table, name, metadata, domains, None, reads_values=reads_values)
+        _refuse_feature(table, name, metadata, domains, reads_values=reads_values)
 
 
 def refuse_features(
-    table: str,
-    protocol: Raw,
-    metadata: Raw,
-    operation: Operation | None,
-    *,
-    domains: Domains = NO_DOMAINS,
-    reads_values: bool = True,
+    table: str, protocol: Raw, metadata: Raw, *, domains: Domains = NO_DOMAINS, reads_values: bool = True
 ) -> None:
-    """As `refuse_reads`, for a writer: features that only writers must know, or with which `operation` cannot be done,
-    are refused too."""
+    """As `refuse_reads`, for a writer: features that only writers must know are refused too."""
     refuse_reads(table, protocol, metadata, domains, reads_values=reads_values)
     _require_versions(table, protocol, readers_only=False)
     # A collation without its feature still orders values.
     collations = {"collations"} if has_collations(metadata, domains) else set[str]()
     for name in sorted(supported(protocol) | collations):
-        _refuse_feature(table, name, metadata, domains, operation, reads_values=reads_values)
+        _refuse_feature(table, name, metadata, domains, reads_values=reads_values)
 
 
 def _require_versions(table: str, protocol: Raw, *, readers_only: bool) -> None:
@@ -136,15 +125,12 @@ def _require_versions(table: str, protocol: Raw, *, readers_only: bool) -> None:
         raise RefusedTable(table, feature, f"versions up to ({MAX_READER}, {MAX_WRITER}) are handled")
 
 
-def _refuse_feature(
-    table: str, name: str, metadata: Raw, domains: Domains, operation: Operation | None, *, reads_values: bool
-) -> None:
+def _refuse_feature(table: str, name: str, metadata: Raw, domains: Domains, *, reads_values: bool) -> None:
     entry = FEATURES.get(name)
     if entry is None:
         raise RefusedTable(table, f"table feature {name} is unknown", "use the engine that added it")
-    advice = entry.refused or (entry.refuses.get(operation) if operation else None)
-    if advice and (reads_values or not entry.is_of_values) and entry.used(metadata, domains):
-        raise RefusedTable(table, f"table feature {name} is not handled", advice)
+    if entry.refused and (reads_values or not entry.is_of_values) and entry.used(metadata, domains):
+        raise RefusedTable(table, f"table feature {name} is not handled", entry.refused)
 
 
 def _version(protocol: Raw, name: str) -> int:
@@ -210,10 +196,7 @@ FEATURES: Final[Mapping[str, DeltaFeature]] = {
     "allowColumnDefaults": DeltaFeature("Nothing to do: no row lacks a value when it is copied"),
     "checkpointProtection": DeltaFeature("Nothing to do: no checkpoint and no commit is ever removed or made"),
     "clustering": DeltaFeature(
-        "Read; files keep their clusteringProvider",
-        refuses={Operation.OPTIMIZE: "files are clustered by another rule: use the engine's own OPTIMIZE"},
-        used=is_clustered,
-        where="of tables with clustering columns",
+        "Files are clustered by the table's own columns and carry our name; those of another clusteringProvider stay"
     ),
     "deletionVectors": DeltaFeature(
         "Vectors are always read, a remove repeats its file's; new ones only where the table enables them"

@@ -35,7 +35,7 @@ class LogHead:
 
     def refuse_changes(self, table: str) -> None:
         """Raises RefusedTable for features that only writers must know and we do not handle."""
-        refuse_features(table, self.protocol, self.metadata, None, reads_values=False)
+        refuse_features(table, self.protocol, self.metadata, reads_values=False)
 
 
 def has_commit_times(protocol: Raw, configuration: Mapping[str, str]) -> bool:

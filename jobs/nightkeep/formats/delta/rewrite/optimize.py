@@ -21,12 +21,14 @@ from nightkeep.formats.delta.data.bounds import ColumnBounds, every_bounds
 from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.data.write import DeltaFileWriter, WrittenDeltaFile
 from nightkeep.formats.delta.deletes.vectors import read_vector
+from nightkeep.formats.delta.metadata.clustering import PROVIDER, provider_of
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.features import refuse_features
 from nightkeep.formats.delta.metadata.leaf_columns import indexed_leaves, leaves
 from nightkeep.formats.delta.metadata.live_files import DeltaFiles
 from nightkeep.formats.delta.metadata.naming import DeltaNaming
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
+from nightkeep.formats.delta.metadata.schema import DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
 from nightkeep.kernels.skipping import FileBounds
@@ -43,10 +45,8 @@ CLUSTERED: Final = "nightkeep.clustering"
 
 
 def refuse_unhandled(snapshot: DeltaSnapshot, request: Request) -> None:
-    """Raises RefusedTable for a feature of the table with which the operation cannot be done."""
-    refuse_features(
-        snapshot.table.name, snapshot.raw_protocol, snapshot.raw_metadata, request.operation, domains=snapshot.domains
-    )
+    """Raises RefusedTable for a feature of the table that we do not handle, whatever the request is."""
+    refuse_features(snapshot.table.name, snapshot.raw_protocol, snapshot.raw_metadata, domains=snapshot.domains)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,19 @@ class DeltaInputs:
         return live_rows(storage, self.unit)
 
     def writer(self, storage: Storage, run: Run, layout: FileLayout) -> DeltaFileWriter:
-        unit, naming, tags = self.unit, DeltaNaming(run, self.key), layout_tags(layout, run.token, self.key)
-        return DeltaFileWriter(storage, unit.schema, naming, unit.stored_partition, now_ms=run.now_ms, tags=tags)
+        schema, naming = self.unit.schema, DeltaNaming(run, self.key)
+        provider = None
+        if layout.clustering is not None and schema.clustering:
+            layout, provider = replace(layout, clustering=_as_marked(schema, layout.clustering)), PROVIDER
+        return DeltaFileWriter(
+            storage,
+            schema,
+            naming,
+            self.unit.stored_partition,
+            now_ms=run.now_ms,
+            tags=layout_tags(layout, run.token, self.key),
+            provider=provider,
+        )
 
     def edit(self, written: Sequence[WrittenDeltaFile], *, removed: Sequence[DeltaDataFile]) -> DeltaEdit:
         return DeltaEdit(tuple(removed), tuple(file.add for file in written), self.intent)
@@ -131,7 +142,17 @@ def _file_bounds(column: ColumnBounds) -> FileBounds:
 
 
 def _cube_of(snapshot: DeltaSnapshot, clustering: Clustering) -> Callable[[DeltaDataFile], str | None]:
-    return lambda file: cube_of(file, clustering)
+    if not snapshot.schema.clustering:
+        return lambda file: cube_of(file, clustering)
+    marked = _as_marked(snapshot.schema, clustering)
+    return lambda file: cube_of(file, marked) if provider_of(file) == PROVIDER else None
+
+
+def _as_marked(schema: DeltaSchema, clustering: Clustering) -> Clustering:
+    """The clustering of a table with clustering columns, as the tags of its files name it: by physical names, so that a
+    renamed column is the same one."""
+    paths = (".".join(f"`{name}`" if "." in name else name for name in path) for path in schema.clustering)
+    return replace(clustering, columns=tuple(paths))
 
 
 def _is_settled(files: Sequence[DeltaDataFile], target_bytes: int) -> bool:
