@@ -24,12 +24,14 @@ def test_a_run_its_check_and_a_comparison_in_the_callers_session(
     try:
         runs = nightkeep.run(table, operation="optimize", reports=reports, spark=spark)
         report = nightkeep.check(table, reports=reports, spark=spark)
+        last = nightkeep.diff(table, last=True, reports=reports, spark=spark)
         difference = nightkeep.diff(table, version=16, other=runs[0].committed_version or 0, spark=spark)
         assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
     assert spark.range(3).count() == 3
     assert (runs.outcome, runs[0].expectations.status, report.status) == ("verified", "passed", "passed")
+    assert last.equal and str(last).startswith("version 17 and 16: ")
     assert difference.equal and str(difference).startswith("version 16 and 17: ")
     compared = ("--version", "16", "--other", "17")
     answers = (said(capsys, "check", table, "--json"), said(capsys, "diff", table, *compared, "--json"))

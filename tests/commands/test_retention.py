@@ -67,6 +67,15 @@ def test_what_is_quarantined_comes_back(shell: Shell) -> None:
     assert (back.status, back.json["outcome"], shell.old.read_bytes()) == (0, "verified", b"left over")
 
 
+def test_the_last_run_that_moved_files_is_named_by_last(shell: Shell) -> None:
+    assert shell.call("sweep", shell.table, "--quarantine", "--run-id", "r 1", "--no-check").status == 0
+    assert f"to restore: nightkeep restore {shell.table} 'r 1'" in shell.call("history").out
+    # A run that moved nothing is none of those.
+    assert shell.call("sweep", shell.table, "--quarantine", "--run-id", "r 2", "--no-check").status == 0
+    back = shell.call("restore", shell.table, "--last", "--json")
+    assert (back.status, back.json["run_id"], shell.old.read_bytes()) == (0, "r 1", b"left over")
+
+
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
 def test_an_expiry_only_lists_unless_asked_to_act(shell: Shell, options: tuple[str, ...]) -> None:
     said = shell.call("expire", shell.table, *options, "--json")
@@ -95,6 +104,13 @@ def test_a_sweep_that_would_take_too_much_is_refused(shell: Shell) -> None:
         (["expire", "--dry-run", "--delete"], "--dry-run and --delete: expected one of the two, found both"),
         (["expire", "--delete", "--quarantine"], "--delete and --quarantine: expected one of the two, found both"),
         (["restore", "nobody"], "nothing of run nobody is in quarantine"),
+        (["restore"], "RUN_ID and --last: expected one of the two, found none"),
+        (["restore", "nobody", "--last"], "RUN_ID and --last: expected one of the two, found both"),
+        (["restore", "--last"], "--last: expected a run that moved files to quarantine of delta:"),
+        (["diff"], "--version, --other and --last: expected both versions, or --last alone"),
+        (["diff", "--version", "1"], "--version, --other and --last: expected both versions, or --last alone"),
+        (["diff", "--version", "1", "--last"], "expected both versions, or --last alone"),
+        (["diff", "--last"], "--last: expected a run that published a version of delta:"),
         (["run", "--operation", "sweep"], "--operation: expected one of upgrade, persist-deletes, optimize, found"),
         (["run", "--operation", "compact"], "expected one of upgrade, persist-deletes, optimize, found 'compact'"),
         (["plan", "--operation", "expire"], "which is a command of its own: nightkeep expire"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from nightkeep.api.call_context import find_context, name_run, start_engine
 from nightkeep.api.left_checks import check_left
+from nightkeep.api.newest_document import newest_commit
 from nightkeep.api.notices import notify_of_check
 from nightkeep.api.results import RunHistory
 from nightkeep.checking import on_spark
@@ -108,14 +109,23 @@ def check(
 def diff(
     table: str,
     *,
-    version: int,
-    other: int,
+    version: int | None = None,
+    other: int | None = None,
+    last: bool = False,
     policy: str | Path | None = None,
+    reports: str | Path | None = None,
     master: str = "local[*]",
     spark: SparkSession | None = None,
 ) -> DiffReport:
-    """Compare the content of two versions, row by row where it differs."""
-    chosen = find_context(policy, None).chosen(table)
+    """Compare the content of two versions, row by row where it differs: those before and after the `last` run that
+    published something, or those that are named."""
+    context = find_context(policy, reports)
+    if last and version is None and other is None:
+        published = newest_commit(context, table)
+        version, other, last = published.committed_version, published.base_version, False
+    if last or version is None or other is None:
+        raise UsageError("--version, --other and --last: expected both versions, or --last alone")
+    chosen = context.chosen(table)
     _require_versions(chosen, {"--version": version, "--other": other})
     with start_engine(chosen, master, spark) as engine:
         return on_spark.diff(chosen.address, version, other, engine)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nightkeep.admission.order import Order, RemovalOptions
 from nightkeep.api.call_context import CallContext, find_context, name_run, parse_duration_option, start_engine
+from nightkeep.api.newest_document import newest_quarantine
 from nightkeep.api.notices import notify_of_documents
 from nightkeep.errors import UsageError
 from nightkeep.groups.one_operation import run_one
@@ -100,19 +101,24 @@ def expire(
 
 def restore(
     table: str,
-    run_id: str,
+    run_id: str | None = None,
     *,
+    last: bool = False,
     dry_run: bool = False,
     expect_plan: str | None = None,
     policy: str | Path | None = None,
     reports: str | Path | None = None,
     spark: SparkSession | None = None,
 ) -> RunDocument:
-    """Restore the files that the run `run_id` moved to quarantine. Overwrites nothing. A `dry_run` lists them alone.
+    """Restore the files that the run `run_id` moved to quarantine, or the `last` run that did so. Overwrites nothing. A
+    `dry_run` lists them alone.
 
     `expect_plan`: nothing is done unless the files are those of the dry run with this `plan_digest`."""
+    if last is (run_id is not None):
+        raise UsageError("RUN_ID and --last: expected one of the two, found " + ("both" if last else "none"))
     context = find_context(policy, reports)
-    order = Order(Operation.RESTORE, run_id, context.reports, dry_run=dry_run, expected_plan=expect_plan)
+    of_run = newest_quarantine(context, table).run_id if run_id is None else run_id
+    order = Order(Operation.RESTORE, of_run, context.reports, dry_run=dry_run, expected_plan=expect_plan)
     return _carry_out(context, table, order, master="local[*]", spark=spark)
 
 

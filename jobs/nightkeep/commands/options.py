@@ -43,10 +43,14 @@ OPTIONS: Final[dict[str, OptionRow]] = {
     "status.table": OptionRow(_TEXT, _ARGUMENTS, "TABLE", "Name or address of a table", "all tables"),
     "history.table": OptionRow(_TEXT, _ARGUMENTS, "TABLE", "Name or address of a table", "all tables"),
     "statement": OptionRow(str, _ARGUMENTS, "STATEMENT", "An OPTIMIZE statement as Delta Lake has it"),
-    "restore.run_id": OptionRow(str, _ARGUMENTS, "RUN_ID", "Run that moved the files to quarantine"),
+    "restore.run_id": OptionRow(
+        _TEXT, _ARGUMENTS, "RUN_ID", "Run that moved the files to quarantine", "none, with --last"
+    ),
     "operation": OptionRow(_TEXTS, _WHAT, "NAME", f"One of {OFFERED}; may be repeated", _OF_POLICY),
     "history.operation": OptionRow(_TEXT, _WHAT, "NAME", "Only this operation", "all"),
     "history.since": OptionRow(_TEXT, _WHAT, "DATE|AGE", "Only what ended since, such as 2026-11-20 or 7d", "all"),
+    "diff.last": OptionRow(bool, _WHAT, "", "The versions before and after the newest run that published one"),
+    "restore.last": OptionRow(bool, _WHAT, "", "The newest run that moved files to quarantine"),
     "last": OptionRow(_NUMBER, _WHAT, "N", "Only so many of the newest runs", "all"),
     "failed": OptionRow(bool, _WHAT, "", "Only what ended in mismatch, failed or conflicted, or with a failed check"),
     "where": OptionRow(_TEXT, _WHAT, "EXPR", "Partition filter; never changes rows", _OF_POLICY),
@@ -74,9 +78,9 @@ OPTIONS: Final[dict[str, OptionRow]] = {
         _TEXT, _WHAT, "DIGEST", "Do nothing unless the plan is the one whose document has this plan_digest"
     ),
     "run": OptionRow(_TEXT, _WHAT, "RUN_ID", "Only files that this run left", "files of any run"),
-    "version": OptionRow(int, _WHAT, "N", "One version"),
+    "version": OptionRow(_NUMBER, _WHAT, "N", "One version"),
     "check.version": OptionRow(_NUMBER, _WHAT, "N", "The published version", "the latest"),
-    "other": OptionRow(int, _WHAT, "N", "The version to compare it with"),
+    "other": OptionRow(_NUMBER, _WHAT, "N", "The version to compare it with"),
     "since": OptionRow(
         _TEXT, _WHAT, "VERSION|AGE", "Commits after a version, or of an age such as 7d", "the last audit"
     ),

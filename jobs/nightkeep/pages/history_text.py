@@ -11,6 +11,7 @@ from nightkeep.model import Outcome
 from nightkeep.model.counted import counted
 from nightkeep.pages.bars import show_seconds
 from nightkeep.pages.html_pages import tally
+from nightkeep.pages.summary import notes_of
 from nightkeep.pages.text_table import aligned_lines, printable
 from nightkeep.records.document import RunDocument
 
@@ -76,6 +77,8 @@ def _run(run: Sequence[RunDocument]) -> Iterator[str]:
             yield f"{_INDENT}version {moved}"
         for reason in _reasons(document):
             yield from _wrapped(reason)
+        # Statements in them are copied: they are not broken.
+        yield from (f"{_INDENT}{note}" for note in notes_of(document))
 
 
 def _started(run: Sequence[RunDocument]) -> str:

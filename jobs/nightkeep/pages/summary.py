@@ -33,7 +33,7 @@ def summary_text(documents: Sequence[RunDocument]) -> str:
     lines = [_aligned(row, widths) for row in rows]
     reasons = [printable(f"{d.table}: {d.outcome}: {d.reason}") for d in documents if d.reason]
     reasons += [printable(f"{d.table}: check: {d.expectations.reason}") for d in documents if d.expectations.reason]
-    reasons += [printable(f"{d.table}: {note}") for d in documents for note in _notes(d)]
+    reasons += [printable(f"{d.table}: {note}") for d in documents for note in notes_of(d)]
     # A table that cannot be opened has the same reason in each of its operations.
     notes = dict.fromkeys(reasons)
     return "\n".join([lines[0], rule, *lines[1:], *([""] if notes else []), *notes, "", tally(documents)])
@@ -93,7 +93,7 @@ def _unit(unit: PlanUnit) -> str:
     return f"{line}; about {unit.estimate.written_bytes:,} bytes out; {unit.estimate.benefit}"
 
 
-def _notes(document: RunDocument) -> Iterator[str]:
+def notes_of(document: RunDocument) -> Iterator[str]:
     """What the columns do not show: several commits, delete files, the effect of clustering on each column, how to
     restore quarantined files."""
     if len(document.commits) > 1:
