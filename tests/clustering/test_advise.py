@@ -12,7 +12,7 @@ import pytest
 from nightkeep.clustering.advise import advise
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.kernels.skipping import FileBounds
-from nightkeep.model import Address, Curve
+from nightkeep.model import Address, Clustering, Curve
 from nightkeep.protocol import LayoutReading, TableLayout
 from nightkeep.sql_text.queries import Query, Range, of_columns, read_queries
 
@@ -52,10 +52,11 @@ def laid(order: str | None = None, files: int = 64) -> Laid:
     return Laid(rows.sort_by(order) if order else rows, files)
 
 
-def told(table: Laid, text: str = "") -> Any:
+def told(table: Laid, text: str = "", own: Clustering | None = None) -> Any:
     queries = read_queries(text, subject="queries") if text else ()
     reading = LayoutReading(table.layout, table.sample, lambda snapshot, request: MEGABYTE)
-    return advise(table.address.name, reading, table, queries, target_bytes=MEGABYTE)  # type: ignore[arg-type]
+    name = table.address.name
+    return advise(name, reading, table, queries, target_bytes=MEGABYTE, own=own)  # type: ignore[arg-type]
 
 
 def test_columns_that_queries_use_are_what_to_cluster_by() -> None:
@@ -91,6 +92,35 @@ def test_without_queries_every_column_counts() -> None:
     assert found.clustering is not None and len(found.clustering.columns) > 1
     assert {cost.query for cost in found.options[0].queries} == {f"1 % ranges of {name}" for name in "abc"}
     assert told(laid(files=1)).clustering is None
+
+
+def test_a_clustered_table_is_advised_by_its_own_columns() -> None:
+    own = Clustering(("b",), Curve.HILBERT)
+    found = told(laid(), "b between 1000 and 9000", own)
+    assert (found.clustering, found.own) == (own, ("b",))
+    assert (
+        str(found).splitlines()[0].endswith(f"{found.read_share_after:.0%} if clustered by b, its clustering columns")
+    )
+    done = told(laid("b"), "b between 1000 and 9000", own)
+    assert done.clustering is None and "b, its clustering columns; less than 5% is not worth a rewrite" in done.reason
+
+
+def test_other_columns_are_advised_where_queries_read_less_by_them() -> None:
+    own = Clustering(("c", "b"), Curve.HILBERT)
+    found = told(laid(), "a between 1000 and 9000", own)
+    assert found.clustering is not None and found.clustering.columns == ("a",)
+    assert found.own == ("c", "b") and found.reason.endswith(
+        "by its clustering columns c, b: ALTER TABLE ... CLUSTER BY changes them"
+    )
+    assert told(laid(), "a between 1000 and 9000").own == ()
+
+
+def test_without_queries_a_tables_own_columns_count_among_many() -> None:
+    many = laid()
+    for number in range(8):
+        many = Laid(many.rows.add_column(0, f"x{number}", many.rows.column("a")), many.files)
+    found = told(many, own=Clustering(("c",), Curve.HILBERT))
+    assert {cost.query for cost in found.options[0].queries} >= {"1 % ranges of c"}
 
 
 def test_a_table_without_statistics_is_refused() -> None:

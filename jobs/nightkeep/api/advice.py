@@ -30,7 +30,8 @@ def advise(
     parsed, layout = _queries_of(queries), opened.layout
     snapshot = opened.snapshot()
     target_bytes = layout.target_bytes(snapshot, _request(chosen))
-    return advise_on(chosen.address.name, layout, snapshot, parsed, target_bytes=target_bytes)
+    own = opened.own_clustering(snapshot)
+    return advise_on(chosen.address.name, layout, snapshot, parsed, target_bytes=target_bytes, own=own)
 
 
 def _queries_of(queries: str | Path | None) -> tuple[Query, ...]:

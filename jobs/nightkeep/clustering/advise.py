@@ -61,7 +61,8 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The recommendation and its `reason`. `clustering` is None if nothing should be done.
+    """The recommendation and its `reason`. `clustering` is None if nothing should be done. `own` are the table's own
+    clustering columns, by which `optimize` clusters it.
 
     Shares are of the table's bytes that a query reads on average. After `payback_queries` queries, the bytes saved
     equal those that the rewrite reads and writes. `options` are the best ways to cluster, best first.
@@ -77,6 +78,7 @@ class Advice:
     payback_queries: int | None
     slower: tuple[QueryCost, ...]
     options: tuple[Option, ...] = field(default=())
+    own: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """The advice as a JSON object."""
@@ -94,8 +96,17 @@ class Advice:
         return render_card(self.table, (what, self.reason), ("option", "read after"), rows)
 
 
-def advise(table: str, layout: LayoutReading[S], snapshot: S, queries: Sequence[Query], *, target_bytes: int) -> Advice:
+def advise(
+    table: str,
+    layout: LayoutReading[S],
+    snapshot: S,
+    queries: Sequence[Query],
+    *,
+    target_bytes: int,
+    own: Clustering | None = None,
+) -> Advice:
     """The clustering with which the queries read the least. Without queries, ranges of 1 % of each column are used.
+    Other columns than the table's `own` are recommended where queries would read markedly less by them.
 
     Conditions on partition columns are ignored, as clustering does not change their effect. In a table without
     statistics a query opens every file now; the sample shows what clustering would gain. Raises RefusedTable if new
@@ -107,28 +118,39 @@ def advise(table: str, layout: LayoutReading[S], snapshot: S, queries: Sequence[
             table, "no file has statistics, and new ones would have none", "set properties that ask for them"
         )
     ranged = [query for query in of_columns(queries, measured.bounds) if query.ranges]
-    columns = _candidates(measured, ranged)
-    samples = dict(layout.sample(snapshot, columns, SAMPLE_ROWS))
+    columns = _candidates(measured, ranged, () if own is None else own.columns)
+    sampled = dict.fromkeys((*columns, *(() if own is None else own.columns)))
+    samples = dict(layout.sample(snapshot, tuple(sampled), SAMPLE_ROWS))
     ranged = ranged or _every_range(samples, columns)
     before = _costs(measured, ranged)
-    options = sorted(
-        (_option(measured, samples, ranged, clustering, before, target_bytes) for clustering in _clusterings(columns)),
-        key=lambda option: (option.read_share, len(option.columns)),
-    )
-    return _judged(table, snapshot.version, measured, before, options)
+
+    def option_of(clustering: Clustering) -> Option:
+        return _option(measured, samples, ranged, clustering, before, target_bytes)
+
+    options = sorted(map(option_of, _clusterings(columns)), key=lambda option: (option.read_share, len(option.columns)))
+    kept = None if own is None else option_of(own)
+    return _judged(table, snapshot.version, measured, before, options, own=kept)
 
 
 def _judged(
-    name: str, version: int, measured: TableLayout, before: Sequence[float], options: Sequence[Option]
+    name: str,
+    version: int,
+    measured: TableLayout,
+    before: Sequence[float],
+    options: Sequence[Option],
+    *,
+    own: Option | None = None,
 ) -> Advice:
     size, now = int(measured.bytes.sum()), float(np.mean(before)) if len(before) else 1.0
-    best = options[0] if options else None
+    best = _best(options, own)
     gain = now - best.read_share if best else 0.0
     is_worth = best is not None and gain >= LEAST_GAIN
     reason = "" if measured.is_bounded else "no file has statistics, so that no query skips any; "
     reason += f"queries read {now:.0%} of the table now"
     if best is not None:
         reason += f", {best.read_share:.0%} if clustered by {', '.join(best.columns)}"
+    if own is not None:
+        reason += _beside(best, own)
     return Advice(
         table=name,
         version=version,
@@ -140,7 +162,23 @@ def _judged(
         payback_queries=round(2 / gain) if is_worth else None,
         slower=best.slower if best is not None and is_worth else (),
         options=tuple(options[:5]),
+        own=() if own is None else own.columns,
     )
+
+
+def _best(options: Sequence[Option], own: Option | None) -> Option | None:
+    """The first option; the table's own where that gains too little beside it."""
+    if own is not None and not (options and own.read_share - options[0].read_share >= LEAST_GAIN):
+        return own
+    return options[0] if options else None
+
+
+def _beside(best: Option | None, own: Option) -> str:
+    """What to say of the table's own columns after the best ones."""
+    if best is own:
+        return ", its clustering columns"
+    named = ", ".join(own.columns)
+    return f", {own.read_share:.0%} by its clustering columns {named}: ALTER TABLE ... CLUSTER BY changes them"
 
 
 def _named(columns: Sequence[str], curve: Curve) -> str:
@@ -148,10 +186,11 @@ def _named(columns: Sequence[str], curve: Curve) -> str:
     return f"cluster by {', '.join(columns)}{along}"
 
 
-def _candidates(measured: TableLayout, queries: Sequence[Query]) -> tuple[str, ...]:
-    """Columns that queries use, the most used first; without queries, those in the order of the table."""
+def _candidates(measured: TableLayout, queries: Sequence[Query], own: Sequence[str]) -> tuple[str, ...]:
+    """Columns that queries use, the most used first; without queries, the table's own clustering columns, and others in
+    the order of the table."""
     used = Counter(name for query in queries for name in query.ranges)
-    names = [name for name, _ in used.most_common()] if used else list(measured.bounds)
+    names = [name for name, _ in used.most_common()] if used else list(dict.fromkeys((*own, *measured.bounds)))
     return tuple(names[:MOST_COLUMNS])
 
 

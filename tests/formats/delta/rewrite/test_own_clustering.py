@@ -12,6 +12,7 @@ from tests.formats.delta.lake import Lake, request
 from tests.formats.delta.log_edits import rewrite_log
 from tests.formats.delta.runs import optimize
 
+import nightkeep
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.commit.commit import conflicts
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
@@ -238,3 +239,19 @@ def test_the_policys_clustering_gives_way_and_the_plan_states_it(tmp_path: Path)
     assert found.plan.notes[-1] == (
         "the table's own clustering columns are used, hilbert by id, in place of the policy's, z-order by price"
     )
+
+
+def test_advice_speaks_of_the_tables_own_columns(tmp_path: Path) -> None:
+    lake = filled(tmp_path, (["deep", "y"],))
+    queries, address = tmp_path / "queries.sql", f"delta:{lake.folder}"
+    size = f"{target(lake)}B"
+    queries.write_text("deep.y BETWEEN 100 AND 110\n")
+    found = nightkeep.advise(address, queries=queries, target_size=size)
+    assert found.own == ("deep.y",) and found.clustering == Clustering(("deep.y",), Curve.HILBERT)
+    assert found.reason.endswith("if clustered by deep.y, its clustering columns")
+    queries.write_text("id BETWEEN 100 AND 110\n")
+    found = nightkeep.advise(address, queries=queries, target_size=size)
+    assert found.clustering == BY_ID and "ALTER TABLE ... CLUSTER BY changes them" in found.reason
+    lake.run(request(target_bytes=target(lake)))
+    queries.write_text("deep.y BETWEEN 100 AND 110\n")
+    assert nightkeep.advise(address, queries=queries, target_size=size).clustering is None
