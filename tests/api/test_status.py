@@ -41,7 +41,8 @@ def test_the_worst_comes_first_and_what_cannot_be_reported_last(policy: Path) ->
     assert found[3].why.startswith("refused: ") and "NO_SUCH_VARIABLE" in found[3].why
     lines = str(found).splitlines()
     assert lines[0].split()[:4] == ["table", "score", "files", "small"]
-    assert "optimize: 43 files would become 5" in lines[1]
+    assert lines[1].startswith("worn ") and "    optimize: 43 files would become 5" in lines[2]
+    assert max(len(line) for line in lines if str(policy.parent) not in line) <= 80
     printed = CliRunner().invoke(app, ["status", "worn", "--policy", str(policy), "--json"])
     assert printed.exit_code == 0
     (only,) = json.loads(printed.stdout)

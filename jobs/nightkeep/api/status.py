@@ -12,12 +12,13 @@ from nightkeep.groups.night_plan import budgets_of, night_order
 from nightkeep.groups.read_tables import statuses
 from nightkeep.model import Outcome
 from nightkeep.pages.bars import show_bytes
-from nightkeep.pages.text_table import aligned_lines
+from nightkeep.pages.text_table import aligned_lines, indented, printable
 from nightkeep.policy import PolicyFile
 from nightkeep.redaction import redact
 from nightkeep.running.inspection.table_status import StatusJson, TableStatus
 
-_HEAD = ("table", "score", "files", "small", "bytes", "deleted", "delete files", "level-0 rows", "would", "why")
+_HEAD = ("table", "score", "files", "small", "bytes", "deleted", "deletes", "level 0")
+"""Delete files, and rows on level 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,9 @@ class Statuses:
         return [{**each.to_json(), "table": redact(each.table), "why": redact(each.why)} for each in self.tables]
 
     def __str__(self) -> str:
-        return "\n".join(aligned_lines([_HEAD, *map(_row, self.tables)], numbers=range(1, len(_HEAD) - 2)))
+        head, *rows = aligned_lines([_HEAD, *map(_row, self.tables)], numbers=range(1, len(_HEAD)))
+        pairs = zip(self.tables, rows, strict=True)
+        return "\n".join([head, *(line for each, row in pairs for line in (row, *_why(each)))])
 
 
 def status(
@@ -83,7 +86,7 @@ def _urgency(each: TableStatus) -> tuple[bool, float, bool, str]:
 
 
 def _row(each: TableStatus) -> tuple[str, ...]:
-    found, would = each.metrics, each.would
+    found = each.metrics
     size, share = found.get("bytes"), found.get("deleted_ratio")
     return (
         each.name,
@@ -94,9 +97,15 @@ def _row(each: TableStatus) -> tuple[str, ...]:
         "-" if share is None else f"{share:.1%}",
         _count(found.get("delete_files")),
         _count(found.get("level0_rows")),
-        "-" if would is None else f"{would.operation}, {would.seconds:.0f} s",
-        redact(each.why if each.night is None else f"{each.why}; {each.night.reason}"),
     )
+
+
+def _why(each: TableStatus) -> list[str]:
+    """What work would do, how long it would take, and when: lines below the table's own."""
+    took = "" if each.would is None else f"; {each.would.seconds:.0f} s"
+    # The score is in the line above.
+    night = "" if each.night is None else f"; {each.night.reason.replace(f', score {each.score or 0:.2f}', '')}"
+    return indented(printable(redact(f"{each.why}{took}{night}")))
 
 
 def _count(value: float | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -12,11 +11,9 @@ from nightkeep.model.counted import counted
 from nightkeep.pages.bars import show_seconds
 from nightkeep.pages.html_pages import tally
 from nightkeep.pages.summary import notes_of
-from nightkeep.pages.text_table import aligned_lines, printable
+from nightkeep.pages.text_table import INDENT, aligned_lines, indented, printable
 from nightkeep.records.document import RunDocument
 
-_COLUMNS: Final = 80
-_INDENT: Final = "    "
 _REASON_LINES: Final = 4
 _LONGEST_VERSIONS: Final = 16
 """Snapshot ids of Iceberg are longer, and get a line of their own."""
@@ -49,7 +46,7 @@ def _lines(runs: Iterable[list[RunDocument]], totals: str) -> Iterator[str]:
         if is_quiet and len(together) > 1:
             first, last = (_started(run) for run in (together[0], together[-1]))
             yield f"{counted(len(together), 'run')} with nothing to do"
-            yield f"{_INDENT}{first} to {last}, the last one {run_name(together[-1][0])}"
+            yield f"{INDENT}{first} to {last}, the last one {run_name(together[-1][0])}"
         else:
             for run in together:
                 yield from _run(run)
@@ -74,11 +71,11 @@ def _run(run: Sequence[RunDocument]) -> Iterator[str]:
     for document, moved, line in zip(listed, versions, aligned_lines(rows), strict=True):
         yield f"  {line}".rstrip()
         if apart and moved:
-            yield f"{_INDENT}version {moved}"
+            yield f"{INDENT}version {moved}"
         for reason in _reasons(document):
-            yield from _wrapped(reason)
+            yield from indented(reason, most=_REASON_LINES)
         # Statements in them are copied: they are not broken.
-        yield from (f"{_INDENT}{note}" for note in notes_of(document))
+        yield from (f"{INDENT}{note}" for note in notes_of(document))
 
 
 def _started(run: Sequence[RunDocument]) -> str:
@@ -102,10 +99,3 @@ def _reasons(document: RunDocument) -> Iterator[str]:
         yield document.reason
     if document.expectations.reason:
         yield f"check: {document.expectations.reason}"
-
-
-def _wrapped(text: str) -> Iterator[str]:
-    lines = textwrap.wrap(
-        text, _COLUMNS - len(_INDENT), break_long_words=False, break_on_hyphens=False, max_lines=_REASON_LINES
-    )
-    return (f"{_INDENT}{line}" for line in lines)
