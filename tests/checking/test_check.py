@@ -29,13 +29,15 @@ from nightkeep.checking.check import check
 from nightkeep.checking.diff import diff
 from nightkeep.checking.unit_sample import sample
 from nightkeep.errors import CorruptMetadata, RefusedTable, UsageError
+from nightkeep.formats import open_table
 from nightkeep.formats.paimon.spark import largest_run
 from nightkeep.formats.paimon.spark.view import PaimonView
-from nightkeep.model import Address, UnitKey, VersionIdentity
+from nightkeep.model import Address, UnitKey, VerifyLevel, VersionIdentity
 from nightkeep.model.check_values import CheckRequest, Evidence
 from nightkeep.records.check_report import CheckReport, Difference
 from nightkeep.records.document import CheckStatus
 from nightkeep.spark.view import TableVersion, UnitState
+from nightkeep.stages.verify import prove
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "paimon" / "shop.db"
 
@@ -282,6 +284,14 @@ def test_a_key_that_a_kept_file_doubles_is_found_in_every_unit(
     )
     assert failed(every) == failed(few) == {"no key has more than one row": {"bucket-0", "bucket-1"}}
     assert "keys counted in 1 of 2 units" in few.coverage
+    opened = open_table(address(table))
+    base, candidate = (
+        {unit.key: unit for unit in opened.units(opened.snapshot(number))}
+        for number in (document.base_version, latest(table))
+    )
+    for level in VerifyLevel:
+        proofs = [prove(opened.gate, base[key], unit, level=level) for key, unit in candidate.items()]
+        assert len(proofs) == 2 and not any(proof.proven for proof in proofs)
 
 
 @pytest.mark.extended
