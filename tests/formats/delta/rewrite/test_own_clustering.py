@@ -38,10 +38,11 @@ def skipping(lake: Lake, *path: str) -> float:
     return skipped_share(bounds, queries_of(bounds))
 
 
-def test_a_table_is_clustered_by_its_own_columns_and_then_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wide", [{}, {"wide_bytes": 0}])
+def test_a_table_is_clustered_by_its_own_columns_and_then_left(tmp_path: Path, wide: dict[str, int]) -> None:
     lake = filled(tmp_path)
     before, was = lake.rows(), (skipping(lake, "id"), skipping(lake, "deep", "y"))
-    asked = request(target_bytes=target(lake))
+    asked = request(target_bytes=target(lake), **wide)
     done = lake.run(asked)
     assert "hilbert by id, deep.y: 8 files not clustered so" in done.units[0].reason
     assert lake.rows() == before
