@@ -117,15 +117,19 @@ def _skipped(unit: UnitFiles[F], files: Sequence[F]) -> Sequence[float]:
 
 
 def _skips_enough(layout: UnitCubes[F], merged: int, skipped: Sequence[Sequence[float]], *, target_bytes: int) -> bool:
-    """Whether the cubes from `merged` on, with a new cube of the rest, skip nearly as much as the largest cube does."""
-    new = file_count(total_live_bytes(ClusterPick(layout, merged).files), target_bytes)
+    """Whether the cubes from `merged` on, with a new cube of the rest, skip nearly as much as the largest cube does.
+
+    Cubes count by their bytes, as readers read them: a night of less than one file adds a file that skips nothing, and
+    by the number of files each such night would merge all cubes of a small table.
+    """
+    size = total_live_bytes(ClusterPick(layout, merged).files)
+    new = file_count(size, target_bytes)
     expected = max(0.0, 1.0 - Z_TOUCHED * new ** (-1 / len(skipped[-1])))
-    kept = layout.cubes[merged:]
-    files = new + sum(len(cube) for cube in kept)
+    kept = [total_live_bytes(cube) for cube in layout.cubes[merged:]]
     for column, largest in enumerate(skipped[-1]):
         shares = [each[column] for each in skipped[merged:]]
-        together = new * expected + sum(len(cube) * share for cube, share in zip(kept, shares, strict=True))
-        if together < SKIPPING_KEPT * largest * files:
+        together = size * expected + sum(held * share for held, share in zip(kept, shares, strict=True))
+        if together < SKIPPING_KEPT * largest * (size + sum(kept)):
             return False
     return True
 

@@ -117,6 +117,13 @@ def test_what_skips_too_little_beside_a_new_cube_is_merged() -> None:
     assert "and 1 of 1 cubes; apart they would skip too little" in found.reason
 
 
+def test_a_new_file_counts_by_its_bytes_beside_a_cube() -> None:
+    """It skips nothing however small it is; of what readers read it is a small part."""
+    for size, cubes in ((1000, 1), (300, 0)):
+        found = planned([*cube("a", 6), *loose(1, size)])
+        assert found is not None and f"1 file not clustered so and {cubes} of 1 cubes" in found.reason
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]", "null", "{", '{"columns": ["id"]}', '{"columns": ["id"], "curve": "z-order", "cube": 1}']
 )
