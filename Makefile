@@ -153,6 +153,9 @@ bench-memory: environment  ## peak memory of a task, and on ten times the rows, 
 bench-delta: environment  ## the Z-order against delta-spark and delta-rs, side by side
 	PYTHONPATH=. $(BIN)/python benches/bench_delta.py
 
+bench-clustered: environment  ## thirty nights of a clustered Delta table, against delta-spark's OPTIMIZE (BENCH="--cases 2")
+	PYTHONPATH=. $(BIN)/python benches/bench_clustered.py $(BENCH)
+
 bench-iceberg: environment  ## conversion of deletes against iceberg-spark, upserts against Iceberg Java
 	PYTHONPATH=. $(BIN)/python benches/bench_iceberg.py
 
