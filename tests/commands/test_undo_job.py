@@ -71,6 +71,7 @@ def test_a_hold_is_released_as_it_was_shown_or_not(lake: Path) -> None:
     assert job(lake, "none", "--operation=release").outcome == "unchanged"
 
 
+@pytest.mark.slow
 def test_files_are_restored_as_they_were_shown_or_not(lake: Path) -> None:
     orphan = next((lake / "clicks").glob("day=*/*.parquet")).with_name(ORPHAN)
     orphan.write_bytes(b"x")

@@ -112,6 +112,7 @@ def test_of_a_paimon_table(lake: Path) -> None:
     assert came(f"bytes_since_run > {on_disk}") is not None and came(f"bytes_since_run > {on_disk // 10}") is None
 
 
+@pytest.mark.slow
 def test_status_states_what_a_condition_names_and_reads_no_commits_without_one(lake: Path) -> None:
     Lake(lake / "d", ROWS.schema).append(ROWS)
     policy = lake / "tables.yaml"
