@@ -271,7 +271,19 @@ def test_a_file_is_packed_for_a_reason_and_no_reason_is_left(files: list[Held]) 
 
 @pytest.mark.parametrize(
     ("runs", "settled"),
-    [("x1 x1 x2", True), ("x1 y1", False), ("- -", False), ("x3 -1", True), ("x1 -3", False), ("x1 x3 -2", False)],
+    [
+        ("x1 x1 x2", True),
+        ("x1 y1", False),
+        ("- -", False),
+        ("x3 -1", True),
+        ("x3 -3", True),
+        ("x1 -3", False),
+        ("x1 x3 -2", False),
+        ("x1 y2", True),
+        ("x1 y2 -1", True),
+        ("x1 y2 -3", False),
+        ("x1 y2 x3", False),
+    ],
 )
 def test_what_one_run_left_apart_stays_until_something_younger_comes(runs: str, settled: bool) -> None:
     files = [Held(run, 1) for run in runs.split()]

@@ -90,13 +90,17 @@ def next_fit(files: Sequence[F], target_bytes: int) -> list[Sequence[F]]:
 def is_settled(files: Sequence[F], packed: Callable[[F], str | None], written: Callable[[F], int]) -> bool:
     """Whether one run packed some of these files to the current target, and could have packed the rest.
 
-    Files that it left apart stay apart, as the size of a merged file is not known in advance. `packed` returns the run
-    that packed a file to the current target, else None. `written` orders files by age.
+    Files that it left apart stay apart, as the size of a merged file is not known in advance: also those of an earlier
+    run. `packed` returns the run that packed a file to the current target, else None. `written` orders files by age.
     """
-    ours = [file for file in files if packed(file) is not None]
-    then = min((written(file) for file in ours), default=-1)
-    others = [file for file in files if packed(file) is None]
-    return len({packed(file) for file in ours}) == 1 and all(written(file) <= then for file in others)
+    runs = {packed(file): written(file) for file in sorted(files, key=written) if packed(file) is not None}
+    if not runs:
+        return False
+    newest = max(runs, key=lambda run: runs[run])
+    then = min(written(file) for file in files if packed(file) == newest)
+    others = [file for file in files if packed(file) != newest]
+    # Of two runs of one time it is not known which could have packed the files of the other one.
+    return all(written(file) < then or (packed(file) is None and written(file) == then) for file in others)
 
 
 def packing_work(
