@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -26,7 +27,7 @@ class Life:
         few = {"dataSkippingNumIndexedCols": "1"} if self.random.random() < 0.3 else {}
         self.columns: list[list[str]] = self._some_columns()
         self.lake: Lake = clustered(folder, self.columns, **few)
-        self.count = 0
+        self.count = self.nights = 0
 
     def step(self) -> None:
         getattr(self, f"_{self.random.choice(STEPS)}")()
@@ -57,7 +58,9 @@ class Life:
     def _night(self) -> None:
         before, rows = adds(self.lake), self.lake.rows()
         asked = request(target_bytes=self.random.choice([4_000, 20_000]), full=self.random.random() < 0.2)
-        self.lake.run(asked)
+        # Nights are a day apart: it is known which files an earlier one has written.
+        self.nights += 1
+        self.lake.run(replace(asked, now_ms=asked.now_ms + self.nights * 86_400_000))
         after = adds(self.lake)
         assert self.lake.rows() == rows
         assert not self.lake.plan(request(target_bytes=asked.target_bytes)).units
