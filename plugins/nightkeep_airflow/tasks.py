@@ -169,7 +169,9 @@ def in_time(within_seconds: float, *, needs: Mapping[str, str], dag_run: Any = N
 
 
 @task(retries=0)
-def policy_groups(policy: str, reports: str, *, order: str, dag_run: Any = None) -> list[list[str]]:
+def policy_groups(
+    policy: str, reports: str, *, order: str = RunOrder.FILE.value, dag_run: Any = None
+) -> list[list[str]]:
     """Tables that share a Spark session, from the policy and what it discovers when the run starts; larger where they
     are many."""
     prefix = run_prefix(dag_run.dag_id, dag_run.run_id)
