@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from nightkeep.errors import EvidenceError, MissingFile, RefusedTable
 from nightkeep.protocol.past import FileSample
+from nightkeep.storage import Storage
 
 Chosen = TypeVar("Chosen")
 
@@ -32,6 +33,28 @@ class SampleBudget:
             return False
         self._bytes -= size
         return True
+
+
+def size_faults(storage: Storage, name: str, stated: int, *, path: str) -> Iterator[str]:
+    """A sentence where the file `name`, which metadata names as `path`, has another size than its manifest states.
+    Raises MissingFile where it is not there."""
+    found = storage.stat(name)
+    if found is None:
+        raise MissingFile(path, "a file that metadata names", "no such file")
+    if found.bytes != stated:
+        yield f"{path} has {found.bytes} bytes, its manifest states {stated}"
+
+
+def guarded(faults: Iterator[str]) -> Iterator[str]:
+    """The faults of one file, of which one may be that it cannot be read. Raises MissingFile."""
+    try:
+        yield from faults
+    except RefusedTable:
+        return
+    except MissingFile:
+        raise
+    except EvidenceError as failure:
+        yield str(failure)
 
 
 def sampled_faults(

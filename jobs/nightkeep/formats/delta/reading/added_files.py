@@ -35,13 +35,13 @@ def file_faults(
     table: Address, storage: Storage, commits: Sequence[int], sample: FileSample
 ) -> Mapping[int, tuple[str, ...]]:
     """As `protocol.past.PastReading.file_faults`."""
-    chance = random.Random(sample.seed)
+    budget = SampleBudget(sample)
+    chance = budget.chance
     chosen = sorted(chance.sample(commits, min(len(commits), sample.files)))
     each = max(1, min(sample.of_commit, sample.files // max(len(chosen), 1)))
     adds = {version: _added(storage, version, chance, each) for version in chosen}
     schemas = _schemas(table, storage, [version for version in chosen if adds[version]])
     found: dict[int, tuple[str, ...]] = {}
-    budget = SampleBudget(sample)
     for version, schema in schemas.items():
         faults: list[str] = []
         for add in adds[version]:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyiceberg.types import FixedType, UUIDType
 from pyroaring import BitMap64
 
-from nightkeep.errors import CorruptMetadata, EvidenceError, MissingFile, RefusedTable
+from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle
 from nightkeep.formats.iceberg.data.columns import IcebergFileReader
 from nightkeep.formats.iceberg.data.partition_values import require_partition_values
@@ -31,7 +31,7 @@ from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, head
 from nightkeep.formats.iceberg.reading.commit_files import listed_manifests, schema_of
 from nightkeep.gate.column_range import ColumnRange, watched
-from nightkeep.protocol.file_sample import SampleBudget, sampled_faults
+from nightkeep.protocol.file_sample import SampleBudget, guarded, sampled_faults, size_faults
 from nightkeep.protocol.past import FileSample
 from nightkeep.storage import Storage
 
@@ -73,19 +73,8 @@ class _Opened:
 
     def faults(self, file: ContentFile) -> Iterator[str]:
         """Raises MissingFile for a file that is not there."""
-        found = self._storage.stat(file.name)
-        if found is None:
-            raise MissingFile(file.path, "a file that metadata names", "no such file")
-        if found.bytes != file.bytes:
-            yield f"{file.path} has {found.bytes} bytes, its manifest states {file.bytes}"
-        try:
-            yield from self._content_faults(file)
-        except RefusedTable:
-            return
-        except MissingFile:
-            raise
-        except EvidenceError as failure:
-            yield str(failure)
+        yield from size_faults(self._storage, file.name, file.bytes, path=file.path)
+        yield from guarded(self._content_faults(file))
 
     def _content_faults(self, file: ContentFile) -> Iterator[str]:
         if unread_file(self._schema.table, [file]) is not None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from nightkeep.encodings.avro_container import Record
-from nightkeep.errors import CorruptMetadata, EvidenceError, MissingFile, RefusedTable
+from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.paimon.data.columns import PaimonFileReader
 from nightkeep.formats.paimon.data.stored_rows import open_stored
 from nightkeep.formats.paimon.deletes.bucket_vectors import decoded, index_path
@@ -25,7 +25,7 @@ from nightkeep.formats.paimon.reading.commit_faults import COMPACT, moved
 from nightkeep.formats.paimon.reading.value_faults import value_faults
 from nightkeep.formats.paimon.reading.versions import refuse_unreadable
 from nightkeep.model import Address
-from nightkeep.protocol.file_sample import SampleBudget, sampled_faults
+from nightkeep.protocol.file_sample import SampleBudget, guarded, sampled_faults, size_faults
 from nightkeep.protocol.past import FileSample
 from nightkeep.storage import Storage
 
@@ -59,24 +59,12 @@ def _of_commit(
     added, _ = moved([*read_entries(storage, str(raw["deltaManifestList"]))])
     newest = schemas[max(schemas)]
     for entry in budget.chosen([*added.values()]):
-        yield from _guarded(_of_entry(storage, schemas, newest, budget, entry))
+        yield from guarded(_of_entry(storage, schemas, newest, budget, entry))
     for record in budget.chosen(_new_indexes(storage, raw, version)):
-        yield from _guarded(_of_index(storage, Schemas(newest, schemas), record))
+        yield from guarded(_of_index(storage, Schemas(newest, schemas), record))
     stated = schemas.get(int(str(raw["schemaId"])), newest)
     if raw["commitKind"] == COMPACT and version - 1 in snapshot_ids(storage) and reports_changes(stated):
-        yield from _guarded(changelog_faults(address, storage, budget, version))
-
-
-def _guarded(faults: Iterator[str]) -> Iterator[str]:
-    """The faults of one file, of which one may be that it cannot be read."""
-    try:
-        yield from faults
-    except RefusedTable:
-        return
-    except MissingFile:
-        raise
-    except EvidenceError as failure:
-        yield str(failure)
+        yield from guarded(changelog_faults(address, storage, budget, version))
 
 
 def _of_entry(
@@ -93,19 +81,11 @@ def _of_entry(
         (entry["_PARTITION"], entry["_BUCKET"]), [entry], (), schemas=Schemas(written, {stated: written})
     )
     (file,) = bucket.files
-    yield from _size_faults(storage, bucket.path(file), file.bytes)
+    yield from size_faults(storage, bucket.path(file), file.bytes, path=bucket.path(file))
     if file.record.get("_WRITE_COLS") is None:
         reader = PaimonFileReader(storage, bucket, file)
         if file.rows and budget.takes(file.bytes):
             yield from (f"{bucket.path(file)} {fault}" for fault in value_faults(reader, bucket, file))
-
-
-def _size_faults(storage: Storage, path: str, stated: int) -> Iterator[str]:
-    found = storage.stat(path)
-    if found is None:
-        raise MissingFile(path, "a file that metadata names", "no such file")
-    if found.bytes != stated:
-        yield f"{path} has {found.bytes} bytes, its manifest states {stated}"
 
 
 def _new_indexes(storage: Storage, raw: Mapping[str, object], version: int) -> Sequence[Record]:
@@ -131,7 +111,7 @@ def _of_index(storage: Storage, schemas: Schemas, record: Record) -> Iterator[st
     is_vector = record["_INDEX_TYPE"] == VECTORS_INDEX
     bucket = bucket_at((record["_PARTITION"], record["_BUCKET"]), [], (record,) if is_vector else (), schemas=schemas)
     path = index_path(bucket, str(record["_FILE_NAME"]))
-    yield from _size_faults(storage, path, record["_FILE_SIZE"])
+    yield from size_faults(storage, path, record["_FILE_SIZE"], path=path)
     ranges = vector_ranges(record) if is_vector else ()
     if is_vector and record["_ROW_COUNT"] != len(ranges):
         yield f"{path} has {len(ranges)} vectors, its entry states {record['_ROW_COUNT']}"
