@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
+from nightkeep.api.call_context import choose
 from nightkeep.errors import UsageError
 from nightkeep.model import Operation, Outcome
 from nightkeep.pages import run_name
@@ -35,11 +36,11 @@ class HistoryChoice:
         runs = list(dict.fromkeys(map(run_name, reversed(chosen))))[: self.last]
         return tuple(each for each in chosen if run_name(each) in runs)
 
-    def covers(self, time: datetime) -> bool:
-        """Whether something of this time is asked for, which is no document: of a run, all of them are."""
-        return (
-            not self.last and not self.failed and self.operation is None and (self.since is None or time >= self.since)
-        )
+    def has_releases_of(self, time: datetime) -> bool:
+        """Whether releases of this time are asked for. A choice of runs by anything but time leaves all releases
+        out."""
+        chooses_runs = self.last is not None or self.failed or self.operation is not None
+        return not chooses_runs and (self.since is None or time >= self.since)
 
     def _has(self, document: RunDocument) -> bool:
         if self.since is not None and document.finished_at < self.since:
@@ -59,7 +60,7 @@ def parse_choice(
         since=None if since is None else _time(since, now),
         last=last,
         failed=failed,
-        operation=None if operation is None else _operation(operation),
+        operation=choose("--operation", Operation, operation),
     )
 
 
@@ -74,11 +75,3 @@ def _time(text: str, now: datetime) -> datetime:
         raise UsageError(
             f"--since: expected a date such as 2026-11-20, or an age such as 7d, found {text!r}"
         ) from failure
-
-
-def _operation(text: str) -> Operation:
-    try:
-        return Operation(text)
-    except ValueError:
-        names: Sequence[str] = [*Operation]
-        raise UsageError(f"--operation: expected one of {', '.join(names)}, found {text!r}") from None

@@ -62,7 +62,9 @@ def history(
     releases = releases_of(context.reports, dict.fromkeys(document.table for document in stored.documents))
     documents = (with_release(each, releases.get(each.table, ())) for each in choice.of(stored.documents))
     listed = sorted((each for some in releases.values() for each in some), key=lambda each: each.at)
-    return RunHistory(tuple(documents), stored.unreadable, tuple(each for each in listed if choice.covers(each.at)))
+    return RunHistory(
+        tuple(documents), stored.unreadable, tuple(each for each in listed if choice.has_releases_of(each.at))
+    )
 
 
 def release(
