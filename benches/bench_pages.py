@@ -21,14 +21,14 @@ from unittest.mock import patch
 
 import nightkeep
 from nightkeep.model import Operation, Outcome
+from nightkeep.nights.run_pages import RunPage, write_run
+from nightkeep.nights.settled import JobResult, settle_run
+from nightkeep.nights.settled_documents import documents_of
 from nightkeep.pages import summary_text
 from nightkeep.policy import PolicyFile, load
 from nightkeep.records import CheckStatus, Expectations, Metrics, RunDocument, UnitResult, document_path, store
 from nightkeep.records.bundles import bundled
 from nightkeep.storage.local.kept import KeptOnDisk
-from nightkeep_airflow.results import JobResult, settle_run
-from nightkeep_airflow.run_pages import RunPage, write_run
-from nightkeep_airflow.settled_documents import documents_of
 
 NIGHT = datetime(2026, 1, 1, 2, tzinfo=UTC)
 CHANGED = 5

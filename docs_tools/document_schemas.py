@@ -18,6 +18,7 @@ import typing_extensions
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
+from nightkeep.api.night import WholeRunJson
 from nightkeep.api.results import ExplanationJson, PagesJson, ReleaseJson
 from nightkeep.api.tables import ListedJson, ValidationJson
 from nightkeep.clustering.advise import Advice
@@ -50,6 +51,7 @@ SHAPES: Final[Mapping[str, tuple[Any, str]]] = {
     "validate": (ValidationJson, "What `validate` prints"),
     "explain": (ExplanationJson, "What `explain` prints"),
     "release": (ReleaseJson, "What `release` prints"),
+    "night": (WholeRunJson, "What `night` and `sweep --all` print"),
     "report": (PagesJson, "What `report` prints"),
     "check": (CheckReport, "What `check` prints"),
     "diff": (DiffReport, "What `diff` prints"),

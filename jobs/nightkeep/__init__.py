@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nightkeep.api.doctor import doctor
     from nightkeep.api.files import expire, restore, sweep
     from nightkeep.api.metrics import metrics
+    from nightkeep.api.night import night
     from nightkeep.api.reading import read, read_plan
     from nightkeep.api.runs import delete, plan, run, sql, update
     from nightkeep.api.status import status
@@ -37,6 +38,7 @@ __all__ = [
     "explain",
     "history",
     "metrics",
+    "night",
     "plan",
     "read",
     "read_plan",
@@ -64,6 +66,7 @@ _MODULES: Final = {
     "explain": "stored",
     "history": "stored",
     "metrics": "metrics",
+    "night": "night",
     "plan": "runs",
     "read": "reading",
     "read_plan": "reading",

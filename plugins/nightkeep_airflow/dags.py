@@ -19,6 +19,7 @@ from typing import Any, TypedDict, Unpack
 from airflow.sdk import DAG, Param, dag, task
 
 from nightkeep.model import Operation
+from nightkeep.nights.run_tables import RunOrder, find_one, suggested
 from nightkeep_airflow.admission import require_known
 from nightkeep_airflow.alerts import missed_deadline
 from nightkeep_airflow.form import KEEPS_ROWS, fault_of, form, job_options
@@ -28,7 +29,6 @@ from nightkeep_airflow.parameters import TAG
 from nightkeep_airflow.pool_listener import given_parameters, missing_of
 from nightkeep_airflow.readiness import require_ready
 from nightkeep_airflow.releases import AirflowFailException, CronTriggerTimetable, DeadlineAlert, DeadlineReference
-from nightkeep_airflow.run_tables import RunOrder, find_one, suggested
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import PluginSettings, from_environment
 from nightkeep_airflow.tasks import care_for, scheduled_groups

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 from nightkeep.monitoring.families import run_figures
 from nightkeep.monitoring.table_states import longest_lag
+from nightkeep.nights.settled import Settled
 from nightkeep.records import RunDocument, holds_of
 from nightkeep.records.kept_index import read_index
 from nightkeep_airflow.releases import Stats, conf
-from nightkeep_airflow.results import Settled
 
 _SWITCHES = ("statsd_on", "statsd_datadog_enabled", "otel_on")
 

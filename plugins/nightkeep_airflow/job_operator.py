@@ -16,6 +16,8 @@ from airflow.sdk import BaseOperator
 from nightkeep.environment import needed_elsewhere
 from nightkeep.errors import NightkeepError
 from nightkeep.model.version import __version__
+from nightkeep.nights.run_tables import found_option, night_option, run_policy
+from nightkeep.nights.settled import JobResult, parse
 from nightkeep.places import is_address, read_text
 from nightkeep.policy import Settings
 from nightkeep.records.job_result import JobEnd, read_end
@@ -24,8 +26,6 @@ from nightkeep_airflow.links import ReportLink
 from nightkeep_airflow.nested import execute_within
 from nightkeep_airflow.releases import AirflowException, AirflowFailException, AirflowTaskTimeout
 from nightkeep_airflow.result_file import result_file, tables_at_death
-from nightkeep_airflow.results import JobResult, parse
-from nightkeep_airflow.run_tables import found_option, night_option, run_policy
 from nightkeep_airflow.runs import run_prefix
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from nightkeep.model import Outcome
+from nightkeep.nights.run_tables import run_policy
+from nightkeep.nights.settled import JobResult, as_json, ended_without_session, parse
 from nightkeep.places import is_address, read_text
 from nightkeep.policy import left_groups
 from nightkeep.records.job_result import read_end
@@ -24,8 +25,6 @@ from nightkeep_airflow.job_operator import TablesOperator
 from nightkeep_airflow.operators import CARE_JOB, ENTRIES
 from nightkeep_airflow.releases import AirflowFailException
 from nightkeep_airflow.result_file import result_file
-from nightkeep_airflow.results import JobResult, as_json, parse
-from nightkeep_airflow.run_tables import run_policy
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import installed_jobs
 from nightkeep_airflow.submitted import MARK, end
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 1000
 """Tables of one process: their names are one argument of it, and arguments have a longest size."""
-_LEFT: Final = frozenset({Outcome.FAILED, Outcome.CONFLICTED})
-"""Outcomes that a session tries again: it may run where the tables can be reached and this task does not."""
 
 
 def batched(tables: Sequence[str], size: int) -> Iterator[Sequence[str]]:
@@ -59,7 +56,7 @@ class LookOperator(TablesOperator):
         groups: list[list[str]] = self.groups
         tables = [table for group in groups for table in group]
         looked = [entry for some in batched(tables, _AT_ONCE) for entry in self._look(some, context)]
-        entries = [entry for entry in looked if entry.outcome not in _LEFT or entry.permanent]
+        entries = ended_without_session(looked)
         done = {entry.table for entry in entries}
         context["ti"].xcom_push(key=ENTRIES, value=[as_json(entry) for entry in entries])
         self.log.info("%d of %d tables need no Spark", len(done), len(tables))

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nightkeep.model import Outcome
+from nightkeep.nights.settled import JobResult, as_json, awaits_check, refresh_result, reported, settle_results
 from nightkeep_airflow.assets import VERIFIED, emit
 from nightkeep_airflow.job_operator import JobOperator, TablesOperator
 from nightkeep_airflow.releases import AirflowException, AirflowSkipException, DownstreamTasksSkipped
-from nightkeep_airflow.results import JobResult, as_json, awaits_check, refresh_result, reported, settle_results
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

@@ -16,11 +16,11 @@ from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_da
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
+from nightkeep.nights.run_pages import INDEX, page_path
 from nightkeep.redaction import redact
 from nightkeep_airflow.page_rights import our_dags, owners_of, reports_of
 from nightkeep_airflow.plan_pages import is_dry_run, plans
 from nightkeep_airflow.releases import conf
-from nightkeep_airflow.run_pages import INDEX, page_path
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import from_environment
 from nightkeep_airflow.stored_files import SERVED, StoredFiles

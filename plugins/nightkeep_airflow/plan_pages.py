@@ -34,6 +34,8 @@ from sqlalchemy.exc import IntegrityError
 
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Outcome
+from nightkeep.nights.run_pages import page_path
+from nightkeep.nights.run_tables import run_policy
 from nightkeep.pages import plan_text
 from nightkeep.records import RunDocument, documents_of_run
 from nightkeep.redaction import redact
@@ -43,8 +45,6 @@ from nightkeep_airflow.needs import Needs
 from nightkeep_airflow.parameters import TAG
 from nightkeep_airflow.pool_listener import given_parameters
 from nightkeep_airflow.releases import conf
-from nightkeep_airflow.run_pages import page_path
-from nightkeep_airflow.run_tables import run_policy
 from nightkeep_airflow.runs import run_prefix
 
 TABLE, DRY_RUN, EXPECT_PLAN = "table", "dry_run", "expect_plan"

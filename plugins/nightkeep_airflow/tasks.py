@@ -62,26 +62,26 @@ from airflow.sdk import TriggerRule, XComArg, task, task_group
 
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
+from nightkeep.nights.messages_of_run import heard_results
+from nightkeep.nights.run_pages import RunPage, store_missing, write_run
+from nightkeep.nights.run_tables import RunOrder, find_all, order_all, run_policy
+from nightkeep.nights.settled import Settled, SettledEntry, as_json, reported, settle_run, settled_result
+from nightkeep.nights.settled_documents import documents_of
 from nightkeep.policy import groups as groups_of
 from nightkeep.records.failure_outcomes import unreported_as_failed
-from nightkeep.records.kept_index import indexed
 from nightkeep_airflow import figures, lineage
 from nightkeep_airflow.admission import require_known, too_late
 from nightkeep_airflow.assets import VERIFIED, emit
 from nightkeep_airflow.links import report_url
 from nightkeep_airflow.look import LookOperator
 from nightkeep_airflow.needs import Needs
-from nightkeep_airflow.notices import heard_results, notify_of_tables
+from nightkeep_airflow.notices import notify_of_tables
 from nightkeep_airflow.operators import ENTRIES, CareOperator, CheckedOperator, CheckOperator
 from nightkeep_airflow.pool_listener import given_parameters, missing_of
 from nightkeep_airflow.readiness import require_ready
 from nightkeep_airflow.releases import AirflowFailException, AirflowSkipException, conf
-from nightkeep_airflow.results import Settled, SettledEntry, as_json, reported, settle_run, settled_result
-from nightkeep_airflow.run_pages import RunPage, store_unreported, write_run
-from nightkeep_airflow.run_tables import RunOrder, find_all, order_all, run_policy
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import PluginSettings
-from nightkeep_airflow.settled_documents import documents_of
 
 T = TypeVar("T")
 
@@ -225,9 +225,7 @@ def _stored(settled: list[Settled], run: RunPage, policy: str, reports: str) -> 
     except (NightkeepError, OSError) as failure:
         _log.warning("tables without a document get none: %s", failure)
         return settled
-    runs = [(result.table, f"{run.prefix}:{result.table}") for result in settled if not result.documents]
-    with indexed(reports, run.prefix, runs):
-        return [store_unreported(reports, run, result, loaded) for result in settled]
+    return store_missing(reports, run, settled, loaded)
 
 
 def _run_page(dag_run: Any, operation: str | None) -> RunPage:

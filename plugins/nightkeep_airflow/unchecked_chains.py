@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from airflow.sdk import XComArg, task, task_group
 
 from nightkeep.model import Operation
+from nightkeep.nights.settled import SettledEntry
 from nightkeep_airflow.operators import AUDIT_JOB, SWEEP_JOB, CareOperator
-from nightkeep_airflow.results import SettledEntry
 from nightkeep_airflow.settings import PluginSettings
 from nightkeep_airflow.tasks import TABLE, page, places, send, settle, submit_options, unchanged, unless_raised
 

@@ -36,6 +36,7 @@ NAMES = (
     "explain",
     "history",
     "metrics",
+    "night",
     "plan",
     "read",
     "read_plan",

@@ -1,78 +1,150 @@
-"""A night with a budget: the worst tables first, what does not fit left out, and found again by its retries."""
+"""A night in one process: what is found is ordered, worked on, checked and shown, and an ended night goes on."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
-from samples.working_copy import copy_tables
+from tests.support.commands import said
 
 import nightkeep
-from nightkeep.api.night import order_night
-from nightkeep.commands.job import run_job
-from nightkeep.policy import load
-from nightkeep.records import load_history, night_path
+from nightkeep.api import night as nights
+from nightkeep.errors import Interrupted, UsageError
+from nightkeep.formats import open_table
+from nightkeep.model import Address, Operation, Outcome
+from nightkeep.records import CheckStatus, load_document, load_history
 
-POLICY = """\
+SAMPLES = Path(__file__).parents[2] / "samples"
+IDLE = """\
 version: 1
-budget: {{bytes: 100KB}}
+discover:
+  - {{delta: "{0}/lake", name: "lake.{{table}}"}}
 patterns:
   - match: "lake.*"
-    budget: {{time: 1h}}
+    where: "day < '1900-01-01'"
 tables:
-  - {{name: shop.fine, table: "paimon:{0}/paimon/shop.db/ledger"}}
-  - {{name: lake.clicks, table: "delta:{0}/delta/shop.db/clicks"}}
-  - {{name: lake.readings, table: "delta:{0}/delta/shop.db/readings"}}
-  - {{name: shop.gone, table: "paimon:{0}/paimon/shop.db/gone"}}
+  - {{name: shop.gone, table: "paimon:{0}/gone"}}
+"""
+BUSY = """\
+version: 1
+budget: {{time: 1h}}
+discover:
+  - {{delta: "{0}/lake", name: "lake.{{table}}"}}
+patterns:
+  - match: "lake.*"
+    sweep: {{mode: quarantine, older_than: 30d}}
 """
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    copy_tables(tmp_path / "warehouse")
-    (tmp_path / "tables.yaml").write_text(POLICY.format(tmp_path / "warehouse"), encoding="utf-8")
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(SAMPLES / "delta/shop.db/clicks", tmp_path / "lake/clicks")
+    monkeypatch.setenv("NIGHTKEEP_POLICY", str(tmp_path / "tables.yaml"))
     return tmp_path
 
 
+def write_policy(folder: Path, text: str) -> None:
+    (folder / "tables.yaml").write_text(text.format(folder), encoding="utf-8")
+
+
+def version(folder: Path) -> int:
+    return open_table(Address("delta", str(folder / "lake/clicks"), "lake.clicks")).snapshot().version
+
+
+def test_each_table_of_the_policy_has_an_outcome_and_the_worst_is_the_exit_status(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_policy(folder, IDLE)
+    shown = said(capsys, "night", "--json", "--run-id", "night-1")
+    tables = {each["table"]: each["outcome"] for each in shown.json["tables"]}
+    assert tables == {"shop.gone": "failed", "lake.clicks": "unchanged"}
+    assert shown.status == 1 and shown.json["outcome"] == "failed"
+    assert (shown.json["run_id"], Path(shown.json["page"]).name) == ("night-1", "night-1.html")
+    page = Path(shown.json["page"]).read_text()
+    assert "shop.gone" in page and "lake.clicks" in page
+    assert "shop.gone" in (folder / "reports/pages/index.html").read_text()
+    stored = {each.table for each in load_history(folder / "reports")}
+    assert stored == {"shop.gone", "lake.clicks"}
+    for each in shown.json["tables"]:
+        assert {load_document(address).table for address in each["documents"]} == {each["table"]}
+
+
+def test_a_night_that_goes_on_has_the_tables_it_began_with(folder: Path) -> None:
+    write_policy(folder, IDLE)
+    nightkeep.night(run_id="night-1")
+    shutil.copytree(folder / "lake/clicks", folder / "lake/later")
+    assert [each.table for each in nightkeep.night(run_id="night-1").tables] == ["shop.gone", "lake.clicks"]
+    assert len(nightkeep.night(run_id="night-2").tables) == 3
+
+
+def test_an_interrupted_night_names_the_run_id_of_the_whole_night(folder: Path) -> None:
+    write_policy(folder, IDLE)
+
+    def stopped(*_: object) -> None:
+        stop = Interrupted(2)
+        stop.run_id = "night-1:lake.clicks"
+        raise stop
+
+    with patch.object(nights, "run_tables", stopped), pytest.raises(Interrupted) as ended:
+        nightkeep.night(run_id="night-1")
+    assert ended.value.run_id == "night-1"
+
+
+@pytest.mark.parametrize("run_id", ["Night", "a/b", "", "-a", "x" * 101])
+def test_a_run_id_is_part_of_file_names(folder: Path, run_id: str) -> None:
+    write_policy(folder, IDLE)
+    if not run_id:
+        assert nightkeep.night(run_id=run_id).run_id.startswith("night-2")
+        return
+    with pytest.raises(UsageError, match=r"^--run-id: expected at most 100 small letters.* found '"):
+        nightkeep.night(run_id=run_id)
+
+
+def test_a_policy_that_cannot_be_understood_is_a_usage_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "tables.yaml").write_text("version: 1\nnothing: here\n")
+    shown = said(capsys, "night")
+    assert shown.status == 2 and "nothing" in shown.err and not (folder / "reports").exists()
+
+
+@pytest.mark.parametrize(
+    "more", [["lake.clicks"], ["--delete"], ["--older-than", "3d"], ["--no-check"], ["--max-share", "0.5"]]
+)
+def test_a_sweep_of_all_takes_no_option_of_one_table(
+    folder: Path, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    write_policy(folder, IDLE)
+    shown = said(capsys, "sweep", "--all", *more)
+    assert shown.status == 2 and "--all: expected nothing but what the policy states" in shown.err
+    assert said(capsys, "sweep").err.endswith(
+        "TABLE: expected the name or address of a table, or --all, found neither\n"
+    )
+
+
 @pytest.mark.slow
-def test_what_a_budget_does_not_hold_is_left_out_and_waits(folder: Path) -> None:
-    reports = str(folder / "reports")
-    ordered = order_night(load(folder / "tables.yaml"), reports, "night-1")
-    assert [each.name for each in ordered.tables] == ["lake.clicks", "lake.readings", "shop.fine", "shop.gone"]
-    places = json.loads(Path(night_path(reports, "night-1")).read_text())
-    assert [(each["table"], each["place"], each["taken"]) for each in places] == [
-        ("lake.clicks", 1, False),
-        ("lake.readings", 2, False),
-    ]
-    arguments = [
-        "--policy",
-        str(folder / "tables.yaml"),
-        "--reports",
-        reports,
-        "--run-id-prefix",
-        "night-1",
-        "--night",
-        night_path(reports, "night-1"),
-        "--tables",
-        "lake.clicks,shop.fine",
-    ]
-    assert run_job(arguments, operations=()) == 0
-    (clicks,) = load_history(reports, "lake.clicks")
-    assert str(clicks.reason).startswith("budget: place 1 of 2 by gain per cost, score ")
-    assert clicks.committed_version is None and clicks.extra["night"] == places[0]
-    (fine,) = load_history(reports, "shop.fine")
-    assert (fine.outcome.value, "night" in fine.extra) == ("unchanged", False)
-    found = nightkeep.status(policy=folder / "tables.yaml", reports=reports)
-    told = {each.name: each for each in found}
-    assert told["lake.clicks"].metrics["nights_waited"] == 1
-    night = told["lake.clicks"].night
-    assert night is not None and not night.taken and "left out for 1 night;" in night.reason
-    assert told["shop.fine"].night is None and told["shop.fine"].to_json()["night"] is None
-    assert "; budget: place 1 of 2" in str(found)
+def test_a_night_publishes_checks_and_repeats_nothing_and_a_sweep_of_all_acts_by_the_policy(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_policy(folder, BUSY)
+    before = version(folder)
+    run = nightkeep.night(run_id="night-1")
+    assert run.outcome is Outcome.VERIFIED and version(folder) > before
+    optimized = [each for each in run.documents if each.committed_version is not None]
+    assert optimized and all(each.expectations.status is CheckStatus.PASSED for each in optimized)
+    assert all(each.extra["night"] for each in run.documents)
+    published = version(folder)
+    again = nightkeep.night(run_id="night-1")
+    assert again.outcome is Outcome.VERIFIED and version(folder) == published
+    assert nightkeep.night().outcome is Outcome.UNCHANGED and version(folder) == published
+    orphan = folder / "lake/clicks/part-left.parquet"
+    orphan.write_bytes(b"PAR1")
 
-
-def test_without_a_budget_no_table_is_opened(folder: Path) -> None:
-    policy = load(folder / "tables.yaml", text="version: 1\ntables: [{name: a, table: 'delta:/nowhere'}]")
-    assert order_night(policy, str(folder / "reports"), "night-1") is policy
-    assert not (folder / "reports").exists()
+    os.utime(orphan, (1_600_000_000, 1_600_000_000))
+    shown = said(capsys, "sweep", "--all", "--json")
+    assert shown.status == 0, shown.err
+    swept = [load_document(address) for each in shown.json["tables"] for address in each["documents"]]
+    assert {each.operation for each in swept} == {Operation.SWEEP} and not orphan.exists()
+    assert json.loads(json.dumps(swept[0].to_json()))["orphans_total"] >= 1

@@ -11,9 +11,9 @@ import pytest
 from tests.auditing.delta_lake import DAY, Lake, two_days
 
 import nightkeep
-from nightkeep.api.night import order_audits
 from nightkeep.commands.job import run_job
 from nightkeep.model import Operation, Outcome
+from nightkeep.nights.orders import order_audits
 from nightkeep.policy import load
 from nightkeep.records import load_history
 from nightkeep.records.audit_spending import AuditSpending, add_audit_spending, audit_spending

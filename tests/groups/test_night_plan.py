@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tests.drivers.memory_engine import MemoryEngine
 
 from nightkeep.admission.past_metrics import BUDGET
-from nightkeep.commands.job import places_of
 from nightkeep.errors import UsageError
 from nightkeep.estimates.run_costs import SESSION
 from nightkeep.groups.night_plan import NightBudget, budgets_of, night_order
@@ -19,6 +18,7 @@ from nightkeep.groups.session.run_group import run_group
 from nightkeep.groups.session.table_group import TableGroup
 from nightkeep.model import Outcome
 from nightkeep.model.night import NightPlace
+from nightkeep.nights.run_tables import places_of
 from nightkeep.policy import load
 from nightkeep.policy.setting_types import Budget
 from nightkeep.running.inspection.table_status import TableStatus

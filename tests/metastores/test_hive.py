@@ -27,11 +27,11 @@ from nightkeep.limits import LISTED
 from nightkeep.metastores import hive, located, locating
 from nightkeep.metastores.hive_connections import MetastoreConnections
 from nightkeep.model import Address, Operation, Outcome
+from nightkeep.nights.run_tables import find_all, run_policy
 from nightkeep.policy import load_usable
 from nightkeep.records import found_path
 from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.tasks import inline
-from nightkeep_airflow.run_tables import find_all, run_policy
 
 T = TypeVar("T")
 R = TypeVar("R")

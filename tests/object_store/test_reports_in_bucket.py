@@ -25,13 +25,13 @@ from nightkeep.groups.session.run_group import run_group
 from nightkeep.groups.session.table_group import TableGroup
 from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.model import Operation, Outcome
+from nightkeep.nights.run_pages import RunPage, write_run
+from nightkeep.nights.settled import awaits_check, parse, refresh_result, settle_results
 from nightkeep.places import read_text, write_file
 from nightkeep.policy import load
 from nightkeep.records import CheckStatus, load_document, load_history
 from nightkeep.spark.engine import Engine
 from nightkeep_airflow.result_file import result_file, tables_at_death
-from nightkeep_airflow.results import awaits_check, parse, refresh_result, settle_results
-from nightkeep_airflow.run_pages import RunPage, write_run
 from nightkeep_airflow.stored_files import StoredFiles
 
 __all__ = ["engines", "faults"]

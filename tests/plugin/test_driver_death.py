@@ -17,8 +17,8 @@ from samples.iceberg_places import place
 from tests.formats.delta.lake import Lake
 
 from nightkeep import history
+from nightkeep.nights.settled import settle_results, unreported_results
 from nightkeep.records import load_document
-from nightkeep_airflow.results import settle_results, unreported_results
 from nightkeep_airflow.submitted import MARK, family
 
 ROOT = Path(__file__).parents[2]

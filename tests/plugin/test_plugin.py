@@ -12,8 +12,8 @@ from tests.support.airflow_home import ROOT, Airflow, airflow_home, with_databas
 from tests.support.extended import some_extended
 
 from nightkeep.model import Operation, Outcome
+from nightkeep.nights.settled import JobResult, Settled, awaits_check, refresh_result, reported, settle_results
 from nightkeep.records import CheckStatus, Expectations, RunDocument, load_document, store
-from nightkeep_airflow.results import JobResult, Settled, awaits_check, refresh_result, reported, settle_results
 from nightkeep_airflow.runs import run_prefix
 
 

@@ -62,10 +62,12 @@ EDGES = {
     "auditing": "admission checking errors formats kernels model protocol records retention running spark tasks",
     "groups": "admission auditing causes checking errors estimates formats interpreter limits model pages places "
     "policy records redaction retention running silence spark surprises",
+    "nights": "discovery errors groups model notifications pages places policy records",
     "api": "admission card checking clustering discovery errors extras formats groups lineage model monitoring "
-    "notifications other_readers pages places policy protocol readiness reading redaction records running spark "
-    "sql_text tasks",
-    "commands": "admission api discovery environment errors formats groups model pages places policy redaction records",
+    "nights notifications other_readers pages places policy protocol readiness reading redaction records running "
+    "spark sql_text tasks",
+    "commands": "admission api discovery environment errors formats groups model nights pages places policy redaction "
+    "records",
     "__main__": "commands errors",
 }
 
@@ -124,6 +126,7 @@ OUTSIDE = {
         "lineage",
         "model",
         "monitoring",
+        "nights",
         "notifications",
         "pages",
         "places",

@@ -17,11 +17,11 @@ from tests.support.commands import said
 
 from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.model import Outcome
+from nightkeep.nights.run_pages import RunPage, write_run
+from nightkeep.nights.settled import Settled
 from nightkeep.pages import plan_text, render_index, render_run, summary_text
 from nightkeep.policy import load
 from nightkeep.records import RunDocument, Unreadable, held, hold, load_document, read_history, release, store
-from nightkeep_airflow.results import Settled
-from nightkeep_airflow.run_pages import RunPage, write_run
 
 
 def truncated(path: Path) -> None:

@@ -31,6 +31,7 @@ from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.model.sweep_rules import SweepMode
+from nightkeep.nights.settled import awaits_check, parse, refresh_result
 from nightkeep.policy import load
 from nightkeep.records import CheckStatus, load_history, store
 from nightkeep.records.check_report import CheckReport, ExpectationResult
@@ -38,7 +39,6 @@ from nightkeep.spark.engine import Engine
 from nightkeep.storage.kept import KeptFile
 from nightkeep.storage.local.kept import KeptOnDisk
 from nightkeep.tasks import inline, inline_exchange
-from nightkeep_airflow.results import awaits_check, parse, refresh_result
 
 __all__ = ["place", "without_spark"]
 

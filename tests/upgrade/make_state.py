@@ -35,12 +35,12 @@ import nightkeep
 from nightkeep.commands.job import run_job
 from nightkeep.groups import one_operation
 from nightkeep.model.version import __version__
+from nightkeep.nights.run_pages import RunPage, write_run
+from nightkeep.nights.run_tables import RunOrder, find_all, found_option, night_option, order_all, run_policy
+from nightkeep.nights.settled import parse, settle_results
 from nightkeep.records import RunDocument
 from nightkeep.running.rewrites import run_operation
 from nightkeep.spark import session
-from nightkeep_airflow.results import parse, settle_results
-from nightkeep_airflow.run_pages import RunPage, write_run
-from nightkeep_airflow.run_tables import RunOrder, find_all, found_option, night_option, order_all, run_policy
 from nightkeep_airflow.runs import run_prefix
 
 ROOT: Final = Path(__file__).parents[2]

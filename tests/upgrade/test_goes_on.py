@@ -17,11 +17,12 @@ from tests.upgrade.stored_state import ICEBERG, copied, expected, releases, unpa
 
 import nightkeep
 from nightkeep.api.call_context import find_context
-from nightkeep.commands.job import places_of, run_job
+from nightkeep.commands.job import run_job
 from nightkeep.discovery import kept_found
 from nightkeep.errors import CorruptMetadata, UsageError
 from nightkeep.formats import open_table
 from nightkeep.model import Outcome
+from nightkeep.nights.run_tables import places_of
 from nightkeep.records import CheckStatus, Hold, found_path, night_path, pages_in
 
 PLACES = {

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 from nightkeep.admission.order import Order, RemovalOptions
 from nightkeep.api.call_context import CallContext, find_context, name_run, parse_duration_option, start_engine
 from nightkeep.api.newest_document import newest_quarantine
+from nightkeep.api.night import WholeRun, sweep_all
 from nightkeep.api.notices import notify_of_documents
 from nightkeep.errors import UsageError
 from nightkeep.groups.one_operation import run_one
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@overload
 def sweep(
     table: str,
     *,
+    all: Literal[False] = False,
     older_than: str | None = None,
     delete: bool = False,
     quarantine: bool = False,
@@ -36,11 +39,62 @@ def sweep(
     reports: str | Path | None = None,
     master: str = "local[*]",
     spark: SparkSession | None = None,
-) -> RunDocument:
+) -> RunDocument: ...
+
+
+@overload
+def sweep(
+    table: None = None,
+    *,
+    all: Literal[True],
+    run_id: str | None = None,
+    policy: str | Path | None = None,
+    reports: str | Path | None = None,
+    master: str = "local[*]",
+    spark: SparkSession | None = None,
+) -> WholeRun: ...
+
+
+def sweep(
+    table: str | None = None,
+    *,
+    all: bool = False,
+    older_than: str | None = None,
+    delete: bool = False,
+    quarantine: bool = False,
+    below_floor: bool = False,
+    max_share: float | None = None,
+    run: str | None = None,
+    run_id: str | None = None,
+    no_check: bool = False,
+    expect_plan: str | None = None,
+    policy: str | Path | None = None,
+    reports: str | Path | None = None,
+    master: str = "local[*]",
+    spark: SparkSession | None = None,
+) -> RunDocument | WholeRun:
     """List the orphan files of a table. With `quarantine` or `delete`, also move them to quarantine or delete them.
 
+    With `all`, what the weekly DAG does: expire and sweep every table of the policy, each as its policy states.
     Raises UsageError for invalid arguments. Every other failure is the document's outcome.
     """
+    if all:
+        of_one = {
+            "TABLE": table,
+            "--older-than": older_than,
+            "--delete": delete or None,
+            "--quarantine": quarantine or None,
+            "--below-floor": below_floor or None,
+            "--max-share": max_share,
+            "--run": run,
+            "--no-check": no_check or None,
+            "--expect-plan": expect_plan,
+        }
+        if named := [option for option, value in of_one.items() if value is not None]:
+            raise UsageError(f"--all: expected nothing but what the policy states of each table, found {named[0]}")
+        return sweep_all(policy=policy, reports=reports, master=master, run_id=run_id, spark=spark)
+    if table is None:
+        raise UsageError("TABLE: expected the name or address of a table, or --all, found neither")
     if max_share is not None and not 0 <= max_share <= 1:
         raise UsageError(f"--max-share: expected a share from 0 to 1, found {max_share}")
     context = find_context(policy, reports)

@@ -12,6 +12,7 @@ from typing import Any, Final
 import typer
 
 from nightkeep.api.doctor import Diagnosis
+from nightkeep.api.night import WholeRun
 from nightkeep.api.results import Pages, RunHistory, Runs
 from nightkeep.api.status import Statuses
 from nightkeep.api.tables import Validation
@@ -34,6 +35,19 @@ def show_runs(runs: Runs, *, as_json: bool, **_: object) -> None:
 
 def show_document(document: RunDocument, *, as_json: bool, dry_run: bool) -> None:
     show([document], as_json=as_json, text=plan_text(document) if dry_run else summary_text([document]))
+
+
+def show_whole_run(run: WholeRun, *, as_json: bool, **_: object) -> None:
+    """Exits as the worst table ended."""
+    put_result(run, as_json=as_json)
+    raise typer.Exit(run.outcome.exit_status)
+
+
+def show_sweep(done: RunDocument | WholeRun, *, as_json: bool, **_: object) -> None:
+    if isinstance(done, WholeRun):
+        show_whole_run(done, as_json=as_json)
+    else:
+        show_removal(done, as_json=as_json)
 
 
 def show_removal(document: RunDocument, *, as_json: bool, **_: object) -> None:

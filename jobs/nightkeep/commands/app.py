@@ -12,6 +12,7 @@ import typer
 
 from nightkeep.api import advice, audits, checks, doctor, files, runs, stored
 from nightkeep.api import metrics as exported
+from nightkeep.api import night as nights
 from nightkeep.api import status as health
 from nightkeep.api import tables as listed
 from nightkeep.commands.answers import (
@@ -26,6 +27,8 @@ from nightkeep.commands.answers import (
     show_document,
     show_removal,
     show_runs,
+    show_sweep,
+    show_whole_run,
 )
 from nightkeep.commands.exit_status import one_line
 from nightkeep.commands.from_signature import Command, callback
@@ -100,10 +103,19 @@ COMMANDS: Final = (
         """update lake.clicks --set "page = '/'" --rows-where "page IS NULL\"""",
     ),
     Command(
+        nights.night,
+        show_whole_run,
+        "Maintain every table of the policy, as the nightly DAG does, in one process.\n\n"
+        "Finds the tables, orders them, works within the budget, checks what is published, writes the page, sends "
+        "messages. Exits as the worst table ended. With the --run-id of a night that ended midway, that one goes on.",
+        "night --policy tables.yaml",
+    ),
+    Command(
         files.sweep,
-        show_removal,
+        show_sweep,
         "List files that no retained version needs; quarantine or delete them on request."
-        "\n\nOnly lists them unless --quarantine or --delete is given.",
+        "\n\nOnly lists them unless --quarantine or --delete is given. With --all, expires and sweeps every "
+        "table as its policy states, as the weekly DAG does.",
         "sweep shop.orders --quarantine",
     ),
     Command(

@@ -25,10 +25,10 @@ from nightkeep.groups.session.table_group import TableGroup
 from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.model import Operation
 from nightkeep.model.job_entry import JobEntry
-from nightkeep.model.night import NightPlace
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.model.version import __version__, works_with
-from nightkeep.places import read_text, remove_file, reports_place, write_file
+from nightkeep.nights.run_tables import places_of
+from nightkeep.places import remove_file, reports_place, write_file
 from nightkeep.policy import Overrides, load_usable
 from nightkeep.records.job_result import JobEnd, at_work_file, note_end
 from nightkeep.redaction import redacted, redacted_output
@@ -221,19 +221,6 @@ def _group(arguments: argparse.Namespace, call: CallOptions = _NO_OPTIONS) -> Ta
         without_session=arguments.without_session,
         expected_plan=arguments.expect_plan or None,
     )
-
-
-def places_of(file: str | None) -> dict[str, NightPlace]:
-    """The places of tables by name. Raises UsageError for a file that does not hold them."""
-    if file is None:
-        return {}
-    try:
-        if (text := read_text(file)) is None:
-            raise FileNotFoundError(2, "no such file", file)
-        places = [NightPlace(**each) for each in json.loads(text)]
-    except (OSError, ValueError, TypeError) as failure:
-        raise UsageError(f"--night: expected a file with the places of tables, found {failure}") from failure
-    return {each.table: each for each in places}
 
 
 def _write(result: str | None, reported: Iterable[StoredDocument], group: TableGroup) -> int:

@@ -42,6 +42,7 @@ OPTIONS: Final[dict[str, OptionRow]] = {
     "check.table": OptionRow(_TEXT, _ARGUMENTS, "TABLE", "Name or address of a table", "all tables, with --left"),
     "status.table": OptionRow(_TEXT, _ARGUMENTS, "TABLE", "Name or address of a table", "all tables"),
     "history.table": OptionRow(_TEXT, _ARGUMENTS, "TABLE", "Name or address of a table", "all tables"),
+    "sweep.table": OptionRow(_TEXT, _ARGUMENTS, "TABLE", "Name or address of a table", "all tables, with --all"),
     "statement": OptionRow(str, _ARGUMENTS, "STATEMENT", "An OPTIMIZE statement as Delta Lake has it"),
     "restore.run_id": OptionRow(
         _TEXT, _ARGUMENTS, "RUN_ID", "Run that moved the files to quarantine", "none, with --last"
@@ -60,6 +61,7 @@ OPTIONS: Final[dict[str, OptionRow]] = {
         _PATH, _WHAT, "FILE", "Parquet, JSON Lines or CSV file of keys in columns of the table; null matches null"
     ),
     "set": OptionRow(_TEXTS, _WHAT, "TEXT", '"column = expression" in Spark SQL of the old row; may be repeated'),
+    "all": OptionRow(bool, _WHAT, "", "Every table of the policy, each as the policy states: what the weekly DAG does"),
     "delete": OptionRow(bool, _WHAT, "", "Delete the files; they cannot be restored", _ONLY_LISTS),
     "expire.delete": OptionRow(bool, _WHAT, "", "Expire the versions, and delete their files", _ONLY_LISTS),
     "quarantine": OptionRow(

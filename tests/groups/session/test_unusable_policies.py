@@ -19,13 +19,13 @@ from nightkeep.groups.session.run_group import run_group
 from nightkeep.groups.session.table_group import TableGroup
 from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.model import Operation, Outcome
+from nightkeep.nights.run_pages import RunPage, write_run
+from nightkeep.nights.settled import Settled
 from nightkeep.policy import Overrides, groups, load, load_usable
 from nightkeep.records import load_history
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline, inline_exchange
 from nightkeep_airflow.job_operator import _named
-from nightkeep_airflow.results import Settled
-from nightkeep_airflow.run_pages import RunPage, write_run
 
 POLICY = """\
 version: 1

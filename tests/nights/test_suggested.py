@@ -7,8 +7,8 @@ import pytest
 
 from nightkeep.discovery import Found, keep_found, last_found
 from nightkeep.discovery.found import FoundTable
+from nightkeep.nights.run_tables import suggested
 from nightkeep.records import found_path, night_path
-from nightkeep_airflow.run_tables import suggested
 
 POLICY = "version: 1\ntables: [{name: listed, table: delta:/lake/listed}]\ndiscover: [{delta: /lake}]\n"
 

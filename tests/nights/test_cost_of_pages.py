@@ -10,13 +10,13 @@ import pytest
 from tests.records.test_kept_index import NIGHT, Requests, assert_complete, bucket_place, document, job, requests
 
 from nightkeep.model import Outcome
+from nightkeep.nights.run_pages import RunPage, write_run
+from nightkeep.nights.settled import JobResult, Settled, settle_run
+from nightkeep.nights.settled_documents import documents_of
 from nightkeep.policy import PolicyFile, load
 from nightkeep.records import RunDocument, document_path, store
 from nightkeep.records.bundles import bundled
 from nightkeep.records.kept_index import read_index
-from nightkeep_airflow.results import JobResult, Settled, settle_run
-from nightkeep_airflow.run_pages import RunPage, write_run
-from nightkeep_airflow.settled_documents import documents_of
 
 __all__ = ["bucket_place", "requests"]
 

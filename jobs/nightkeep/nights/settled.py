@@ -25,6 +25,8 @@ from nightkeep.records.store import why_not
 
 NOT_LISTED: Final = ""
 """The operation of a table whose documents cannot be listed, as it is not known."""
+_LEFT: Final = frozenset({Outcome.FAILED, Outcome.CONFLICTED})
+"""Outcomes that a session tries again: it may run where the tables can be reached and a look does not."""
 NOT_REPORTED: Final = "no job reported on this table; see the log of its group"
 
 
@@ -165,6 +167,11 @@ def _stored(reports: str, prefix: str, table: str) -> list[JobResult]:
         *(_of_document(document, address) for address, document in found.documents.items()),
         *(JobResult(table, each, Outcome.FAILED, str(file), file.path) for each, file in found.unreadable.items()),
     ]
+
+
+def ended_without_session(looked: Iterable[JobResult]) -> list[JobResult]:
+    """The entries of a look that stand. Of other tables nothing is known before a session has worked on them."""
+    return [entry for entry in looked if entry.outcome not in _LEFT or entry.permanent]
 
 
 def settle_results(tables: Sequence[str], cared: Iterable[JobResult]) -> list[Settled]:

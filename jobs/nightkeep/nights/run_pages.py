@@ -13,13 +13,13 @@ from datetime import datetime
 
 from nightkeep.errors import UsageError
 from nightkeep.model import Operation
+from nightkeep.nights.settled import Settled
+from nightkeep.nights.settled_documents import documents_of
 from nightkeep.pages import render_index, render_run
 from nightkeep.policy import PolicyFile, format_of, suited
 from nightkeep.records import History, RunDocument, page_name, pages_in, store_if_absent, write_page
 from nightkeep.records.failure_outcomes import unreported_as_failed
-from nightkeep.records.kept_index import keep_index
-from nightkeep_airflow.results import Settled
-from nightkeep_airflow.settled_documents import documents_of
+from nightkeep.records.kept_index import indexed, keep_index
 
 INDEX = "index"
 
@@ -45,6 +45,15 @@ def store_unreported(reports: str, run: RunPage, result: Settled, policy: Policy
         address = store_if_absent(_unreported(result, run, policy), reports)
         return result if address is None else replace(result, documents=(address,))
     return result
+
+
+def store_missing(reports: str, run: RunPage, settled: Sequence[Settled], policy: PolicyFile) -> list[Settled]:
+    """The results, those without a document with one."""
+    runs = [(result.table, f"{run.prefix}:{result.table}") for result in settled if not result.documents]
+    if not runs:
+        return [*settled]
+    with indexed(reports, run.prefix, runs):
+        return [store_unreported(reports, run, result, policy) for result in settled]
 
 
 def page_path(prefix: str) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 
 from nightkeep.discovery import completed, find_tables, keep_found, kept_found, last_found, located_all, places_for
-from nightkeep.places import is_address, is_kept
+from nightkeep.errors import UsageError
+from nightkeep.model.night import NightPlace
+from nightkeep.places import is_address, is_kept, read_text
 from nightkeep.policy import Discovery, PolicyFile, load_usable
 from nightkeep.records import found_path, night_path
 
@@ -54,7 +57,7 @@ class RunOrder(StrEnum):
 
 def order_all(policy: PolicyFile, reports: str, prefix: str, order: RunOrder) -> PolicyFile:
     """The policy with its tables in the order of the run with this prefix. Opens every table for a night's budget."""
-    from nightkeep.api.night import order_audits, order_night  # noqa: PLC0415 -- no DAG file needs what opens tables
+    from nightkeep.nights.orders import order_audits, order_night  # noqa: PLC0415 -- no DAG file needs what opens tables
 
     match order:
         case RunOrder.NIGHT:
@@ -62,6 +65,37 @@ def order_all(policy: PolicyFile, reports: str, prefix: str, order: RunOrder) ->
         case RunOrder.AUDITS:
             return order_audits(policy, reports)
     return policy
+
+
+def tables_of_run(policy: str, reports: str, prefix: str, order: RunOrder) -> PolicyFile:
+    """The policy with the tables of the run with this prefix, in their order. Both are looked for once: a run that goes
+    on has those that it began with."""
+    if is_kept(night_path(reports, prefix)):
+        from nightkeep.nights.orders import in_places  # noqa: PLC0415 -- as in `order_all`
+
+        return in_places(run_policy(policy, reports, prefix), night_places(reports, prefix))
+    kept = is_kept(found_path(reports, prefix))
+    found = run_policy(policy, reports, prefix) if kept else find_all(policy, reports, prefix)
+    return order_all(found, reports, prefix, order)
+
+
+def places_of(file: str | None) -> dict[str, NightPlace]:
+    """The places of tables by name. Raises UsageError for a file that does not hold them."""
+    if file is None:
+        return {}
+    try:
+        if (text := read_text(file)) is None:
+            raise FileNotFoundError(2, "no such file", file)
+        places = [NightPlace(**each) for each in json.loads(text)]
+    except (OSError, ValueError, TypeError) as failure:
+        raise UsageError(f"--night: expected a file with the places of tables, found {failure}") from failure
+    return {each.table: each for each in places}
+
+
+def night_places(reports: str, prefix: str) -> dict[str, NightPlace]:
+    """The places that are kept of the night with this prefix; none where it has no budget."""
+    kept = night_path(reports, prefix)
+    return places_of(kept) if is_kept(kept) else {}
 
 
 def night_option(reports: str, prefix: str) -> list[str]:

@@ -11,10 +11,10 @@ from tests.support.airflow_home import Airflow, airflow_home
 
 from nightkeep import history
 from nightkeep.model import Operation, Outcome
+from nightkeep.nights.run_pages import RunPage, store_unreported, write_run
+from nightkeep.nights.settled import NOT_REPORTED, JobResult, Settled, settle_run
 from nightkeep.policy import load
 from nightkeep.records import CheckStatus, Expectations, RunDocument, store
-from nightkeep_airflow.results import NOT_REPORTED, JobResult, Settled, settle_run
-from nightkeep_airflow.run_pages import RunPage, store_unreported, write_run
 from nightkeep_airflow.runs import run_prefix
 
 NOW = datetime(2026, 11, 27, 2, tzinfo=UTC)

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from nightkeep.errors import CorruptMetadata
+from nightkeep.nights.settled import Settled
 from nightkeep.places import report_store
 from nightkeep.records import RunDocument, load_document
 from nightkeep.records.bundles import bundles_of_run
 from nightkeep.records.json_files import side_by_side
-from nightkeep_airflow.results import Settled
 
 Documents = Mapping[str, RunDocument]
 """Documents of a run by their addresses, as far as they can be read."""
