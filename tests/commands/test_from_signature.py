@@ -12,6 +12,7 @@ from nightkeep.commands.app import COMMANDS
 from nightkeep.commands.from_signature import Command
 from nightkeep.commands.options import OPTIONS
 
+OF_ALL = {"--json", "--verbose", "--quiet", "--help"}
 GROUPS = ["Arguments", "Options", "What to do", "Layout", "Proof", "Where things are", "Output"]
 
 
@@ -24,7 +25,7 @@ def test_help_names_every_option_whole_in_its_group_with_an_example(
     lines = text.splitlines()
     own = inspect.signature(command.function).parameters.values()
     flags = {f"--{each.name.replace('_', '-')}" for each in own if each.kind is each.KEYWORD_ONLY} - {"--spark"}
-    assert set(re.findall(r"^\u2502 \*? *(--[\w-]+) ", text, re.MULTILINE)) == flags | {"--json", "--help"}
+    assert set(re.findall(r"^\u2502 \*? *(--[\w-]+) ", text, re.MULTILINE)) == flags | OF_ALL
     titles = re.findall(r"^\u256d\u2500 (.+?) \u2500", text, re.MULTILINE)
     assert titles == [each for each in GROUPS if each in titles] and "Output" in titles
     assert max(map(len, lines)) <= 80 and not re.search(r"\u2026|list\[", text)
@@ -32,7 +33,7 @@ def test_help_names_every_option_whole_in_its_group_with_an_example(
 
 
 def test_every_row_of_the_table_is_used() -> None:
-    used = {"json"}
+    used = {"json", "verbose", "quiet"}
     for command in COMMANDS:
         for name in inspect.signature(command.function).parameters:
             used.add(f"{command.name}.{name}" if f"{command.name}.{name}" in OPTIONS else name)

@@ -7,12 +7,13 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from nightkeep.checking.on_spark import import_check
-from nightkeep.discovery import completed, find_tables, knowing, located_all
+from nightkeep.discovery import completed, find_tables, knowing, last_found, located_all
 from nightkeep.errors import AddressError, UsageError
 from nightkeep.formats import task_modules
 from nightkeep.places import is_address as is_stored
@@ -54,13 +55,19 @@ class CallContext:
         except AddressError as failure:
             if is_address(table):
                 raise
-            meant = suggested_for_path(table)
+            meant = suggested_for_path(table) or self._nearest(table)
             if self.has_file and meant is None:
                 raise
             raise self._no_address(table, meant) from failure
 
+    def _nearest(self, table: str) -> str | None:
+        """The name that looks most like this one, of the tables that the file lists and that the last night found."""
+        names = [*(each.name for each in self.policy.tables), *(each.name for each in last_found(self.reports).tables)]
+        return next(iter(get_close_matches(table, names, n=1)), None)
+
     def _no_address(self, table: str, meant: str | None) -> UsageError:
-        """For a name that nothing has. `meant` is the address of the table in a folder of this name."""
+        """For a name that nothing has. `meant` is the address of the table in a folder of this name, or a name like
+        it."""
         hint = "" if meant is None else f"; did you mean {meant}?"
         missing = "" if self.has_file else f"; no policy file is at {' or '.join(POLICY_PLACES)}"
         return UsageError(

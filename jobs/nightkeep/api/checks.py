@@ -31,6 +31,7 @@ def check(
     table: str,
     *,
     left: Literal[False] = False,
+    last: bool = False,
     version: int | None = None,
     base: int | None = None,
     policy: str | Path | None = None,
@@ -57,6 +58,7 @@ def check(
     table: str | None = None,
     *,
     left: bool = False,
+    last: bool = False,
     version: int | None = None,
     base: int | None = None,
     policy: str | Path | None = None,
@@ -68,18 +70,23 @@ def check(
     """Check a published version, by default the latest, with Spark SQL and Great Expectations.
 
     `left`: check instead every published version of the table, or of all tables, whose check its run left, and add the
-    results to the documents of these runs, which are returned. `reader` is one more engine that reads the version and
+    results to the documents of these runs, which are returned. `last`: the version that the newest run published, where
+    others may have committed since. `reader` is one more engine that reads the version and
     its parent: the name of its package, `deltalake`, `duckdb`, `pyiceberg` or `pypaimon`, or `NAME=PYTHON` where
     another Python has it. By default the policy's reader.
     """
     context = find_context(policy, reports)
     if left:
-        given = {"--version": version, "--base": base, "--reader": reader}
+        given = {"--version": version, "--base": base, "--reader": reader, "--last": last or None}
         if named := [option for option, value in given.items() if value is not None]:
             raise UsageError(f"--left: expected no other choice of what is checked, found {named[0]}")
         return check_left(context, table, master, spark)
     if table is None:
         raise UsageError("TABLE: expected the name or address of a table, or --left, found neither")
+    if last and (version is not None or base is not None):
+        raise UsageError("--last: expected no other choice of a version, found --version or --base")
+    if last:
+        version = newest_commit(context, table).committed_version
     chosen = context.chosen(table)
     other = _other_reader(chosen, reader)
     _require_versions(chosen, {"--version": version, "--base": base})

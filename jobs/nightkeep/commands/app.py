@@ -37,7 +37,7 @@ from nightkeep.model.version import __version__
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     help="Nightly maintenance of lakehouse tables: plan, rewrite, prove, publish, check, report.",
 )
@@ -224,7 +224,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point. Every failure, also an unexpected one, becomes one line on stderr and an exit status.
 
     Credentials are never printed."""
-    sys.exit(one_line(functools.partial(_command(), args=argv, standalone_mode=True), program="nightkeep"))
+    sys.exit(
+        one_line(
+            functools.partial(_command(), args=argv, prog_name="nightkeep", standalone_mode=True), program="nightkeep"
+        )
+    )
 
 
 @functools.cache

@@ -10,11 +10,15 @@ from typing import Annotated, Any, Final
 import typer
 
 from nightkeep.commands.options import OPTIONS
+from nightkeep.commands.stderr import show_log
 from nightkeep.errors import STOPS, NightkeepError, Surprise
 
 _ORDER: Final = {name.rpartition(".")[2]: place for place, name in enumerate(OPTIONS)}
 _NOT_WRITTEN: Final = frozenset({"spark"})
 """Parameters that only a caller in Python has."""
+_OF_ALL: Final = ("json", "verbose", "quiet")
+"""Options of every command, which no function has."""
+_SHORT: Final = {"verbose": ("-v",), "quiet": ("-q",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,8 @@ def callback(command: Command) -> Callable[..., None]:
     The name and the table are added to any unexpected failure.
     """
 
-    def call(*, json: bool, **given: Any) -> None:
+    def call(*, json: bool, verbose: bool, quiet: bool, **given: Any) -> None:
+        show_log(verbose=verbose, quiet=quiet)
         try:
             result = command.function(**given)
             command.answer(result, as_json=json, dry_run=given.get("dry_run", False))
@@ -64,15 +69,16 @@ def _parameters(command: Command) -> Iterator[inspect.Parameter]:
     written = sorted(own.keys() - _NOT_WRITTEN, key=_ORDER.__getitem__)
     for name in sorted(written, key=lambda each: own[each].kind is own[each].KEYWORD_ONLY):
         yield _parameter(command, own[name])
-    yield _parameter(command, inspect.Parameter("json", inspect.Parameter.KEYWORD_ONLY, default=False))
+    for name in _OF_ALL:
+        yield _parameter(command, inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False))
 
 
 def _parameter(command: Command, own: inspect.Parameter) -> inspect.Parameter:
     row = OPTIONS.get(f"{command.name}.{own.name}") or OPTIONS[own.name]
     shown: bool | str = row.default or True
     if own.kind is own.KEYWORD_ONLY:
-        flag = f"--{own.name.replace('_', '-')}"
-        how = typer.Option(flag, help=row.help, metavar=row.value, rich_help_panel=row.group, show_default=shown)
+        flags = (f"--{own.name.replace('_', '-')}", *_SHORT.get(own.name, ()))
+        how = typer.Option(*flags, help=row.help, metavar=row.value, rich_help_panel=row.group, show_default=shown)
     else:
         how = typer.Argument(help=row.help, metavar=row.value, show_default=shown)
     return inspect.Parameter(own.name, own.KEYWORD_ONLY, default=own.default, annotation=Annotated[row.kind, how])

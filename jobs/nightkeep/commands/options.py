@@ -50,6 +50,7 @@ OPTIONS: Final[dict[str, OptionRow]] = {
     "operation": OptionRow(_TEXTS, _WHAT, "NAME", f"One of {OFFERED}; may be repeated", _OF_POLICY),
     "history.operation": OptionRow(_TEXT, _WHAT, "NAME", "Only this operation", "all"),
     "history.since": OptionRow(_TEXT, _WHAT, "DATE|AGE", "Only what ended since, such as 2026-11-20 or 7d", "all"),
+    "check.last": OptionRow(bool, _WHAT, "", "The version that the newest run published"),
     "diff.last": OptionRow(bool, _WHAT, "", "The versions before and after the newest run that published one"),
     "restore.last": OptionRow(bool, _WHAT, "", "The newest run that moved files to quarantine"),
     "last": OptionRow(_NUMBER, _WHAT, "N", "Only so many of the newest runs", "all"),
@@ -129,4 +130,6 @@ OPTIONS: Final[dict[str, OptionRow]] = {
     "master": OptionRow(str, _PLACES, "URL", "Spark master"),
     "data_docs": OptionRow(bool, _OUTPUT, "", "Write the Data Docs of Great Expectations too, which load nothing"),
     "json": OptionRow(bool, _OUTPUT, "", "Print one JSON document on stdout"),
+    "verbose": OptionRow(bool, _OUTPUT, "", "Print the log, too, on stderr"),
+    "quiet": OptionRow(bool, _OUTPUT, "", "Print nothing on stderr but what ends the command"),
 }

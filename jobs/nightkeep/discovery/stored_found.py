@@ -30,7 +30,7 @@ def keep_found(reports: str, prefix: str, found: Found) -> str:
     return path
 
 
-def last_found(reports: str, prefix: str) -> Found:
+def last_found(reports: str, prefix: str = "") -> Found:
     """What the newest run found whose own prefix begins with this one; nothing if none can be read.
 
     Only of a local folder: no answer of a bucket is waited for.
