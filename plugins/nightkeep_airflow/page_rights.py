@@ -17,6 +17,7 @@ from airflow.models.serialized_dag import SerializedDagModel
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
+from nightkeep.records.file_names import PAGES, TABLE_PAGES
 from nightkeep_airflow.deployed_dags import needs_of_dag
 from nightkeep_airflow.parameters import TAG
 from nightkeep_airflow.runs import begins_as, run_prefix
@@ -44,7 +45,11 @@ def reports_of(dag_id: str) -> str | None:
 def owners_of(name: str, dags: Collection[str]) -> frozenset[str]:
     """Of `dags`, those that a reader of this file must be allowed to read: the one whose run it is, else all that it
     could be of, else all."""
-    prefix = PurePosixPath(name).stem.partition(_TABLE)[0]
+    path = PurePosixPath(name)
+    if path.parts[:2] == (PAGES, TABLE_PAGES):
+        # The page of a table has the runs of all DAGs, whatever its name begins like.
+        return frozenset(dags)
+    prefix = path.stem.partition(_TABLE)[0]
     could = frozenset(dag for dag in dags if begins_as(prefix, dag))
     return next((frozenset({dag}) for dag in sorted(could) if _has_run(dag, prefix)), could or frozenset(dags))
 

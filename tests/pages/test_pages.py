@@ -21,7 +21,7 @@ from tests.records.test_documents import BARE, NIGHT, PROOF, clustered, document
 import nightkeep.pages
 from nightkeep.model import Curve, Operation, Outcome, VerifyLevel
 from nightkeep.model.sweep_rules import AGES
-from nightkeep.pages import plan_text, render_index, render_run, summary_text
+from nightkeep.pages import Links, Overview, plan_text, render_index, render_run, summary_text
 from nightkeep.pages.bars import levels, show_bytes, show_seconds, size_bins, stages
 from nightkeep.pages.column_metrics import BeforeAfter, ColumnChange, column_changes, delete_files, skipping_beside
 from nightkeep.records import (
@@ -165,19 +165,22 @@ class TestFigures:
 class Page(HTMLParser):
     """A page as a browser's parser sees it: elements with their attributes, nesting checked on the way."""
 
-    VOID = frozenset({"meta", "link", "br", "path", "rect", "circle", "line"})
+    VOID = frozenset({"meta", "link", "br", "wbr", "path", "rect", "circle", "line"})
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.words: list[str] = []
         self._open: list[str] = []
+        self._goes_on = False
         self.feed(html)
         self.close()
         assert self._open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
+        # A line may be broken there; the word goes on.
+        self._goes_on = tag == "wbr"
         if tag not in self.VOID:
             self._open.append(tag)
 
@@ -189,7 +192,11 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self._open and self._open[-1] != "style":
-            self.words.append(data)
+            if self._goes_on:
+                self.words[-1] += data
+            else:
+                self.words.append(data)
+            self._goes_on = False
 
     @property
     def text(self) -> str:
@@ -199,12 +206,15 @@ class Page(HTMLParser):
         return (attrs for found, attrs in self.elements if found == tag)
 
 
+LINKS = Links(page_of=lambda document: f"pages/{document.run_id}.html")
+
+
 def run_page(*documents: RunDocument) -> str:
     return render_run(documents, title="Nightly run", generated_at=NIGHT)
 
 
 def index_page(*history: RunDocument) -> str:
-    return render_index(history, title="History", generated_at=NIGHT, page_of=lambda d: f"pages/{d.run_id}.html")
+    return render_index(Overview(history), title="History", generated_at=NIGHT, links=LINKS)
 
 
 TRACE = """PythonException: An exception was thrown from the Python worker.
@@ -346,6 +356,10 @@ class TestPages:
             "li",
             "b",
             "br",
+            "wbr",
+            "nav",
+            "polyline",
+            "figcaption",
             "mark",
             "details",
             "summary",
@@ -395,7 +409,7 @@ class TestPages:
             "sums agree failed 1 of 2 units",
             "no key twice errored no such column",
             "Coverage: 1 of 2 touched units.",
-            "plan 50 ms rewrite 2.0 s check 1.0 s total 3.0 s",
+            "plan 50 ms rewrite 2.0 s check 1.0 s all stages 3.0 s",
             "Lookup key columns",
             "nightkeep 0.1.0",
         ):
@@ -482,7 +496,7 @@ class TestPages:
 
     def test_odd_measurements_are_no_reason_to_fail(self) -> None:
         odd = {"file_sizes_before": "many", "file_sizes_after": [1, -1, None, True], "levels_before": [1], "lag": None}
-        html = run_page(replace(BARE, metrics=Metrics(extra=odd)))
+        html = run_page(replace(BARE, outcome=Outcome.SKIPPED, metrics=Metrics(extra=odd)))
         assert "Files by size. Before: none. After: 1 at 1 KB." in html
         assert "Files by level" not in html
 
@@ -492,9 +506,8 @@ class TestPages:
         html = index_page(old, BARE, new)
         page = Page(html)
         assert "3 runs on 2 tables: 1 conflicted, 1 verified, 1 unchanged." in page.text
-        assert [attrs["href"] for attrs in page.all("a")] == [
-            f"pages/{run}.html" for run in ("nightly-2", "r", "nightly-1")
-        ]
+        linked = [attrs["href"] or "" for attrs in page.all("a") if not (attrs["href"] or "").startswith("#")]
+        assert linked[-3:] == [f"pages/{run}.html" for run in ("nightly-2", "r", "nightly-1")]
         assert 'aria-label="verified, conflicted"' in html
         assert "No run has left a report yet." in index_page()
 
@@ -514,7 +527,7 @@ class TestLeftovers:
             "Could not be removed File Why t/bucket-0/busy.parquet 403 Forbidden",
             "The first 2 of 1,202. All are listed in reports/orphans-1.jsonl .",
             "s3://b/t/bucket-0/data-1.parquet data 3.0 MB 2026-10-01 10:00:00 UTC",
-            "list 2.0 s live 1.0 s total 3.0 s",
+            "list 2.0 s live 1.0 s all stages 3.0 s",
         ):
             assert expected in text
         labels = [attrs.get("aria-label") for attrs in Page(run_page(swept())).all("svg")]
@@ -600,7 +613,7 @@ class TestLeftovers:
     def test_the_index_keeps_when_rows_were_last_proven(self) -> None:
         later = NIGHT + timedelta(days=2)
         text = Page(index_page(document(), replace(swept(), started_at=later))).text
-        row = "shop.orders verified sweep 2026-11-23 02:00:04 UTC 2026-11-21 02:00:04 UTC 14 \u2192 9 9"
+        row = "verified sweep 2026-11-23 02:00 verified upgrade 2026-11-21 02:00 2026-11-21 02:00:04 UTC 14 \u2192 9 9"
         assert row in text
         assert "shop.orders sweep verified - - - 3.0" in text
         assert "never - -" in Page(index_page(swept())).text

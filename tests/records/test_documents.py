@@ -31,7 +31,7 @@ from nightkeep.model import (
     VerifyLevel,
     VersionIdentity,
 )
-from nightkeep.pages import render_index
+from nightkeep.pages import Links, Overview, render_index
 from nightkeep.records import (
     CheckStatus,
     CommitResult,
@@ -333,7 +333,7 @@ class TestStore:
             ("b", "night-1"),
         ]
         assert (found.older, read_history(tmp_path).older) == (3, 0)
-        text = render_index(found.documents, title="t", generated_at=NIGHT, older=found.older)
+        text = render_index(Overview(found.documents, older=found.older), title="t", generated_at=NIGHT, links=Links())
         assert "The newest runs of each table: " in text and "3 older runs are with the reports." in text
 
     def test_a_damaged_document_is_named(self, tmp_path: Path) -> None:

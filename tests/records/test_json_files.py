@@ -19,7 +19,7 @@ from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.model import Outcome
 from nightkeep.nights.run_pages import RunPage, write_run
 from nightkeep.nights.settled import Settled
-from nightkeep.pages import plan_text, render_index, render_run, summary_text
+from nightkeep.pages import Links, Overview, plan_text, render_index, render_run, summary_text
 from nightkeep.policy import load
 from nightkeep.records import RunDocument, Unreadable, held, hold, load_document, read_history, release, store
 
@@ -236,7 +236,7 @@ def mutated(chance: random.Random, value: Any) -> Any:
 def shown(found: RunDocument) -> None:
     now = datetime(2026, 11, 22, tzinfo=UTC)
     render_run([found, BARE], title="t", generated_at=now)
-    render_index([found, BARE], title="t", generated_at=now)
+    render_index(Overview([found, BARE]), title="t", generated_at=now, links=Links())
     summary_text([found, BARE])
     plan_text(found)
     assert RunDocument.from_json(json.loads(json.dumps(found.to_json()))) == found

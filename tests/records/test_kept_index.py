@@ -114,7 +114,7 @@ def test_places_of_earlier_releases_get_one(place: str) -> None:
     assert len(read_index(place).documents) == 2
     assert not kept.list("~index")
     assert len(keep_index(place, prefix="x").documents) == 2
-    assert [each.name for each in kept.list("~index") if "." in each.name] == ["rows.v1"]
+    assert [each.name for each in kept.list("~index") if "." in each.name] == ["rows.v2"]
 
 
 def test_a_process_that_died_left_an_open_bundle(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def changed_row(held: dict[str, object], place: int, value: object) -> list[obje
 def test_a_damaged_index_is_built_anew(tmp_path: Path, damage: str) -> None:
     job(tmp_path, document("a"), document("b"))
     keep_index(tmp_path, prefix="nightly-0")
-    rows = tmp_path / "~index" / "rows.v1"
+    rows = tmp_path / "~index" / "rows.v2"
     held = json.loads(rows.read_text())
     rows.write_text(json.dumps(DAMAGE[damage](held)))
     assert_complete(tmp_path, keep_index(tmp_path, prefix="nightly-0"))
@@ -221,7 +221,7 @@ def test_a_damaged_index_is_built_anew(tmp_path: Path, damage: str) -> None:
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000, b'{"older": 1e999}', None])
 def test_a_file_that_is_no_index_is_replaced(tmp_path: Path, content: bytes | None) -> None:
     job(tmp_path, document("a"))
-    rows = tmp_path / "~index" / "rows.v1"
+    rows = tmp_path / "~index" / "rows.v2"
     if content is None:
         os.mkfifo(rows)
     else:
@@ -249,7 +249,7 @@ def test_names_of_an_index_lead_nowhere(tmp_path: Path) -> None:
     outside.mkdir()
     (outside / "x.json").write_text("{")
     keep_index(reports, prefix="nightly-0")
-    rows = reports / "~index" / "rows.v1"
+    rows = reports / "~index" / "rows.v2"
     held = json.loads(rows.read_text())
     names = ["../outside/x.json", "..", "a/../../outside/x.json", "/outside/x.json", "~index", "holds"]
     rows.write_text(json.dumps({**held, "unreadable": {name: ["x", "y", "z", None] for name in names}}))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
@@ -13,9 +14,12 @@ from nightkeep.api.call_context import CallContext, find_context, parse_duration
 from nightkeep.api.chosen_history import parse_choice
 from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
-from nightkeep.pages import render_index, render_run
+from nightkeep.nights.overview import links_to, overview_of, write_overview
+from nightkeep.nights.run_pages import attention_in
+from nightkeep.pages import Overview, render_run, run_name
 from nightkeep.places import is_address, report_store, reports_place
 from nightkeep.records import RunDocument, has_documents, page_name, pages_in, read_history, read_thread, write_page
+from nightkeep.records.file_names import table_page_name
 from nightkeep.records.kept_index import remove_index
 from nightkeep.records.releases import account, release_table, releases_of, with_release
 from nightkeep.records.validations import (
@@ -100,21 +104,35 @@ def report(
     stored = read_history(context.reports)
     documents, folder = stored.documents, reports_place(out or context.reports)
     docs = _build_data_docs(documents, context.reports, folder) if data_docs else None
-    linked, pages = _docs_pages(documents, folder), dict[str, str]()
-    for name in dict.fromkeys(map(_run_name, documents)):
-        mine = [document for document in documents if _run_name(document) == name]
-        pages[name] = write_page(folder, name, render_run(mine, title=name, generated_at=now, docs_pages=linked))
-    index = render_index(
-        documents,
-        title="Nightkeep",
-        generated_at=now,
-        page_of=lambda d: page_name(_run_name(d)),
-        unreadable=stored.unreadable,
-        docs_index=_docs_index(folder),
+    linked, by_run = _docs_pages(documents, folder), dict[str, list[RunDocument]]()
+    for document in documents:
+        by_run.setdefault(run_name(document), []).append(document)
+    overview, tables = overview_of(context.reports, stored), {each.table for each in documents}
+    names, of_tables = frozenset(map(page_name, by_run)), frozenset(map(table_page_name, tables))
+    docs_index, pages = _docs_index(folder), dict[str, str]()
+    links, part = links_to(names, of_tables, docs_index), _by_table(overview)
+    for name, mine in by_run.items():
+        needs = attention_in(part(mine), mine)
+        html = render_run(mine, title=name, generated_at=now, docs_pages=linked, links=links, attention=needs)
+        pages[name] = write_page(folder, name, html)
+    written = write_overview(
+        folder, overview, now=now, pages=names, table_pages=of_tables, tables=tables, docs_index=docs_index
     )
     runs = tuple(map(_shown, pages.values()))
-    written = write_page(folder, "index", index)
     return Pages(_shown(written), runs, stored.unreadable, None if docs is None else _shown(docs))
+
+
+def _by_table(overview: Overview) -> Callable[[Sequence[RunDocument]], Overview]:
+    """The part of the overview that is of the tables of a run."""
+    by_table: dict[str, list[RunDocument]] = {}
+    for document in overview.history:
+        by_table.setdefault(document.table, []).append(document)
+
+    def part(run: Sequence[RunDocument]) -> Overview:
+        tables = dict.fromkeys(document.table for document in run)
+        return replace(overview, history=[each for table in tables for each in by_table[table]])
+
+    return part
 
 
 def _age(option: str, text: str) -> int:
@@ -134,11 +152,6 @@ def _reported_name(context: CallContext, table: str) -> str:
         return context.policy.effective(table).address.name
     except UsageError:
         return table if has_documents(context.reports, table) else context.chosen(table).address.name
-
-
-def _run_name(document: RunDocument) -> str:
-    """The common name of the documents of one run over several tables: the run id without the table at its end."""
-    return document.run_id.removesuffix(f":{document.table}")
 
 
 def _build_data_docs(documents: Sequence[RunDocument], reports: str, folder: str) -> str:

@@ -1,4 +1,4 @@
-"""Settled results and their documents -> the page of a run, and the index over all runs.
+"""Settled results and their documents -> the page of a run, and the pages over all runs.
 
 Every table of the run is on its page, also a table without a document.
 """
@@ -6,22 +6,22 @@ Every table of the run is on its page, also a table without a document.
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from nightkeep.errors import UsageError
-from nightkeep.model import Operation
+from nightkeep.model import Operation, Outcome
+from nightkeep.nights.overview import links_to, overview_of, table_pages_in, write_overview
 from nightkeep.nights.settled import Settled
 from nightkeep.nights.settled_documents import documents_of
-from nightkeep.pages import render_index, render_run
+from nightkeep.pages import Attention, Overview, attention_of, render_run
 from nightkeep.policy import PolicyFile, format_of, suited
-from nightkeep.records import History, RunDocument, page_name, pages_in, store_if_absent, write_page
+from nightkeep.records import RunDocument, page_name, pages_in, store_if_absent, write_page
 from nightkeep.records.failure_outcomes import unreported_as_failed
+from nightkeep.records.file_names import table_page_name
 from nightkeep.records.kept_index import indexed, keep_index
-
-INDEX = "index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,48 @@ def page_path(prefix: str) -> str:
 
 
 def write_run(reports: str, run: RunPage, results: Sequence[Settled], *, policy: PolicyFile) -> str:
-    """Write the run's page and the index. Returns the address of the page."""
+    """Write the run's page, and those over all runs. Returns the address of the run's page.
+
+    A table with nothing to do keeps the page that it has."""
     read_ns = time.time_ns()
     stored = documents_of(results, reports, run.prefix)
     documents = [document for result in results for document in _documents(result, stored, run, policy)]
-    page = write_page(reports, run.prefix, render_run(documents, title=run.title, generated_at=run.now))
     history = keep_index(reports, prefix=run.prefix, documents=stored.values(), read_ns=read_ns)
-    write_page(reports, INDEX, _index(history, pages_in(reports), run.now))
+    overview, there = overview_of(reports, history), table_pages_in(reports)
+    known = {document.table for document in history.documents}
+    changed = [
+        each.table
+        for each in results
+        if each.table in known and (each.outcome is not Outcome.UNCHANGED or table_page_name(each.table) not in there)
+    ]
+    pages, table_pages = pages_in(reports) | {page_name(run.prefix)}, there | set(map(table_page_name, changed))
+    html = render_run(
+        documents,
+        title=run.title,
+        generated_at=run.now,
+        links=links_to(pages, table_pages),
+        attention=attention_in(overview, documents),
+    )
+    page = write_page(reports, run.prefix, html)
+    write_overview(reports, overview, now=run.now, pages=pages, table_pages=table_pages, tables=changed)
     return page
+
+
+def attention_in(overview: Overview, documents: Sequence[RunDocument]) -> tuple[Attention, ...]:
+    """What needs a person of the tables of a run, by what was known of them at its end, and the holds that stand."""
+    until = max((document.finished_at for document in documents), default=None)
+    tables, own = {document.table for document in documents}, {*map(_name, documents)}
+    before = [
+        each
+        for each in overview.history
+        if until is not None and each.table in tables and each.finished_at <= until and _name(each) not in own
+    ]
+    holds = {table: hold for table, hold in overview.holds.items() if table in tables}
+    return attention_of([*before, *documents], holds)
+
+
+def _name(document: RunDocument) -> tuple[str, str, Operation]:
+    return document.run_id, document.table, document.operation
 
 
 def _documents(
@@ -107,18 +141,3 @@ def _known(table: str, policy: PolicyFile) -> tuple[str, Sequence[Operation]]:
         kind = {each.name: each.format for each in policy.unusable}.get(table, format_of(table))
         return kind, suited(kind)
     return effective.address.format, effective.operations
-
-
-def _index(history: History, pages: Container[str], now: datetime) -> str:
-    def page_of(document: RunDocument) -> str | None:
-        name = page_name(document.run_id.removesuffix(f":{document.table}"))
-        return name if name in pages else None
-
-    return render_index(
-        history.documents,
-        title="Nightkeep",
-        generated_at=now,
-        page_of=page_of,
-        unreadable=history.unreadable,
-        older=history.older,
-    )

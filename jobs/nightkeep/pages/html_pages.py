@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import cache
-from typing import Generic, TypeVar
+from datetime import datetime
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from nightkeep.model import Outcome, UnitKey, VerifyLevel
+from nightkeep.model import Outcome, VerifyLevel
 from nightkeep.pages import bars, column_metrics
+from nightkeep.pages.attention import Attention, attention_of
 from nightkeep.pages.audit_section import AuditedCommits, audited_commits
+from nightkeep.pages.facts import facts_of
 from nightkeep.pages.retention_section import Leftover, Leftovers, leftovers, retention_summary
+from nightkeep.pages.templating import NO_LINKS, STAGES, UPKEEP_STAGES, Excerpt, Links, environment, excerpt
 from nightkeep.records.document import PlanUnit, RunDocument, UnitResult
-from nightkeep.records.json_files import Unreadable
 from nightkeep.redaction import redact
-
-T = TypeVar("T")
-
-STAGES = ("plan", "rewrite", "verify", "publish", "check")
-_UPKEEP_STAGES = ("list", "live", "compare", "tell", "before", "act", "sweep", "expire", "restore", "audit", "files")
-
-# A page with more rows is slow to open. The document has all of them.
-_MOST_ROWS = 200
-_LATELY = 20
 
 _MEANING = {
     Outcome.VERIFIED: "Published, and proven to show readers the same rows.",
@@ -43,18 +30,6 @@ _LEVEL_MEANING = {
     VerifyLevel.FULL: "Every logical row of each touched unit was hashed on both sides",
     VerifyLevel.TOUCHED: "Rows that moved were hashed on both sides, rows left in place proven by position",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpt(Generic[T]):
-    """The first rows of a list that may be too long for a page, and how many there are."""
-
-    shown: tuple[T, ...]
-    total: int
-
-    @property
-    def hidden(self) -> int:
-        return self.total - len(self.shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,42 +57,34 @@ class Section:
     kept: Excerpt[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class TableRow:
-    """A table on the index: its newest document, its newest rewrite, and its latest outcomes, newest last.
-
-    `verified_at` is when rows were last proven. A sweep proves none.
-    """
-
-    table: str
-    last: RunDocument
-    rewritten: RunDocument | None
-    verified_at: datetime | None
-    lately: tuple[Outcome, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """A document on the index, and the link to its page if it has one."""
-
-    document: RunDocument
-    href: str | None
-
-
 def render_run(
-    documents: Sequence[RunDocument], *, title: str, generated_at: datetime, docs_pages: Mapping[str, str] | None = None
+    documents: Sequence[RunDocument],
+    *,
+    title: str,
+    generated_at: datetime,
+    docs_pages: Mapping[str, str] | None = None,
+    links: Links = NO_LINKS,
+    attention: Sequence[Attention] | None = None,
 ) -> str:
-    """The page of one run, tables in order. `generated_at` has a zone. `docs_pages`: links by `expectations.docs`."""
+    """The page of one run: what needs a person first, then its tables in order. Tables with nothing to do share a line.
+
+    `generated_at` has a zone. `docs_pages`: links by `expectations.docs`. `attention`: what needs a person, where more
+    is known than these documents."""
     stages = stage_names(documents)
+    shown = [document for document in documents if not _is_quiet(document)]
+    needs = attention_of(documents, {}) if attention is None else attention
     page = (
-        _environment()
+        environment()
         .get_template("run.html.j2")
         .render(
             title=title,
             generated_at=generated_at,
             worst=Outcome.worst(document.outcome for document in documents),
             lede=tally(documents),
-            sections=[_section(number, document) for number, document in enumerate(documents, 1)],
+            took=_took(documents),
+            attention=excerpt(needs),
+            sections=[_section(number, document) for number, document in enumerate(shown, 1)],
+            quiet=[document for document in documents if _is_quiet(document)],
             stage_names=stages,
             stage_totals={s: sum(d.metrics.seconds.get(s, 0.0) for d in documents) for s in stages},
             rewrites=not documents or any(document.operation.rewrites for document in documents),
@@ -125,49 +92,32 @@ def render_run(
             rows_proven=sum(document.rows_proven for document in documents),
             total_seconds=sum(document.total_seconds for document in documents),
             docs_pages=docs_pages or {},
+            links=links,
         )
     )
     return redact(page)
 
 
-def render_index(
-    history: Sequence[RunDocument],
-    *,
-    title: str,
-    generated_at: datetime,
-    page_of: Callable[[RunDocument], str | None] | None = None,
-    unreadable: Sequence[Unreadable] = (),
-    older: int = 0,
-    docs_index: str | None = None,
-) -> str:
-    """The index of all runs: one row per table, then every run. `history` is oldest first.
+def _is_quiet(document: RunDocument) -> bool:
+    """Whether there was nothing to do, so that its name says it all. A plan that was asked for is shown."""
+    has_more = document.plan.units or document.units
+    return document.outcome is Outcome.UNCHANGED and document.operation.rewrites and not has_more
 
-    `page_of` returns a document's page as a relative link, None if it has none. `unreadable` are listed at the end, and
-    `older` is how many documents were not read. `docs_index`: the link to the index of Data Docs, if there is one.
-    """
-    newest = [*reversed(history)][:_MOST_ROWS]
-    page = (
-        _environment()
-        .get_template("index.html.j2")
-        .render(
-            title=title,
-            generated_at=generated_at,
-            lede=tally(history) if history else "No run has left a report yet.",
-            tables=_table_rows(history),
-            runs=[RunRow(document, page_of(document) if page_of else None) for document in newest],
-            hidden=len(history) - len(newest) + older,
-            older=older,
-            unreadable=_excerpt([_readable_name(each) for each in unreadable]),
-            docs_index=docs_index,
-        )
-    )
-    return redact(page)
+
+def _took(documents: Sequence[RunDocument]) -> str:
+    """The time that the run took, beside the seconds of all its tables, which were at work side by side."""
+    if not documents:
+        return ""
+    wall = max(d.finished_at for d in documents) - min(d.started_at for d in documents)
+    work = sum(document.total_seconds for document in documents)
+    took, together = bars.show_seconds(wall.total_seconds()), bars.show_seconds(work)
+    return f"It took {took}; the stages of its tables add up to {together}."
 
 
 def stage_names(documents: Sequence[RunDocument]) -> tuple[str, ...]:
     """The stages that any document measured: in the order of the flow, then unknown ones by name."""
     stages = {stage for document in documents for stage in document.metrics.seconds}
-    in_order = (*STAGES[:-1], *_UPKEEP_STAGES, STAGES[-1])
+    in_order = (*STAGES[:-1], *UPKEEP_STAGES, STAGES[-1])
     return (*(s for s in in_order if s in stages), *sorted(stages - set(in_order)))
 
 
@@ -197,18 +147,18 @@ def _section(number: int, document: RunDocument) -> Section:
         stages=bars.stages(ordered),
         sizes=bars.size_bins(_sizes(extra, "file_sizes_before"), _sizes(extra, "file_sizes_after")),
         levels=bars.levels(_levels(extra, "levels_before"), _levels(extra, "levels_after")),
-        plan=_excerpt(document.plan.units),
-        files=_excerpt(files),
-        proofs=_excerpt(worst_first),
-        columns=_excerpt(changes),
+        plan=excerpt(document.plan.units),
+        files=excerpt(files),
+        proofs=excerpt(worst_first),
+        columns=excerpt(changes),
         losers=column_metrics.losers(changes),
         delete_files=column_metrics.delete_files(extra),
-        measured=tuple((_words(key), _value(value)) for key, value in extra.items() if key not in column_metrics.DRAWN),
+        measured=tuple(facts_of(extra)),
         leftovers=left,
         audit=audit,
-        first=_excerpt(left.first if left else ()),
-        failed=_excerpt(left.failed if left else ()),
-        kept=_excerpt(left.kept if left else ()),
+        first=excerpt(left.first if left else ()),
+        failed=excerpt(left.failed if left else ()),
+        kept=excerpt(left.kept if left else ()),
     )
 
 
@@ -219,24 +169,6 @@ def _verification(document: RunDocument) -> str:
     share = verification.share_of_rewrite
     cost = "" if share is None else f", for {share:.0%} of the rewrite's cost"
     return f"{_LEVEL_MEANING[verification.level]}{cost}."
-
-
-def _table_rows(history: Sequence[RunDocument]) -> list[TableRow]:
-    by_table: dict[str, list[RunDocument]] = {}
-    for document in history:
-        by_table.setdefault(document.table, []).append(document)
-    rows = []
-    for table, entries in sorted(by_table.items()):
-        rewritten = [d for d in entries if d.operation.rewrites]
-        verified = [d.started_at for d in rewritten if d.outcome is Outcome.VERIFIED]
-        lately = tuple(d.outcome for d in entries[-_LATELY:])
-        newest = rewritten[-1] if rewritten else None
-        rows.append(TableRow(table, entries[-1], newest, verified[-1] if verified else None, lately))
-    return rows
-
-
-def _excerpt(rows: Sequence[T]) -> Excerpt[T]:
-    return Excerpt(tuple(rows[:_MOST_ROWS]), len(rows))
 
 
 def _sizes(extra: Mapping[str, object], key: str) -> list[int]:
@@ -254,68 +186,5 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _words(key: str) -> str:
-    words = key.replace("_", " ")
-    return f"{words[:1].upper()}{words[1:]}".replace("Cpu", "CPU")
-
-
-def _value(raw: object) -> str:
-    if isinstance(raw, Mapping):
-        text = ", ".join(f"{key} {_value(value)}" for key, value in raw.items())
-    elif isinstance(raw, float):
-        text = f"{raw:,.2f}"
-    elif isinstance(raw, str) or not _is_count(raw):
-        text = raw if isinstance(raw, str) else json.dumps(raw, default=str)
-    else:
-        text = f"{raw:,}"
-    return text if len(text) <= 120 else f"{text[:120]} ..."
-
-
-def _readable_name(each: Unreadable) -> str:
-    text = str(each)
-    return text if len(text) <= 500 else f"{text[:500]} ..."
-
-
 def _plural(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
-
-
-def _clock(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def unit_name(unit: PlanUnit | UnitResult) -> str:
-    """The name of a unit for people: partition and bucket."""
-    return str(UnitKey(unit.partition, unit.bucket))
-
-
-def _stage_colour(stage: str) -> int:
-    known = STAGES if stage in STAGES else (*_UPKEEP_STAGES, stage)
-    return known.index(stage) % (len(STAGES) + 1)
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("nightkeep.pages"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "clock": _clock,
-        "unit_name": unit_name,
-        "stage_colour": _stage_colour,
-        "shell": shlex.quote,
-    }
-    environment.globals |= {
-        "bytes": bars.show_bytes,
-        "count": "{:,}".format,
-        "plain": str,
-        "overlap": column_metrics.show_overlap,
-        "seconds": bars.show_seconds,
-        "share": column_metrics.show_share,
-        "skipping": column_metrics.skipping_beside,
-    }
-    return environment

@@ -11,8 +11,9 @@ from nightkeep.model.counted import counted
 from nightkeep.model.sweep_rules import SweepMode
 from nightkeep.pages.bars import show_bytes, show_seconds
 from nightkeep.pages.column_metrics import BeforeAfter, column_changes, delete_files, losers, show_share
-from nightkeep.pages.html_pages import stage_names, tally, unit_name
+from nightkeep.pages.html_pages import stage_names, tally
 from nightkeep.pages.retention_section import leftovers
+from nightkeep.pages.templating import unit_name
 from nightkeep.pages.text_table import printable
 from nightkeep.records.document import PlanUnit, RunDocument
 

@@ -10,6 +10,7 @@ from nightkeep.model import Operation
 
 HOLDS: Final = "holds"
 PAGES: Final = "pages"
+TABLE_PAGES: Final = "tables"
 # No slug begins like these, as `~` is followed by hexadecimal digits.
 FOUND: Final = "~found"
 RESULTS: Final = "~results"
@@ -66,6 +67,11 @@ def look_name(table: str) -> str:
 def releases_name(table: str) -> str:
     """The releases of a table from holds."""
     return f"{HOLDS}/{slug(table)}~releases.json"
+
+
+def table_page_name(table: str) -> str:
+    """The page of a table, in the folder of pages."""
+    return f"{TABLE_PAGES}/{table_folder(table)}.html"
 
 
 def page_name(name: str) -> str:

@@ -147,6 +147,20 @@ def holds_of(reports: str | Path, tables: Iterable[str]) -> tuple[str, ...]:
     return tuple(table for table in named if hold_name(table) in there)
 
 
+def standing_holds(reports: str | Path, tables: Iterable[str]) -> dict[str, Hold | None]:
+    """The holds on these tables, by table; None for one that cannot be read. Lists the folder once."""
+    found: dict[str, Hold | None] = {}
+    for table in holds_of(reports, tables):
+        try:
+            hold = held(reports, table)
+        except (EvidenceError, Unreachable, OSError):
+            found[table] = None
+            continue
+        if hold is not None:
+            found[table] = hold
+    return found
+
+
 def release(
     reports: str | Path, table: str, *, before: Callable[[Hold | Unreadable], None] = lambda _: None
 ) -> Hold | Unreadable | None:

@@ -14,7 +14,16 @@ from typing import Final
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Operation, Outcome
 from nightkeep.records.codec import decode
-from nightkeep.records.document import CheckStatus, Expectations, Metrics, RunDocument, UnitResult
+from nightkeep.records.document import (
+    SESSION_SECONDS,
+    CheckStatus,
+    Expectations,
+    ExpectationSummary,
+    Metrics,
+    Predicted,
+    RunDocument,
+    UnitResult,
+)
 from nightkeep.records.file_names import document_name
 from nightkeep.redaction import redact, redacted
 
@@ -40,11 +49,16 @@ _KINDS: Final = (
     (int, float),  # seconds of all stages
     (str,),  # how its check ended
     (dict,),  # of its extras
+    (dict,),  # figures, by name
     (int,),  # when the row was made, in nanoseconds since 1970
 )
 """The types of the places of a row. A change of them needs another name for the file of the index."""
 _MADE: Final = -1
 _STAGES: Final = "all stages"
+CPU: Final = "cpu_seconds_of_tasks"
+CRITICAL: Final = "critical"
+_OF_METRICS: Final = (SESSION_SECONDS, CPU)
+_MOST_UNMET: Final = 5
 
 
 def row_of(document: RunDocument, made_ns: int) -> Row:
@@ -67,6 +81,7 @@ def row_of(document: RunDocument, made_ns: int) -> Row:
         document.total_seconds,
         document.expectations.status.value,
         redacted(_extra(document)),
+        redacted(_figures(document)),
         made_ns,
     ]
 
@@ -77,7 +92,7 @@ def brief_document(row: object) -> RunDocument:
         raise CorruptMetadata("a row of the index", f"a list of {len(_KINDS)} values of their types", f"{row!r:.80}")
     assert isinstance(row, list)
     run_id, table, kind, operation, outcome, reason, base, committed, started, finished, *rest = row
-    before, after, proven, seconds, status, extra, _ = rest
+    before, after, proven, seconds, status, extra, figures, _ = rest
     try:
         ended = Outcome(outcome)
         return RunDocument(
@@ -92,12 +107,43 @@ def brief_document(row: object) -> RunDocument:
             started_at=decode(datetime, started, "a row of the index"),
             finished_at=decode(datetime, finished, "a row of the index"),
             units=(UnitResult("", None, ended, rows=proven, equal=True),),
-            metrics=Metrics(files_before=before, files_after=after, seconds={_STAGES: float(seconds)}),
-            expectations=Expectations(CheckStatus(status)),
+            metrics=_metrics(before, after, float(seconds), figures),
+            expectations=_expectations(CheckStatus(status), figures),
             extra=extra,
         )
     except ValueError as failure:
         raise CorruptMetadata("a row of the index", "values of a run", str(failure)) from failure
+
+
+def _metrics(before: int | None, after: int | None, seconds: float, figures: Mapping[str, object]) -> Metrics:
+    files, size, took = (figures.get(name) for name in ("files_expected", "bytes_expected", "seconds_expected"))
+    expected = None
+    if type(files) is int and type(size) is int and isinstance(took, int | float):
+        expected = Predicted(files, size, float(took), "")
+    return Metrics(
+        files_before=before,
+        files_after=after,
+        bytes_before=_count(figures, "bytes_before"),
+        bytes_after=_count(figures, "bytes_after"),
+        seconds={_STAGES: seconds},
+        predicted=expected,
+        extra={name: value for name in _OF_METRICS if isinstance(value := figures.get(name), int | float)},
+    )
+
+
+def _expectations(status: CheckStatus, figures: Mapping[str, object]) -> Expectations:
+    """How the check ended, and the critical expectations that are not met, whose fault it may be."""
+    named, reason = figures.get("critical"), figures.get("check_reason")
+    unmet = [each for each in named if isinstance(each, str)] if isinstance(named, list) else []
+    return Expectations(
+        status,
+        tuple(ExpectationSummary(each, CheckStatus.FAILED, extra={"severity": CRITICAL}) for each in unmet),
+        reason=reason if isinstance(reason, str) else None,
+    )
+
+
+def _count(figures: Mapping[str, object], name: str) -> int | None:
+    return value if type(value := figures.get(name)) is int else None
 
 
 def made_ns(row: Row) -> int:
@@ -126,6 +172,35 @@ def _extra(document: RunDocument) -> Mapping[str, object]:
     if document.operation.rewrites:
         return {}
     return {key: document.extra[key] for key in _KEPT_EXTRA if _is_small(document.extra.get(key))}
+
+
+def _figures(document: RunDocument) -> Mapping[str, object]:
+    """Figures of a document as far as it has them."""
+    metrics, reason = document.metrics, document.expectations.reason
+    expected = metrics.predicted
+    cpu = metrics.extra.get("cpu_seconds")
+    figures = {
+        "bytes_before": metrics.bytes_before,
+        "bytes_after": metrics.bytes_after,
+        "files_expected": expected and expected.files,
+        "bytes_expected": expected and expected.bytes,
+        "seconds_expected": expected and expected.seconds,
+        SESSION_SECONDS: metrics.extra.get(SESSION_SECONDS),
+        CPU: sum(_numbers(cpu)) if isinstance(cpu, Mapping) else None,
+        "check_reason": None if reason is None else _cut(redact(reason)),
+        "critical": [_cut(each.expectation) for each in unmet_critical(document)][:_MOST_UNMET] or None,
+    }
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+def unmet_critical(document: RunDocument) -> list[ExpectationSummary]:
+    """The critical expectations that are not met. Some were not met before the commit either: no hold follows then."""
+    results = document.expectations.results
+    return [each for each in results if each.status is CheckStatus.FAILED and each.extra.get("severity") == CRITICAL]
+
+
+def _numbers(named: Mapping[object, object]) -> list[float]:
+    return [float(each) for each in named.values() if isinstance(each, int | float)]
 
 
 def _is_small(value: object) -> bool:

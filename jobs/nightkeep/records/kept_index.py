@@ -1,6 +1,6 @@
 """Bundles of documents -> the index that is kept beside them: a row for each table's newest documents.
 
-<reports>/~index/rows.v1
+<reports>/~index/rows.v2
 
 The documents are the truth. Whoever needs the index merges the bundles that came since, and replaces it if it is still
 what was read, so that of two writers none loses a row. A bundle is removed a day after it was merged, as the tasks of
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 NEWEST: Final = 40
 """How many documents of each table the index has."""
-_ROWS: Final = f"{INDEX}/rows.v1"
+_ROWS: Final = f"{INDEX}/rows.v2"
 """Another ending than that of documents: earlier releases take every folder that they do not know for a table's."""
 _TRIES: Final = 20
 _MERGED_NS: Final = 24 * 3600 * 10**9

@@ -1,0 +1,206 @@
+"""Documents and holds -> a row for each table, totals, and what a page can be filtered by. Pure; knows no HTML."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from nightkeep.model import Outcome
+from nightkeep.pages.attention import SHOWN_FIRST, Attention
+from nightkeep.pages.bars import show_bytes
+from nightkeep.pages.retention_section import leftovers
+from nightkeep.pages.trends import Trend, trend
+from nightkeep.records.document import Predicted, RunDocument
+from nightkeep.records.index_rows import CPU
+
+LATELY: Final = 20
+NO_NAMESPACE: Final = "none"
+_MOST_FILTERS: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRow:
+    """A table: its newest document, the newest of each operation, its newest rewrite, its latest outcomes, newest last,
+    its trends, and what needs a person. `state` is the worst of the last outcome of each operation. `classes` name the
+    filters that show it."""
+
+    table: str
+    last: RunDocument
+    by_operation: tuple[RunDocument, ...]
+    rewritten: RunDocument | None
+    verified_at: datetime | None
+    lately: tuple[Outcome, ...]
+    files: Trend | None
+    bytes: Trend | None
+    attention: tuple[Attention, ...]
+    state: Outcome
+    classes: str = ""
+
+    @property
+    def worst_need(self) -> Attention | None:
+        """What is shown in place of the outcome: more urgent than that, such as a hold, or an expectation not met."""
+        return next((each for each in self.attention if each.rank <= SHOWN_FIRST), None)
+
+    @property
+    def gain(self) -> Predicted | None:
+        """What is expected of work that was planned last and is not published."""
+        newest = self.rewritten
+        return None if newest is None or newest.committed_version is not None else newest.metrics.predicted
+
+    @property
+    def urgency(self) -> tuple[int, int, str]:
+        """The order of rows: what needs a person first, then the worse outcome."""
+        rank = min((each.rank for each in self.attention), default=99)
+        return (rank, -[*Outcome].index(self.state), self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A link that leaves the rows of one format, outcome or namespace. `mark` is the id of its anchor."""
+
+    mark: str
+    kind: str
+    name: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class FleetTotals:
+    """Sums over documents. None where nothing was measured. `bytes_unread`: what readers no longer read, by commits."""
+
+    tables: int
+    runs: int
+    files_before: int | None
+    files_after: int | None
+    bytes_before: int | None
+    bytes_after: int | None
+    bytes_unread: int
+    bytes_freed: int
+    seconds: float
+    cpu_seconds: float | None
+    rows_proven: int
+
+
+def fleet_rows(
+    history: Iterable[RunDocument], attention: Iterable[Attention]
+) -> tuple[tuple[FleetRow, ...], tuple[Filter, ...]]:
+    """A row for each table, what needs a person first, and the filters. Documents are oldest first."""
+    by_table: dict[str, list[RunDocument]] = {}
+    for document in history:
+        by_table.setdefault(document.table, []).append(document)
+    needs: dict[str, list[Attention]] = {}
+    for each in attention:
+        needs.setdefault(each.table, []).append(each)
+    rows = [_row(table, entries, needs.get(table, ())) for table, entries in by_table.items()]
+    filters = [*_filters("format", rows, _format), *_filters("outcome", rows, _state)]
+    filters += _filters("namespace", rows, _namespace)
+    marks = {(each.kind, each.name): each.mark for each in filters}
+
+    def classes(row: FleetRow) -> str:
+        named = (("format", _format(row)), ("outcome", _state(row)), ("namespace", _namespace(row)))
+        return " ".join(f"of-{marks[each]}" for each in named if each in marks)
+
+    shown = [replace(row, classes=classes(row)) for row in sorted(rows, key=lambda row: row.urgency)]
+    return tuple(shown), tuple(filters)
+
+
+def _row(table: str, entries: Sequence[RunDocument], needs: Sequence[Attention]) -> FleetRow:
+    rewritten = [each for each in entries if each.operation.rewrites]
+    verified = [each.started_at for each in rewritten if each.outcome is Outcome.VERIFIED]
+    newest = {each.operation: each for each in entries}
+    in_order = sorted(newest.values(), key=lambda each: each.started_at, reverse=True)
+    return FleetRow(
+        table=table,
+        last=entries[-1],
+        by_operation=tuple(in_order),
+        rewritten=rewritten[-1] if rewritten else None,
+        verified_at=verified[-1] if verified else None,
+        lately=tuple(each.outcome for each in entries[-LATELY:]),
+        files=trend("files", [files_of(each) for each in rewritten], "{:,.0f}".format),
+        bytes=trend("bytes", [bytes_of(each) for each in rewritten], lambda size: show_bytes(int(size))),
+        attention=tuple(needs),
+        state=Outcome.worst(each.outcome for each in in_order),
+    )
+
+
+def files_of(document: RunDocument) -> int | None:
+    """The files of the table after a run, whether or not it changed any."""
+    metrics = document.metrics
+    return metrics.files_before if metrics.files_after is None else metrics.files_after
+
+
+def bytes_of(document: RunDocument) -> int | None:
+    """As `files_of`, their bytes."""
+    metrics = document.metrics
+    return metrics.bytes_before if metrics.bytes_after is None else metrics.bytes_after
+
+
+def _format(row: FleetRow) -> str:
+    return row.last.format
+
+
+def _state(row: FleetRow) -> str:
+    return str(row.state) if row.worst_need is None else row.worst_need.word
+
+
+def _namespace(row: FleetRow) -> str:
+    return row.table.rpartition(".")[0] or NO_NAMESPACE
+
+
+def _filters(kind: str, rows: Sequence[FleetRow], of: Callable[[FleetRow], str]) -> Iterator[Filter]:
+    """The filters of a kind; none where all rows are alike."""
+    counts = Counter(map(of, rows))
+    if len(counts) > 1:
+        for number, (name, found) in enumerate(sorted(counts.items())[:_MOST_FILTERS]):
+            yield Filter(f"only-{kind}-{number}", kind, name, found)
+
+
+def totals_of(history: Sequence[RunDocument]) -> FleetTotals:
+    """Sums over these documents, which are oldest first."""
+    first, last = dict[str, RunDocument](), dict[str, RunDocument]()
+    for document in history:
+        if document.operation.rewrites and document.metrics.files_before is not None:
+            first.setdefault(document.table, document)
+            last[document.table] = document
+    cpu = [each for document in history if (each := cpu_of(document)) is not None]
+    freed = [leftovers(document) for document in history]
+    return FleetTotals(
+        tables=len({document.table for document in history}),
+        runs=len(history),
+        files_before=_sum(each.metrics.files_before for each in first.values()),
+        files_after=_sum(map(files_of, last.values())),
+        bytes_before=_sum(each.metrics.bytes_before for each in first.values()),
+        bytes_after=_sum(map(bytes_of, last.values())),
+        bytes_unread=sum(map(unread_bytes, history)),
+        bytes_freed=sum(each.gone.bytes or 0 for each in freed if each is not None),
+        seconds=sum(document.session_seconds for document in history),
+        cpu_seconds=sum(cpu) if cpu else None,
+        rows_proven=sum(document.rows_proven for document in history if document.operation.rewrites),
+    )
+
+
+def unread_bytes(document: RunDocument) -> int:
+    """Bytes of data files that readers of the table no longer read, by this commit."""
+    metrics = document.metrics
+    if document.committed_version is None or metrics.bytes_before is None or metrics.bytes_after is None:
+        return 0
+    return max(0, metrics.bytes_before - metrics.bytes_after)
+
+
+def cpu_of(document: RunDocument) -> float | None:
+    """CPU seconds of the tasks; None if they were not measured."""
+    extra = document.metrics.extra
+    if isinstance(known := extra.get(CPU), int | float):
+        return float(known)
+    measured = extra.get("cpu_seconds")
+    if not isinstance(measured, Mapping):
+        return None
+    return sum(float(each) for each in measured.values() if isinstance(each, int | float))
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

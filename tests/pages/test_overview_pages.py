@@ -1,0 +1,188 @@
+"""The index, the fleet and the pages of tables: order, filters, sums, trends, links, and what they never do."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from tests.pages.test_attention import held, run
+from tests.pages.test_pages import HOSTILE, LINKS, Page, hostile
+from tests.records.test_documents import NIGHT
+
+from nightkeep.model import Operation, Outcome
+from nightkeep.pages import Links, Overview, render_fleet, render_index, render_run, render_table
+from nightkeep.pages.facts import facts_of
+from nightkeep.pages.fleet import fleet_rows, totals_of
+from nightkeep.pages.templating import name_in_parts
+from nightkeep.pages.trends import trend
+from nightkeep.records import Metrics
+from nightkeep.records.document import Predicted
+from nightkeep.records.index_rows import brief_document, row_of
+
+WORKED = Metrics(
+    files_before=40,
+    files_after=4,
+    bytes_before=4 << 20,
+    bytes_after=1 << 20,
+    seconds={"plan": 3.0},
+    extra={"cpu_seconds": {"rewrite": 1.5, "verify": 0.5}, "session_seconds": 2.0},
+)
+HISTORY = (
+    run(1, Outcome.VERIFIED, "shop.a", metrics=WORKED),
+    run(1, Outcome.UNCHANGED, "shop.b"),
+    run(2, Outcome.VERIFIED, "shop.a", metrics=replace(WORKED, files_before=10)),
+    run(2, Outcome.UNCHANGED, "shop.b"),
+    run(2, Outcome.FAILED, "lake.c", format="paimon"),
+)
+BAD = run(3, Outcome.MISMATCH, "shop.b", committed_version=7)
+TABLES = Links(table=lambda table: f"tables/{table}.html", index="index.html", fleet="fleet.html")
+
+
+def pages(overview: Overview, links: Links = LINKS) -> list[str]:
+    made = {"generated_at": NIGHT, "links": links}
+    table = overview.history[0].table if overview.history else "t"
+    own = replace(overview, history=[each for each in overview.history if each.table == table])
+    return [
+        render_index(overview, title="Nightkeep", generated_at=NIGHT, links=links),
+        render_fleet(overview, generated_at=NIGHT, links=links),
+        render_table(table, own, generated_at=NIGHT, links=links),
+        render_run(overview.history, title="run", **made),  # type: ignore[arg-type]
+    ]
+
+
+@pytest.mark.parametrize("overview", [Overview(HISTORY), Overview([hostile()]), Overview(())])
+def test_pages_load_nothing_run_nothing_and_escape_everything(overview: Overview) -> None:
+    for html in pages(overview):
+        assert not re.search(r"(?i)https?:|@import|url\(|<script|<iframe|<img|javascript:", html)
+        assert not [name for _, attrs in Page(html).elements for name in attrs if name.startswith("on")]
+        assert "49" not in Page(html).text.replace("{{ 7 * 7 }}", "") or HOSTILE not in html
+
+
+def test_what_needs_a_person_is_the_first_thing_and_rows_are_sorted_by_it() -> None:
+    html = render_index(
+        Overview((*HISTORY, BAD), {"shop.b": held(BAD)}), title="Nightkeep", generated_at=NIGHT, links=TABLES
+    )
+    text = Page(html).text
+    assert text.startswith("Nightkeep Nightkeep Nightkeep All runs Fleet What needs a person on hold shop.b")
+    assert text.index("RESTORE TABLE") < text.index("nightkeep release shop.b") < text.index("6 runs on 3 tables")
+    assert re.findall(r"<tr data-of.*?tables/([\w.]+)\.html", html) == ["shop.b", "lake.c", "shop.a"]
+    assert 'href="tables/shop.b.html"' in html
+
+
+def test_one_green_line_where_nothing_needs_a_person() -> None:
+    for html in pages(Overview(HISTORY[:4])):
+        assert "What needs a person Nothing." in Page(html).text or "Fleet" in html[: html.index("</title>")]
+
+
+def test_links_filter_by_format_outcome_and_namespace_without_a_script() -> None:
+    html = render_fleet(Overview(HISTORY), generated_at=NIGHT, links=TABLES)
+    rows, filters = fleet_rows(HISTORY, ())
+    assert {(each.kind, each.name, each.rows) for each in filters} == {
+        ("format", "delta", 2),
+        ("format", "paimon", 1),
+        ("outcome", "failed", 1),
+        ("outcome", "verified", 1),
+        ("outcome", "unchanged", 1),
+        ("namespace", "shop", 2),
+        ("namespace", "lake", 1),
+    }
+    ids = {attrs["id"] for attrs in Page(html).all("span") if "id" in attrs}
+    assert {each.mark for each in filters} <= ids
+    for each in filters:
+        assert html.count(f'href="#{each.mark}">') == 1
+        assert sum(f"of-{each.mark}" in row.classes.split() for row in rows) == each.rows
+        assert f"#{each.mark}:target ~ * [data-of]:not(.of-{each.mark})" in html
+    assert fleet_rows(HISTORY[:1], ())[1] == ()
+
+
+@pytest.mark.parametrize("of_index", [False, True])
+def test_sums_are_those_of_documents_and_of_rows_of_the_index(*, of_index: bool) -> None:
+    history = [brief_document(row_of(each, 1)) if of_index else each for each in HISTORY]
+    found = totals_of(history)
+    assert (found.tables, found.runs, found.files_before, found.files_after) == (3, 5, 40, 4)
+    assert (found.bytes_before, found.bytes_after, found.bytes_unread) == (4 << 20, 1 << 20, 6 << 20)
+    assert (found.cpu_seconds, found.seconds) == (4.0, 4.0)
+
+
+def test_a_sweep_hides_no_night() -> None:
+    swept = run(3, Outcome.VERIFIED, "shop.a", operation=Operation.SWEEP, committed_version=None)
+    (row,) = fleet_rows([run(2, Outcome.FAILED, "shop.a"), swept], ())[0]
+    assert [each.operation for each in row.by_operation] == [Operation.SWEEP, Operation.OPTIMIZE]
+    assert row.state is Outcome.FAILED
+    assert row.last.operation is Operation.SWEEP
+
+
+def test_the_life_of_a_table_folds_quiet_runs_and_names_commits_of_others() -> None:
+    quiet = [run(n, Outcome.UNCHANGED, "t", base_version=5) for n in (2, 3, 4)]
+    life = [
+        run(1, Outcome.VERIFIED, "t", base_version=4, committed_version=5),
+        *quiet,
+        run(5, Outcome.VERIFIED, "t", base_version=9, committed_version=10),
+    ]
+    text = Page(render_table("t", Overview(life), generated_at=NIGHT, links=Links())).text
+    assert "nothing to do in 3 runs since" in text
+    assert "others committed in between: version 5 was ours, this run found 9" in text
+    assert text.count("unchanged") == 0
+
+
+def test_tables_with_nothing_to_do_share_a_line_of_the_run() -> None:
+    html = render_run(HISTORY[2:4], title="run", generated_at=NIGHT, links=TABLES)
+    text = Page(html).text
+    assert "nothing to do on 1 table: shop.b ." in text
+    assert [attrs["id"] for attrs in Page(html).all("section") if attrs.get("class") == "table"] == ["t1"]
+    assert "It took 9.0 s; the stages of its tables add up to 3.0 s." in text
+
+
+@pytest.mark.parametrize("name", ["shop.orders", "a_b", "s3://lake/t", "word", "", "..", "a.b:c-d"])
+def test_a_name_is_broken_between_its_parts_alone(name: str) -> None:
+    parts = str(name_in_parts(name)).split("<wbr>")
+    assert "".join(parts) == name
+    assert all(part[-1] in "._/:-" for part in parts[:-1])
+
+
+def test_a_name_with_markup_is_escaped() -> None:
+    assert str(name_in_parts("<b>.x")) == "&lt;b&gt;.<wbr>x"
+
+
+def test_facts_are_sentences_and_what_is_empty_is_none() -> None:
+    found = dict(
+        facts_of(
+            {
+                "losing": [],
+                "executors": {"vm:25727": 8, "vm:2": 1},
+                "cpu_seconds": {"rewrite": 2.25, "verify": 0.5},
+                "lag": None,
+                "nested": {"a": [1, 2]},
+                "flag": True,
+                "file_sizes_before": [1],
+            }
+        )
+    )
+    assert found == {
+        "Where tasks ran": "8 tasks on vm:25727, 1 task on vm:2",
+        "CPU seconds of tasks": "2.2 s to rewrite, 0.5 s to verify",
+        "Nested": "a 1, 2",
+        "Flag": "yes",
+    }
+
+
+@pytest.mark.parametrize("odd", ["much", 3, [1], {"a": "b"}, {"a": None}, 0.5, True])
+def test_odd_facts_are_no_reason_to_fail(odd: object) -> None:
+    assert len([*facts_of(dict.fromkeys(("executors", "cpu_seconds", "losing", "read_bytes"), odd))]) == 4
+
+
+def test_a_trend_has_its_ends_and_bounds_and_nothing_of_what_was_not_measured() -> None:
+    found = trend("files", [4, None, 40, 8], "{:.0f}".format)
+    assert found is not None and found.sentence == "files: 4 to 8 over 3 runs, 4 to 40"
+    assert found.points == "2.0,22.0 60.0,2.0 118.0,19.8"
+    assert trend("files", [4, None], "{:.0f}".format) is None
+    flat = trend("files", [4, 4], "{:.0f}".format)
+    assert flat is not None and flat.end == (118.0, 12.0)
+
+
+def test_gain_is_expected_of_work_that_is_not_published() -> None:
+    planned = replace(WORKED, predicted=Predicted(3, 1 << 20, 9.0, "x"))
+    published = run(1, Outcome.VERIFIED, "t", metrics=planned)
+    lost = run(2, Outcome.CONFLICTED, "t", metrics=planned)
+    assert [fleet_rows([each], ())[0][0].gain for each in (published, lost)] == [None, planned.predicted]
