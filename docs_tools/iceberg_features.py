@@ -18,6 +18,10 @@ OWN_TESTS: Final[Mapping[str, str]] = {
     "metadata that Paimon or Delta writes of its own tables": (
         "tests/engines/iceberg/test_written_by_paimon.py::test_nothing_is_rewritten_expired_or_written"
     ),
+    "sort orders": ("tests/formats/iceberg/rewrite/test_own_order.py::test_a_night_sorts_the_files_of_each_partition"),
+    "sort orders that are not understood": (
+        "tests/formats/iceberg/rewrite/test_own_order.py::test_an_order_that_rows_cannot_be_sorted_by_is_named"
+    ),
     "statistics files": (
         "tests/formats/iceberg/catalog/test_catalog.py::test_what_metadata_states_beyond_the_commit_is_kept"
     ),

@@ -31,6 +31,8 @@ def advise(
     snapshot = opened.snapshot()
     target_bytes = layout.target_bytes(snapshot, _request(chosen))
     own = opened.own_clustering(snapshot)
+    # Unlike clustering columns, a sort order is no layout to compare others with: whoever asks for one gets it.
+    own = None if own is not None and own.order is not None else own
     return advise_on(chosen.address.name, layout, snapshot, parsed, target_bytes=target_bytes, own=own)
 
 

@@ -14,6 +14,7 @@ from nightkeep.clustering.columns import Paths
 from nightkeep.clustering.cubes import UnitCubes, merging
 from nightkeep.clustering.file_bytes import FileBytes, written_files
 from nightkeep.clustering.layout import Bounds, dotted
+from nightkeep.clustering.order_ranges import KeyedOrder
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
 from nightkeep.clustering.sizing import Sizes, file_count, total_live_bytes
 from nightkeep.clustering.tuning import SKIPPING_KEPT, WIDE_FACTOR, Z_TOUCHED
@@ -30,7 +31,7 @@ class UnitFiles(Generic[F]):
     """The files of a unit, with their cubes and bounds. `clustering` has the table's own names, for columns at `paths`.
 
     `cube_of` returns the cube of a file; None if it was not clustered by these columns along this curve. `bounds_of`
-    returns the bounds of each clustering column for some files, in their order.
+    returns the bounds of each clustering column for some files, in their order. With `order`, rows are sorted by it.
     """
 
     files: Sequence[F]
@@ -38,6 +39,7 @@ class UnitFiles(Generic[F]):
     paths: Paths
     cube_of: Callable[[F], str | None]
     bounds_of: Callable[[Sequence[F]], Bounds]
+    order: KeyedOrder | None = None
 
     def bounds(self, files: Sequence[F]) -> Mapping[str, FileBounds]:
         """The bounds of these files by the columns' own names."""
@@ -74,7 +76,7 @@ def cluster_work(
     after, written = written_files(columns, sizes, FileBytes.of_files(columns, sizes)) if files else (0, 0)
     inputs = tuple(sorted((*files, *pick.layout.gone), key=lambda file: file.name))
     wide_bytes = WIDE_FACTOR * request.task_bytes if request.wide_bytes is None else request.wide_bytes
-    task = ClusterTask(inputs_of(inputs), unit.clustering, unit.paths, sizes.target, request.task_bytes)
+    task = ClusterTask(inputs_of(inputs), unit.clustering, unit.paths, sizes.target, request.task_bytes, unit.order)
     moving = as_wide(task) if size > wide_bytes else task
     read = sum(file.bytes for file in inputs)
     return Work(

@@ -51,6 +51,15 @@ class Ranges:
             return order_of(keys)
         return _by_value(leaf_values(rows, self.paths[0]))
 
+    @property
+    def tops(self) -> Sequence[str]:
+        """The top-level columns that order the rows of a bucket, beside their keys."""
+        return () if len(self.paths) > 1 or self.clustering.noise else (self.paths[0][0],)
+
+    def buckets(self, keys: Words, between: Words, first_row: int) -> npt.NDArray[np.int64]:
+        """The bucket of each row."""
+        return buckets_of(keys, between, first_row)
+
 
 def in_order(rows: pa.Table, order: Rows) -> Iterator[pa.Table]:
     """`rows`, each column in one chunk, in this order, in tables of about CHUNK_BYTES."""

@@ -10,6 +10,7 @@ from typing import Final, Generic
 from nightkeep.clustering.clustered_files import E, F, FileLayout, Inputs, W
 from nightkeep.clustering.columns import Paths
 from nightkeep.clustering.even_files import measuring, write_packed
+from nightkeep.clustering.order_ranges import KeyedOrder
 from nightkeep.clustering.sorting import Sorting, write_sorted
 from nightkeep.model import Clustering, Rewrite, Run, TaskCost
 from nightkeep.storage import Storage
@@ -32,7 +33,7 @@ class PackTask(Generic[F, W, E]):
 class ClusterTask(Generic[F, W, E]):
     """The input files become a cube. Files without rows are only removed.
 
-    `clustering` has the table's own names, for columns at `paths`.
+    `clustering` has the table's own names, for columns at `paths`. With `order`, rows are sorted by it.
     """
 
     inputs: Inputs[F, W, E]
@@ -40,6 +41,7 @@ class ClusterTask(Generic[F, W, E]):
     paths: Paths
     target_bytes: int
     task_bytes: int
+    order: KeyedOrder | None = None
 
     @property
     def layout(self) -> FileLayout:
@@ -47,7 +49,8 @@ class ClusterTask(Generic[F, W, E]):
 
     @property
     def sorting(self) -> Sorting[F]:
-        return Sorting(self.inputs.files, self.clustering, self.paths, self.target_bytes, self.task_bytes)
+        files = self.inputs.files
+        return Sorting(files, self.clustering, self.paths, self.target_bytes, self.task_bytes, self.order)
 
 
 def pack(storage: Storage, task: PackTask[F, W, E], run: Run) -> Rewrite[E]:

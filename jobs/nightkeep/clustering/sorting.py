@@ -17,7 +17,8 @@ from nightkeep.clustering.clustered_files import F, W, Writer, WrittenDataFile
 from nightkeep.clustering.columns import Paths
 from nightkeep.clustering.even_files import probed, write_even
 from nightkeep.clustering.live_rows import LiveRows
-from nightkeep.clustering.ranges import Ranges, buckets_of, in_order, splitters
+from nightkeep.clustering.order_ranges import KeyedOrder, OrderRanges
+from nightkeep.clustering.ranges import Ranges, in_order, splitters
 from nightkeep.clustering.sizing import is_gone, total_live_bytes
 from nightkeep.clustering.spill import Buckets, spilled
 from nightkeep.clustering.tuning import (
@@ -34,6 +35,7 @@ from nightkeep.clustering.tuning import (
 from nightkeep.kernels.arrow_buffers import Words
 from nightkeep.model import Clustering
 
+RowRanges = Ranges | OrderRanges
 KEY = "nightkeep\0key"
 """The key column while rows move. The control character keeps it distinct from the table's columns."""
 
@@ -42,7 +44,7 @@ KEY = "nightkeep\0key"
 class Sorting(Generic[F]):
     """The files' rows become a cube of files near the target; the task may hold `task_bytes` in memory.
 
-    `paths` are those of the clustering's columns.
+    `paths` are those of the clustering's columns. With `order`, rows are sorted by it and not along a curve.
     """
 
     files: Sequence[F]
@@ -50,11 +52,19 @@ class Sorting(Generic[F]):
     paths: Paths
     target_bytes: int
     task_bytes: int
+    order: KeyedOrder | None = None
 
     @property
     def tops(self) -> list[str]:
-        """The top-level columns that contain the clustering's columns."""
-        return list(dict.fromkeys(path[0] for path in self.paths))
+        """The top-level columns that decide the order of rows."""
+        names = (path[0] for path in self.paths) if self.order is None else self.order.tops
+        return list(dict.fromkeys(names))
+
+    def ranges(self, samples: Sequence[tuple[pa.Table, int]]) -> RowRanges:
+        """Ranges from samples, each with the row count it stands for."""
+        if self.order is not None:
+            return OrderRanges.of(self.order, [sample for sample, _ in samples])
+        return Ranges.of(self.clustering, self.paths, samples)
 
     @property
     def rows_bytes(self) -> int:
@@ -84,7 +94,7 @@ class _Writers(Generic[W]):
     measure: Callable[[], Writer[WrittenDataFile]]
 
 
-def ordered_bucket(ranges: Ranges, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.Table]:
+def ordered_bucket(ranges: RowRanges, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The rows of batches in order of their keys, without the key column."""
     rows = one_chunk([pa.Table.from_batches(batches)])
     keys = rows.column(KEY).to_numpy()
@@ -131,7 +141,7 @@ def _in_memory(sorting: Sorting[F], held: list[pa.Table]) -> Iterator[pa.Table]:
     rows = one_chunk(held)
     chosen = np.random.default_rng(0).choice(rows.num_rows, min(SAMPLE_ROWS, rows.num_rows), replace=False)
     sample = rows.select(sorting.tops).take(np.sort(chosen))
-    ranges = Ranges.of(sorting.clustering, sorting.paths, [(sample, rows.num_rows)])
+    ranges = sorting.ranges([(sample, rows.num_rows)])
     yield from in_order(rows, ranges.order(rows, ranges.keys(rows, 0)))
 
 
@@ -153,15 +163,15 @@ def _through_buckets(
     with spilled(count) as buckets:
         for table in chain(_emptied(held), rest):
             keys = ranges.keys(table, buckets.rows)
-            buckets.add(keyed(table, keys), buckets_of(keys, between, buckets.rows))
+            buckets.add(keyed(table, keys), ranges.buckets(keys, between, buckets.rows))
         buckets.close()
         chunks = (chunk for place in range(count) for chunk in _bucket(sorting.rows_bytes, ranges, buckets, place))
         return _written(sorting, chunks, writers, rows=buckets.rows)
 
 
-def _surveyed(sorting: Sorting[F], rows: LiveRows[F], number: int, *, count: int) -> tuple[Ranges, Words]:
+def _surveyed(sorting: Sorting[F], rows: LiveRows[F], number: int, *, count: int) -> tuple[RowRanges, Words]:
     sample = rows.sampled(sorting.files, sorting.tops, SAMPLE_ROWS / max(1, number))
-    ranges = Ranges.of(sorting.clustering, sorting.paths, [(sample, number)])
+    ranges = sorting.ranges([(sample, number)])
     return ranges, splitters(ranges.keys(sample, 0), count)
 
 
@@ -172,7 +182,7 @@ def _emptied(tables: list[pa.Table]) -> Iterator[pa.Table]:
         yield tables.pop()
 
 
-def _bucket(rows_bytes: int, ranges: Ranges, buckets: Buckets, number: int) -> Iterator[pa.Table]:
+def _bucket(rows_bytes: int, ranges: RowRanges, buckets: Buckets, number: int) -> Iterator[pa.Table]:
     """Yield a bucket's rows in order. A bucket that is too large is read and sorted in several parts."""
     parts = buckets.bytes[number] // rows_bytes + 1
     if parts == 1:
@@ -180,16 +190,17 @@ def _bucket(rows_bytes: int, ranges: Ranges, buckets: Buckets, number: int) -> I
         if batches:
             yield from ordered_bucket(ranges, batches)
         return
-    place = _places(buckets, number)
+    place = _places(ranges, buckets, number)
     for part in range(parts):
         yield from ordered_bucket(ranges, list(_of_part(buckets, number, place * parts // len(place) == part)))
 
 
-def _places(buckets: Buckets, number: int) -> np.typing.NDArray[np.int64]:
-    """The place of each of the bucket's rows in its order."""
-    keys = np.concatenate([batch.column(KEY).to_numpy() for batch in buckets.batches(number)])
-    place = np.empty(len(keys), np.int64)
-    place[np.argsort(keys, kind="stable")] = np.arange(len(keys))
+def _places(ranges: RowRanges, buckets: Buckets, number: int) -> np.typing.NDArray[np.int64]:
+    """The place of each of the bucket's rows in its order. Only the columns that decide it are in memory."""
+    names = [*ranges.tops, KEY]
+    rows = one_chunk([pa.Table.from_batches([batch]).select(names) for batch in buckets.batches(number)])
+    place = np.empty(rows.num_rows, np.int64)
+    place[ranges.order(rows, rows.column(KEY).to_numpy())] = np.arange(rows.num_rows)
     return place
 
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from nightkeep.clustering.clustered_files import E, F, W, WrittenDataFile
 from nightkeep.clustering.even_files import measuring
-from nightkeep.clustering.ranges import Ranges, buckets_of, splitters
+from nightkeep.clustering.ranges import splitters
 from nightkeep.clustering.rewrite_tasks import ClusterTask, replaced
 from nightkeep.clustering.sizing import file_count, is_gone, total_live_bytes
-from nightkeep.clustering.sorting import keyed, one_chunk, ordered_bucket
+from nightkeep.clustering.sorting import RowRanges, keyed, one_chunk, ordered_bucket
 from nightkeep.clustering.spill import by_bucket
 from nightkeep.clustering.tuning import (
     BUCKET_FILL,
@@ -51,7 +51,7 @@ class Cuts:
     A task holds at most `rows_bytes` of rows at once.
     """
 
-    ranges: Ranges
+    ranges: RowRanges
     between: Words
     files: int
     buckets: int
@@ -103,7 +103,7 @@ def ranged(asked: Wide[ClusterTask[F, W, E], tuple[F, ...]], surveys: Sequence[S
     sorting, files = asked.task.sorting, _written(asked.task)
     size = sum(each.rows * (each.row_bytes + KEY_BYTES) for each in surveys)
     buckets = int(size / files / (sorting.rows_bytes * BUCKET_FILL)) + 1
-    ranges = Ranges.of(sorting.clustering, sorting.paths, [(each.sample, each.rows) for each in surveys])
+    ranges = sorting.ranges([(each.sample, each.rows) for each in surveys])
     sample = ranges.keys(pa.concat_tables([each.sample for each in surveys]), 0)
     between = splitters(sample, files * buckets)
     return RangedTask(asked.task, Cuts(ranges, between, -(-files // asked.parts), buckets, sorting.rows_bytes))
@@ -118,7 +118,7 @@ def scatter(
     columns = measuring(task.inputs, storage).columns
     for some in _armfuls(task.inputs.rows(storage).batches(files, columns), cuts.rows_bytes):
         keys = cuts.ranges.keys(some, first_row)
-        for bucket, part in by_bucket(keyed(some, keys), buckets_of(keys, cuts.between, first_row)):
+        for bucket, part in by_bucket(keyed(some, keys), cuts.ranges.buckets(keys, cuts.between, first_row)):
             for batch in part.to_batches(max(1, int(PIECE_BYTES * part.num_rows / max(1, part.nbytes)))):
                 yield bucket // (cuts.files * cuts.buckets), bucket, batch
         first_row += some.num_rows

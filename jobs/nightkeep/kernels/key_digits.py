@@ -111,13 +111,14 @@ def _ordered_integers(array: Array) -> Integers:
     if pa.types.is_boolean(array.type):
         return cast(Integers, array.cast(pa.uint8()).to_numpy())
     if pa.types.is_floating(array.type):
-        return _ordered_floats(array.to_numpy())
+        return ordered_floats(array.to_numpy())
     if pa.types.is_integer(array.type):
         return cast(Integers, array.to_numpy())
     return cast(Integers, array.view({32: pa.int32(), 64: pa.int64()}[array.type.bit_width]).to_numpy())
 
 
-def _ordered_floats(values: npt.NDArray[np.floating]) -> Integers:
+def ordered_floats(values: npt.NDArray[np.floating]) -> Integers:
+    """Integers of as many bits that order floats: -0.0 before 0.0, every NaN equal and greatest."""
     signed = np.dtype(f"i{values.itemsize}")
     bits: npt.NDArray[np.signedinteger] = values.view(signed)
     negative = bits >> signed.type(BYTE_BITS * values.itemsize - 1)

@@ -155,6 +155,11 @@ def _bounds_below(bounds: Array, values: Array) -> Rows:
         # Chunks and slices of strings come as binary of either width; only bytes can differ here.
         bounds, values = bounds.cast(pa.large_binary()), values.cast(pa.large_binary())
     ends, rows = encode(pa.table({"value": bounds}), pa.table({"value": values}))
+    return places_in(ends, rows)
+
+
+def places_in(ends: EncodedKeys, rows: EncodedKeys) -> Rows:
+    """How many of the strictly ascending `ends` are smaller than each row. Both were encoded together."""
     return _places(ends.leading, rows.leading) if len(ends.words) == 1 else _places_by_words(ends, rows)
 
 

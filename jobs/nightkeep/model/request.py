@@ -15,12 +15,15 @@ class Clustering:
     """Rows with near values in `columns` go to the same files. Each column is divided into at most `range_ids` ranges.
 
     With `noise`, rows of equal curve value are spread over neighbouring files; a skewed column has many such rows.
+    With `order`, the text of a sort order that the table itself states, rows are sorted by that and along no curve;
+    `columns` then has the column that it begins with.
     """
 
     columns: tuple[str, ...]
     curve: Curve
     range_ids: int = 1000
     noise: bool = False
+    order: str | None = None
 
     def __post_init__(self) -> None:
         if not self.columns or len(set(self.columns)) != len(self.columns):
@@ -29,7 +32,7 @@ class Clustering:
             raise ValueError(f"{self.range_ids} range ids, expected at least 2")
 
     def __str__(self) -> str:
-        return f"{self.curve} by {', '.join(self.columns)}"
+        return self.order if self.order is not None else f"{self.curve} by {', '.join(self.columns)}"
 
 
 class Writers(StrEnum):

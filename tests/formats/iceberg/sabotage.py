@@ -191,7 +191,7 @@ class Staged:
             path = Path("/", storage_name(item.path))
             rows = change(pq.read_table(path, partitioning=None))
             pq.write_table(rows, path, store_schema=False)
-            told = dict.fromkeys(_METRICS)
+            told = dict.fromkeys(METRICS)
             size = {"record_count": rows.num_rows, "file_size_in_bytes": path.stat().st_size}
             return [replace(item, raw={**item.raw, **told, **size})]
 
@@ -231,7 +231,7 @@ class Staged:
         return written
 
 
-_METRICS = (
+METRICS = (
     "column_sizes",
     "value_counts",
     "null_value_counts",

@@ -19,7 +19,8 @@ from nightkeep.formats.iceberg.reading.reading import reading_of
 from nightkeep.formats.iceberg.retention.retained_files import retained_files
 from nightkeep.formats.iceberg.rewrite.health import health
 from nightkeep.formats.iceberg.rewrite.manifest_work import merge_manifests
-from nightkeep.formats.iceberg.rewrite.optimize import LAYOUT, layout_metrics, refuse_unhandled, sort_order_note
+from nightkeep.formats.iceberg.rewrite.optimize import LAYOUT, layout_metrics, refuse_unhandled
+from nightkeep.formats.iceberg.rewrite.own_order import cluster_files, own_clustering, require_columns, sort_order_note
 from nightkeep.formats.iceberg.rewrite.persist_plan import (
     filter_note,
     left_out_note,
@@ -38,8 +39,8 @@ IcebergRules = OperationRules[IcebergSnapshot, IcebergUnit, IcebergTask]
 IcebergTable = Table[IcebergSnapshot, IcebergUnit, IcebergTask, IcebergEdit]
 
 _OPTIMIZE: IcebergRules = OperationRules(
-    (refuse_unhandled, refuse_lineage_names, Bound(FormatLayout.require_columns, LAYOUT)),
-    (Bound(FormatLayout.cluster_files, LAYOUT), Bound(FormatLayout.pack_files, LAYOUT), merge_manifests),
+    (refuse_unhandled, refuse_lineage_names, require_columns),
+    (cluster_files, Bound(FormatLayout.pack_files, LAYOUT), merge_manifests),
     (sort_order_note,),
     left_out_note,
 )
@@ -72,6 +73,7 @@ def table_of(address: Address, handle: TableHandle) -> IcebergTable:
         commits=commits_of(address, handle),
         wide=wide_writes(storage),
         layout=LAYOUT.layout_reading(storage),
+        own_clustering=own_clustering,
         layout_metrics=layout_metrics,
         health=health,
         described=Bound(described, handle),

@@ -66,13 +66,15 @@ def request_of(policy: EffectivePolicy, order: Order, table: OpenTable, base: Sn
 
 
 def _clustering(policy: EffectivePolicy, order: Order, table: OpenTable, base: Snapshot) -> Clustering | None:
-    """The layout that a table asks for itself goes before the policy's. Options of a call go before both, so that
-    planning can refuse them."""
+    """Clustering columns that a table states go before the policy's, as its format allows no others. Its sort order
+    does not: it is what the table has by default. Options of a call go before all, so that planning can refuse them."""
     if order.operation is not Operation.OPTIMIZE:
         return None
     asked = policy.settings.clustering
-    own = None if asked is not None and policy.is_of_call("clustering") else table.own_clustering(base)
-    return asked if own is None else own
+    if asked is not None and policy.is_of_call("clustering"):
+        return asked
+    own = table.own_clustering(base)
+    return own if asked is None or (own is not None and own.order is None) else asked
 
 
 def plan_table(policy: EffectivePolicy, order: Order, table: OpenTable, run: Run) -> PlannedWork | None:
@@ -84,20 +86,24 @@ def plan_table(policy: EffectivePolicy, order: Order, table: OpenTable, run: Run
     require_expected_columns(policy, table, base)
     request = request_of(policy, order, table, base, run=run)
     planned = plan(table, base, request)
-    planned = _with_note_of_layout(planned, policy, request)
+    planned = _with_note_of_layout(planned, policy, request, table.own_clustering(base))
     watch = find_undone_deletes(table, base, order.reports, now_ms=run.now_ms)
     predicted = predicted_of(policy, order.reports, planned, base, request.clustering)
     opened = opened_for(policy, order, table, base, request, predicted)
     return PlannedWork(base, request, planned, watch, time.perf_counter() - started, opened, predicted)
 
 
-def _with_note_of_layout(planned: OpenPlan, policy: EffectivePolicy, request: Request) -> OpenPlan:
-    """The plan, which states that the policy's clustering gives way to the table's own."""
-    asked, own = policy.settings.clustering, request.clustering
-    if asked is None or own is None or asked == own:
+def _with_note_of_layout(
+    planned: OpenPlan, policy: EffectivePolicy, request: Request, own: Clustering | None
+) -> OpenPlan:
+    """The plan, which states that the policy's clustering gives way to the table's own, or goes before it."""
+    asked, used = policy.settings.clustering, request.clustering
+    if asked is None or own is None or used is None or asked == own:
         return planned
     note = f"the table's own clustering columns are used, {own}, in place of the policy's, {asked}"
-    return replace(planned, notes=(*planned.notes, note))
+    if used == asked:
+        note = f"files are clustered, {asked}, and not sorted by the table's {own}"
+    return replace(planned, notes=(*planned.notes, note) if planned.units else planned.notes)
 
 
 def opened_for(

@@ -22,6 +22,7 @@ from nightkeep.formats.iceberg.metadata.locations import name_in
 from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
 from nightkeep.formats.iceberg.metadata.new_locations import data_location
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
+from nightkeep.formats.iceberg.metadata.sort_orders import UNSORTED
 from nightkeep.formats.iceberg.metadata.types import parquet_field
 from nightkeep.kernels.row_groups import ROW_GROUP_ROWS, ChunkSource, FileLimit, with_bounds, with_dictionaries
 from nightkeep.model.arrow_types import Array, ArrowField, ChunkedArray
@@ -34,8 +35,6 @@ N = TypeVar("N", int, float)
 BloomFilters = dict[str, dict[str, float]]
 """The expected values and the rate of false matches of each column's filter, as pyarrow takes them."""
 _BLOOM: Final = "write.parquet.bloom-filter-"
-UNSORTED: Final = 0
-"""The id of the sort order without fields, for files in no declared order (spec, "Sorting")."""
 
 
 class Lineage(Enum):
@@ -61,6 +60,7 @@ class IcebergFileWriter:
     `columns` names what chunks must have: the current columns and, for rows that are not new in a table with row
     lineage, the lineage columns with inherited values filled in. Other columns of a chunk are dropped. Files get the
     data sequence number `sequence_number`, or the commit's if None. Table properties set codec, sizes and metrics.
+    `sort_order_id` names the order that the rows of every chunk have.
     """
 
     def __init__(
@@ -73,9 +73,11 @@ class IcebergFileWriter:
         values: Sequence[object],
         sequence_number: int | None = None,
         lineage: Lineage = Lineage.CARRIED,
+        sort_order_id: int = UNSORTED,
     ) -> None:
         self._storage, self._schema, self._naming = storage, schema, naming
         self._spec_id, self._values, self._sequence = spec_id, tuple(values), sequence_number
+        self._sort_order_id = sort_order_id
         self._fields = _fields(schema, lineage)
         self._stored = pa.schema([parquet_field(column) for column in self._fields])
         self._modes, self._settings = StatsModes(schema), _settings(schema)
@@ -116,7 +118,7 @@ class IcebergFileWriter:
             "file_size_in_bytes": size,
             **stats.metrics(),
             **footer_facts(footer, self._stored, self._modes),
-            "sort_order_id": UNSORTED,
+            "sort_order_id": self._sort_order_id,
         }
         new = NewFile(FileContent.DATA, self._spec_id, raw, self._sequence)
         return WrittenIcebergFile(name, stats.rows, size, new)

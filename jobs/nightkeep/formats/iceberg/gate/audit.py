@@ -19,6 +19,7 @@ from nightkeep.formats.iceberg.gate.file_audit import file_faults
 from nightkeep.formats.iceberg.gate.lineage_audit import row_id_faults
 from nightkeep.formats.iceberg.gate.live_files import changed_fields, live_files
 from nightkeep.formats.iceberg.gate.manifest_audit import manifest_faults
+from nightkeep.formats.iceberg.gate.order_audit import overlap_faults, stated_order_faults
 from nightkeep.formats.iceberg.gate.scan import rows
 from nightkeep.formats.iceberg.gate.snapshot_audit import counts
 from nightkeep.formats.iceberg.metadata.content_files import FileContent
@@ -44,6 +45,7 @@ def version_faults(
         *delete_faults(parent, candidate, touched),
         *_sequence_faults(parent, candidate),
         *row_id_faults(parent, candidate),
+        *_order_faults(storage, parent, candidate),
         *_total_faults(parent, candidate),
     )
 
@@ -100,6 +102,15 @@ def _sequence_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Ite
             yield f"{file.path}: sequence number {file.sequence_number}, newer than deletes that its rows may miss"
         if file.content is not FileContent.DATA and file.sequence_number != own:
             yield f"{file.path}: sequence number {file.sequence_number}, expected the commit's, {own}"
+
+
+def _order_faults(storage: Storage, parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
+    """Faults of the order that new data files name. Rows within a file are compared where they are decoded."""
+    before = live_files(parent)
+    for unit in candidate.units:
+        new = [file for file in unit.files if file.identity not in before]
+        yield from stated_order_faults(candidate, new)
+        yield from overlap_faults(storage, unit, new)
 
 
 def _total_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:

@@ -19,6 +19,7 @@ from nightkeep.encodings.parquet_rows import only
 from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.formats.iceberg.data.columns import LINEAGE, IcebergFileReader, every_column
 from nightkeep.formats.iceberg.gate.footer_audit import footer_faults
+from nightkeep.formats.iceberg.gate.order_audit import OrderCheck, order_check
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.conversions import from_bytes
 from nightkeep.formats.iceberg.metadata.partition import identity
@@ -30,23 +31,26 @@ from nightkeep.model.arrow_types import ArrowField, Scalar, field_id
 from nightkeep.protocol import Show
 from nightkeep.storage import Storage
 
-_UNSORTED = 0
-"""The id of the order of files that are not sorted (spec, "Sort Orders")."""
 _NEVER_SET = ("equality_ids", "referenced_data_file", "content_offset", "content_size_in_bytes", "key_metadata")
 _LINEAGE = frozenset(field.field_id for field in LINEAGE.values())
 
 
 def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile, *, live: BitMap64, show: Show) -> Iterator[str]:
-    """Faults in the partition, the row count, the columns and the statistics of `file`. Shows its `live` rows, with
-    every column."""
+    """Faults in the partition, the row count, the columns, the order and the statistics of `file`. Shows its `live`
+    rows, with every column."""
     reader = IcebergFileReader(storage, unit.schema, file, decoder=polars_batches)
     yield from (f"{file.path}: {fault}" for fault in _stated_faults(reader, unit, file))
     leaves = bounded_leaves(unit.schema)
     seen = {leaf.path: ColumnRange() for leaf in leaves}
     pieces = reader.pieces(every_column(unit.schema), range(reader.footer.num_row_groups))
+    check = order_check(unit.schema, file)
+    if isinstance(check, OrderCheck):
+        pieces = check.watched(pieces)
     for piece in only(watched(pieces, seen), live):
         for batch in piece.combine_chunks().to_batches():
             show(batch)
+    if check is not None:
+        yield from [check] if isinstance(check, str) else check.faults()
     for leaf in leaves:
         exact = is_exact(parquet_field(leaf.field).type)
         yield from claim_faults(file, leaf, seen[leaf.path], rows=reader.rows, exact=exact)
@@ -54,8 +58,8 @@ def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile, *, live:
 
 def _stated_faults(reader: IcebergFileReader, unit: IcebergUnit, file: ContentFile) -> Iterator[str]:
     footer = reader.footer
-    if file.format != "parquet" or file.sort_order_id not in (None, _UNSORTED):
-        yield f"of format {file.format} and sort order {file.sort_order_id}, expected Parquet and none"
+    if file.format != "parquet":
+        yield f"of format {file.format}, expected Parquet"
     unwanted = sorted(name for name in _NEVER_SET if file.raw.get(name) not in (None, [], ()))
     if unwanted:
         yield f"{', '.join(unwanted)}, expected none of a data file"

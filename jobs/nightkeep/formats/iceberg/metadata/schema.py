@@ -13,6 +13,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
+from nightkeep.formats.iceberg.metadata.sort_orders import NO_ORDERS, SortOrders, sort_orders
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, integer, objects, properties, text
 from nightkeep.model.json_values import JsonValue
 
@@ -22,7 +23,8 @@ class IcebergSchema:
     """The columns, schemas and partition specs of a table. Picklable: tasks carry it to executors.
 
     `current` is the schema that rows are read with. `schemas` are all schemas of the table, by id. `specs` are all
-    partition specs, by id: new files get `default_spec_id`, rewritten files keep their spec.
+    partition specs, by id: new files get `default_spec_id`, rewritten files keep their spec. `sort_orders`: of rows
+    within files.
     """
 
     table: str
@@ -33,6 +35,7 @@ class IcebergSchema:
     specs: Mapping[int, PartitionSpec]
     default_spec_id: int
     properties: Mapping[str, str]
+    sort_orders: SortOrders = NO_ORDERS
 
     @property
     def has_row_lineage(self) -> bool:
@@ -83,6 +86,7 @@ def parse(raw: Raw, *, table: str, schema_id: int | None = None) -> IcebergSchem
         specs={spec.spec_id: spec for spec in specs},
         default_spec_id=integer(raw, "default-spec-id", subject=table),
         properties=dict(properties(raw, subject=table)),
+        sort_orders=sort_orders(raw, table=table),
     )
     schema.spec(schema.default_spec_id)
     return schema

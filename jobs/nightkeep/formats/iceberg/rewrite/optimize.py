@@ -28,7 +28,7 @@ from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
-from nightkeep.formats.iceberg.metadata.table_metadata import objects
+from nightkeep.formats.iceberg.metadata.sort_orders import UNSORTED
 from nightkeep.formats.iceberg.rewrite.delete_matching import probes
 from nightkeep.formats.iceberg.rewrite.file_bounds import file_bounds
 from nightkeep.formats.iceberg.rewrite.hidden_rows import INDEX_BYTES, hidden
@@ -38,8 +38,6 @@ from nightkeep.formats.iceberg.rewrite.sizing import sizes_of
 from nightkeep.model import Clustering, Intent, Request, Run, UnitKey
 from nightkeep.storage import Storage
 
-UNSORTED = 0
-"""The id of the sort order without fields (spec, "Sorting")."""
 ADVICE: Final = "set write.metadata.metrics.column.NAME to truncate(16) or full"
 
 
@@ -49,15 +47,6 @@ def refuse_unhandled(snapshot: IcebergSnapshot, request: Request) -> None:
     if snapshot.unread is None:
         nowhere, naming = cast(Storage, CountingStorage("")), IcebergNaming(Run("", "", "", 0))
         IcebergFileWriter(nowhere, snapshot.schema, naming, spec_id=snapshot.schema.default_spec_id, values=())
-
-
-def sort_order_note(snapshot: IcebergSnapshot) -> str | None:
-    """A note if new files lose the table's sort order: we do not verify the order of their input files."""
-    number = snapshot.metadata.get("default-sort-order-id", UNSORTED)
-    orders = objects(snapshot.metadata, "sort-orders", subject=snapshot.table.name) if number != UNSORTED else []
-    if not any(order.get("order-id") == number and order.get("fields") for order in orders):
-        return None
-    return f"the table has sort order {number}: rewritten files are not marked as sorted by it"
 
 
 def layout_metrics(before: IcebergSnapshot, after: IcebergSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
@@ -112,11 +101,18 @@ class IcebergInputs:
         return live_rows(storage, self.unit, index_bytes=self.index_bytes)
 
     def writer(self, storage: Storage, run: Run, layout: FileLayout) -> IcebergFileWriter:
-        """A writer of files of the partition, in its spec and with the rows' lineage."""
+        """A writer of files of the partition, in its spec, and with the rows' lineage."""
         unit, sequence = self.unit, self.planned_sequence
+        is_by_order = layout.clustering is not None and layout.clustering.order is not None
         naming = IcebergNaming(run, unit.key, mark=mark_of(unit.schema, layout))
         return IcebergFileWriter(
-            storage, unit.schema, naming, spec_id=unit.spec_id, values=unit.values, sequence_number=sequence
+            storage,
+            unit.schema,
+            naming,
+            spec_id=unit.spec_id,
+            values=unit.values,
+            sequence_number=sequence,
+            sort_order_id=unit.schema.sort_orders.default_id if is_by_order else UNSORTED,
         )
 
     def edit(self, written: Sequence[WrittenIcebergFile], *, removed: Sequence[PlacedFile]) -> IcebergEdit:
@@ -170,6 +166,9 @@ def live_rows(storage: Storage, unit: IcebergUnit, *, index_bytes: int = INDEX_B
 
 def mark_of(schema: IcebergSchema, layout: FileLayout) -> str:
     """The mark in names of files with this layout. A clustering has the table's own names."""
+    order = schema.sort_orders.default
+    if layout.clustering is not None and layout.clustering.order is not None and order is not None:
+        return order.mark
     return layout_mark(layout, {".".join(leaf.path): leaf.field.field_id for leaf in reversed(leaves(schema))})
 
 

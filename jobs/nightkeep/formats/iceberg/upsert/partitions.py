@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,16 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import TimeTransform
-from pyiceberg.types import NestedField, StructType, TimestampNanoType, TimestampType, TimestamptzNanoType
+from pyiceberg.types import NestedField, StructType
 
+from nightkeep.formats.iceberg.data.transforms import transformed
 from nightkeep.kernels.changelog import key_codes
 from nightkeep.kernels.curve import order_of
 from nightkeep.model.arrow_types import Array, ChunkedArray
 
 Rows = npt.NDArray[np.int64]
-_NANOS: Final = 1000
-"""Nanoseconds per microsecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +79,7 @@ def _path(fields: Sequence[NestedField], field_id: int) -> list[str]:
 
 def _values(rows: pa.Table, schema: Schema, field: PartitionField) -> Array:
     source = source_column(rows, schema, field.source_id)
-    kind = schema.find_type(field.source_id)
-    if isinstance(field.transform, TimeTransform) and isinstance(kind, TimestampNanoType | TimestamptzNanoType):
-        source, kind = _to_micros(source), TimestampType()
-    values = field.transform.pyarrow_transform(kind)(source)
-    return _stored(values if isinstance(values, pa.Array) else _whole(values))
-
-
-def _to_micros(nanos: Array) -> Array:
-    """Timestamps rounded down to microseconds: pyiceberg-core has no hour transform of nanoseconds."""
-    numbers = nanos.cast(pa.int64()).fill_null(0).to_numpy() // _NANOS
-    return pa.array(numbers, pa.timestamp("us"), mask=nanos.is_null().to_numpy(zero_copy_only=False))
+    return _stored(transformed(source, schema.find_type(field.source_id), field.transform))
 
 
 def _stored(values: Array) -> Array:
