@@ -34,6 +34,7 @@ class LayoutOptions(FileOptions, total=False):
     zorder: str | Sequence[str] | None
     hilbert: str | Sequence[str] | None
     full: bool
+    spec: str | None
 
 
 def takes(kind: type) -> Callable[[Call], Call]:

@@ -57,6 +57,9 @@ OPTIONS: Final[dict[str, OptionRow]] = {
     "failed": OptionRow(bool, _WHAT, "", "Only what ended in mismatch, failed or conflicted, or with a failed check"),
     "where": OptionRow(_TEXT, _WHAT, "EXPR", "Partition filter; never changes rows", _OF_POLICY),
     "full": OptionRow(bool, _WHAT, "", "Rewrite all files, not only new ones"),
+    "spec": OptionRow(
+        _TEXT, _WHAT, "current", "Move files of older partition specs to the current one (Iceberg)", "they stay"
+    ),
     "rows_where": OptionRow(_TEXT, _WHAT, "EXPR", "Condition in Spark SQL; rows for which it is NULL stay"),
     "keys": OptionRow(
         _PATH, _WHAT, "FILE", "Parquet, JSON Lines or CSV file of keys in columns of the table; null matches null"

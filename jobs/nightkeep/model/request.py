@@ -54,6 +54,7 @@ class Request:
     `wide_bytes`: more bytes of files go through Spark's exchange; None: the format decides.
     `rows`: a condition on the rows to delete, or, with `sets`, to update.
     `sets`: "column = expression", for each column to set.
+    `respec`: files of older partition specs move to the current one.
     """
 
     operation: Operation
@@ -71,6 +72,7 @@ class Request:
     wide_bytes: int | None = None
     rows: str | None = None
     sets: tuple[str, ...] = ()
+    respec: bool = False
 
 
 @dataclass(frozen=True, slots=True)

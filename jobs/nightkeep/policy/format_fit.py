@@ -42,6 +42,7 @@ def require_fit(address: Address, settings: Settings, origins: Mapping[str, Orig
             ("sweep.older_than", _young(address, settings)),
             ("operations", _unhandled(address, settings, origins["operations"])),
             ("when", _never(address, settings, origins["when"])),
+            ("respec", _without_specs(address, settings, origins["respec"])),
         )
         if fault is not None
     ]
@@ -70,6 +71,13 @@ def _unhandled(address: Address, settings: Settings, origin: Origin) -> str | No
     if not other or (len(other) < len(asked) and not _is_own(origin)):
         return None
     return f"expected operations for {_table(address)} ({_listed(handled)}), found {_listed(other)}"
+
+
+def _without_specs(address: Address, settings: Settings, origin: Origin) -> str | None:
+    """A fault for moves between partition specs, which Iceberg alone has. A layer may be for tables of all formats."""
+    if not settings.respec or address.format == "iceberg" or not (_is_own(origin) or origin.file is None):
+        return None
+    return f"expected a table of iceberg, which has partition specs, found {_table(address)}"
 
 
 def _never(address: Address, settings: Settings, origin: Origin) -> str | None:

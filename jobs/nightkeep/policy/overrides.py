@@ -14,7 +14,7 @@ from nightkeep.policy.units import parse_size
 
 T = TypeVar("T")
 
-_OF_WORK = ("where", "full", "zorder", "hilbert", "target_size", "min_file_size", "max_deleted_ratio")
+_OF_WORK = ("where", "full", "spec", "zorder", "hilbert", "target_size", "min_file_size", "max_deleted_ratio")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +26,7 @@ class Overrides:
 
     where: str | None = None
     full: bool = False
+    spec: str | None = None
     zorder: str | None = None
     hilbert: str | None = None
     target_size: str | None = None
@@ -43,6 +44,7 @@ class Overrides:
         changes = {
             "where": self.where,
             "full": self.full,
+            "respec": _understood("--spec", self.spec, _is_current),
             "clustering": self._clustering(settings.clustering),
             "target_size": _understood("--target-size", self.target_size, parse_size),
             "min_file_size": _understood("--min-file-size", self.min_file_size, parse_size),
@@ -87,6 +89,12 @@ def _understood(option: str, value: object, parse: Callable[..., T]) -> T | None
         return parse(value)
     except ValueError as failure:
         raise UsageError(f"{option}: expected {failure.args[0]}, found {value!r}") from failure
+
+
+def _is_current(spec: str) -> bool:
+    if spec != "current":
+        raise ValueError("current, the partition spec that new files have")
+    return True
 
 
 def _ratio(value: float) -> float:

@@ -187,6 +187,9 @@ class Settings(_Block):
     )
     where: Text | None = Field(default=None, description="Partition filter; never changes rows. null: every partition.")
     full: StrictBool = Field(default=False, description="Rewrite whole units, not only what needs it.")
+    respec: StrictBool = Field(
+        default=False, description="optimize moves files of older partition specs to the current one. Iceberg only."
+    )
     target_size: Size | None = Field(
         default=None, description="Size of the files written. null: what the table's own options state."
     )

@@ -27,7 +27,7 @@ from nightkeep.running.run_log import RunLog
 
 PLAN_DIGEST: Final = "plan_digest"
 """Key of a document."""
-_OF_FILES: Final = ("where", "full", "target_bytes", "min_bytes", "max_deleted_ratio", "clustering")
+_OF_FILES: Final = ("where", "full", "target_bytes", "min_bytes", "max_deleted_ratio", "clustering", "respec")
 _OF_ROWS: Final = (Operation.DELETE, Operation.UPDATE)
 
 

@@ -10,6 +10,7 @@ from nightkeep.formats.iceberg.catalog.catalog import TableHandle, open_handle
 from nightkeep.formats.iceberg.catalog.description import describe, described
 from nightkeep.formats.iceberg.commit.commits import commits_of
 from nightkeep.formats.iceberg.gate.gate import gate_of
+from nightkeep.formats.iceberg.metadata.moved_units import proven_units
 from nightkeep.formats.iceberg.metadata.own_format import require_iceberg_only
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit, outline
@@ -29,9 +30,10 @@ from nightkeep.formats.iceberg.rewrite.persist_plan import (
     streaming_note,
 )
 from nightkeep.formats.iceberg.rewrite.reserved_names import refuse_lineage_names, refuse_position_name
+from nightkeep.formats.iceberg.rewrite.respec import refuse_respec, respec_files
 from nightkeep.formats.iceberg.rewrite.rewrite import IcebergTask, rewrite
 from nightkeep.model import Address, Operation, Request
-from nightkeep.protocol import Bound, OperationRules, Table, units_of
+from nightkeep.protocol import Bound, OperationRules, Table
 from nightkeep.protocol.table_files import of_any_format
 from nightkeep.storage import Storage
 
@@ -39,8 +41,8 @@ IcebergRules = OperationRules[IcebergSnapshot, IcebergUnit, IcebergTask]
 IcebergTable = Table[IcebergSnapshot, IcebergUnit, IcebergTask, IcebergEdit]
 
 _OPTIMIZE: IcebergRules = OperationRules(
-    (refuse_unhandled, refuse_lineage_names, require_columns),
-    (cluster_files, Bound(FormatLayout.pack_files, LAYOUT), merge_manifests),
+    (refuse_unhandled, refuse_lineage_names, require_columns, refuse_respec),
+    (respec_files, cluster_files, Bound(FormatLayout.pack_files, LAYOUT), merge_manifests),
     (sort_order_note,),
     left_out_note,
 )
@@ -63,7 +65,7 @@ def table_of(address: Address, handle: TableHandle) -> IcebergTable:
             Operation.PERSIST_DELETES: _of_iceberg_only(_PERSIST_DELETES, storage),
         },
         snapshot=Bound(Bound(read_version, address), handle),
-        units=units_of,
+        units=proven_units,
         digest=Bound(digest, handle),
         staged=Bound(Bound(read_staged, address), handle),
         rewrite=Bound(rewrite, storage),

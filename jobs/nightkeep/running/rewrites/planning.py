@@ -62,6 +62,7 @@ def request_of(policy: EffectivePolicy, order: Order, table: OpenTable, base: Sn
         task_bytes=settings.task_memory,
         wide_bytes=settings.exchange_above,
         writers=settings.writers,
+        respec=settings.respec and order.operation is Operation.OPTIMIZE,
     )
 
 

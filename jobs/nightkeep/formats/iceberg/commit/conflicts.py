@@ -14,6 +14,7 @@ from nightkeep.formats.iceberg.commit.commit_changes import Edits, retired_posit
 from nightkeep.formats.iceberg.data.columns import LINEAGE, ROW_ID
 from nightkeep.formats.iceberg.metadata.content_files import FileContent, NewFile
 from nightkeep.formats.iceberg.metadata.locations import storage_name
+from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.positional_deletes import positional_of
 from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnapshot, IcebergUnit
@@ -42,6 +43,7 @@ def conflicts(
     if changed is not None:
         return tuple((key, changed) for key in keys)
     reasons = {key: _lost(planned, head, [each for each in rewrites if each.key == key]) for key in keys}
+    reasons |= {key: reason for key in keys if (reason := reasons[key] or _met(planned, head, key, rewrites))}
     return tuple((key, f"inputs changed: {reason}") for key, reason in reasons.items() if reason is not None)
 
 
@@ -75,6 +77,27 @@ def _row_ids(storage: Storage, new: NewFile) -> bool:
     with storage.open(storage_name(new.path)) as source:
         ids = {field_id(field) for field in pq.read_schema(source)}
     return LINEAGE[ROW_ID].field_id in ids
+
+
+def _met(
+    planned: IcebergSnapshot, head: IcebergSnapshot, key: UnitKey, rewrites: Sequence[Rewrite[IcebergEdit]]
+) -> str | None:
+    """Why rows that move to another partition could not: a newer equality delete of either partition.
+
+    It applies to the rows where they were, or where they go, but not at both places. Global ones apply at both.
+    """
+    edits = edits_of([each for each in rewrites if each.key == key])
+    unit = planned.by_key[key]
+    there = {identity(new.spec_id, new.partition) for new in edits.added if new.content is FileContent.DATA}
+    if there <= {identity(unit.spec_id, unit.values)}:
+        return None
+    places = there | {identity(unit.spec_id, unit.values)}
+    for other in head.units:
+        if identity(other.spec_id, other.values) in places:
+            for delete in other.equality:
+                if delete.sequence_number > edits.planned_sequence and not head.schema.is_global(delete.spec_id):
+                    return f"newer equality deletes {delete.path} in {other.key}"
+    return None
 
 
 def _lost(planned: IcebergSnapshot, head: IcebergSnapshot, rewrites: Sequence[Rewrite[IcebergEdit]]) -> str | None:

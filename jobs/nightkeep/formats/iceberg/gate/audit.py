@@ -23,6 +23,7 @@ from nightkeep.formats.iceberg.gate.order_audit import overlap_faults, stated_or
 from nightkeep.formats.iceberg.gate.scan import rows
 from nightkeep.formats.iceberg.gate.snapshot_audit import counts
 from nightkeep.formats.iceberg.metadata.content_files import FileContent
+from nightkeep.formats.iceberg.metadata.moved_units import moved_files
 from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnapshot, IcebergUnit
 from nightkeep.gate.listing import listing_faults
 from nightkeep.gate.untouched import stray_changes
@@ -45,7 +46,8 @@ def version_faults(
         *delete_faults(parent, candidate, touched),
         *_sequence_faults(parent, candidate),
         *row_id_faults(parent, candidate),
-        *_order_faults(storage, parent, candidate),
+        *_order_faults(storage, parent, candidate, touched),
+        *_move_faults(parent, candidate, touched),
         *_total_faults(parent, candidate),
     )
 
@@ -73,8 +75,10 @@ def _file_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: S
         if changed:
             yield f"{file[0]}: {', '.join(changed)} changed, though its bytes did not"
 
+    moved = moved_files([candidate.by_key[key] for key in touched])
+
     def is_same(left: IcebergUnit | None, right: IcebergUnit | None) -> bool:
-        return _own_files(left, parent) == _own_files(right, candidate)
+        return _own_files(left, parent) == _own_files(right, candidate) - moved
 
     yield from stray_changes(parent.by_key, candidate.by_key, touched, is_same)
     paths = Counter(file.path for unit in candidate.units for file in unit.files)
@@ -104,9 +108,23 @@ def _sequence_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Ite
             yield f"{file.path}: sequence number {file.sequence_number}, expected the commit's, {own}"
 
 
-def _order_faults(storage: Storage, parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Iterator[str]:
-    """Faults of the order that new data files name. Rows within a file are compared where they are decoded."""
-    before = live_files(parent)
+def _move_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: Sequence[UnitKey]) -> Iterator[str]:
+    """Faults unless the files of a unit that moved are all gone, and those with its rows are of the current spec."""
+    for unit in (candidate.by_key[key] for key in touched):
+        if not unit.moved:
+            continue
+        stay = {file.path for file in unit.files} & {file.path for file in parent.by_key[unit.key].files}
+        yield from (f"{path}: stays in {unit.key}, whose rows moved" for path in sorted(stay))
+        for other in (each for each in unit.moved if each.spec_id != candidate.schema.default_spec_id):
+            yield f"{other.key}: has rows of {unit.key}, expected them in spec {candidate.schema.default_spec_id}"
+
+
+def _order_faults(
+    storage: Storage, parent: IcebergSnapshot, candidate: IcebergSnapshot, touched: Sequence[UnitKey]
+) -> Iterator[str]:
+    """Faults of the order that new data files name. Rows within a file are compared where they are decoded. Files that
+    moved name none."""
+    before = live_files(parent).keys() | moved_files([candidate.by_key[key] for key in touched])
     for unit in candidate.units:
         new = [file for file in unit.files if file.identity not in before]
         yield from stated_order_faults(candidate, new)

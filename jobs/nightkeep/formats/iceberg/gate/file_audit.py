@@ -20,6 +20,7 @@ from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.formats.iceberg.data.columns import LINEAGE, IcebergFileReader, every_column
 from nightkeep.formats.iceberg.gate.footer_audit import footer_faults
 from nightkeep.formats.iceberg.gate.order_audit import OrderCheck, order_check
+from nightkeep.formats.iceberg.gate.partition_audit import partition_check
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.conversions import from_bytes
 from nightkeep.formats.iceberg.metadata.partition import identity
@@ -46,9 +47,14 @@ def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile, *, live:
     check = order_check(unit.schema, file)
     if isinstance(check, OrderCheck):
         pieces = check.watched(pieces)
+    of_partition = partition_check(unit.schema, file) if unit.is_moved else None
+    if of_partition is not None:
+        pieces = of_partition.watched(pieces)
     for piece in only(watched(pieces, seen), live):
         for batch in piece.combine_chunks().to_batches():
             show(batch)
+    if of_partition is not None:
+        yield from of_partition.faults()
     if check is not None:
         yield from [check] if isinstance(check, str) else check.faults()
     for leaf in leaves:

@@ -20,7 +20,18 @@ def pieces(
     deletes that every part must read if those are more: reading them again then takes no longer than reading the data.
     """
     shared = max(_shared_bytes(unit) for unit in (base, candidate))
-    return unit_parts(base, candidate, _part, part_bytes=max(part_bytes, shared))
+    bound = max(part_bytes, shared)
+    if not candidate.moved:
+        return unit_parts(base, candidate, _part, part_bytes=bound)
+    # The rows of the base are in files of several partitions. Fingerprints of all parts of a key add up.
+    nothing, stays = _emptied(base), replace(candidate, moved=())
+    there = [_part(unit, frozenset(file.path for file in unit.files)) for unit in candidate.moved]
+    news = (part for unit in there for part in unit_parts(_emptied(unit), unit, _part, part_bytes=bound))
+    return (*unit_parts(base, stays, _part, part_bytes=bound), *((nothing, part) for _, part in news))
+
+
+def _emptied(unit: IcebergUnit) -> IcebergUnit:
+    return replace(unit, files=(), positional=(), equality=())
 
 
 def _shared_bytes(unit: IcebergUnit) -> int:

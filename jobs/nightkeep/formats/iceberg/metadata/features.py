@@ -217,7 +217,9 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
     "row lineage": IcebergFeature(handled="Rows keep their ids and the sequence numbers of their last change"),
     "default values": IcebergFeature(handled="Read where a file lacks the column"),
     "default values of nanosecond timestamps": IcebergFeature(refused=_ENGINE),
-    "partition spec evolution": IcebergFeature(handled="Files stay in the partition spec that they were written in"),
+    "partition spec evolution": IcebergFeature(
+        handled="Files stay in the partition spec that they were written in, unless they shall move to the current one"
+    ),
     "sort orders": IcebergFeature(handled="Files are sorted by the table's default order, and state its id"),
     "sort orders that are not understood": IcebergFeature(handled="Files are packed, and a note states why"),
     "schema evolution": IcebergFeature(handled="Columns are read by field id, of files without ids by name mapping"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from itertools import count
 from typing import Final
@@ -13,6 +14,8 @@ RUN_PROPERTY: Final = "nightkeep.run"
 """The key of a snapshot's summary that names the run whose commit it is (model.run_names)."""
 OPERATION_PROPERTY: Final = "nightkeep.operation"
 """The key of a snapshot's summary that names the operation, in snapshots that show the rows of their parent."""
+
+_STEM: Final = re.compile(rf"-{MARK}-[0-9a-f]{{16}}-([0-9a-f]{{8}})-")
 
 
 class IcebergNaming:
@@ -45,6 +48,12 @@ class IcebergNaming:
 
     def _next(self) -> str:
         return f"{self._before}{next(self._numbers):05d}{self._after}"
+
+
+def unit_token_of(name: str) -> str | None:
+    """The token of the unit whose rows a run wrote to a data file of this name; None for files of others."""
+    found = _STEM.search(name.rpartition("/")[2])
+    return None if found is None else found[1]
 
 
 def manifest_name(run: Run, snapshot_id: int, number: int) -> str:

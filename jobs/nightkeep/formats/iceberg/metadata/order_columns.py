@@ -36,8 +36,13 @@ class SourceColumn:
 
 def source_column(schema: IcebergSchema, field: SortField) -> SourceColumn | None:
     """The column of the current schema that a field sorts by; None if there is none, or it has no order."""
+    return column_of(schema, field.source_ids[0]) if len(field.source_ids) == 1 else None
+
+
+def column_of(schema: IcebergSchema, field_id: int) -> SourceColumn | None:
+    """A column of the current schema by its id, at the top or within structs; None if there is none with an order."""
     columns = (column for top in schema.current.fields for column in _columns(top, ()))
-    return next((column for column in columns if (column.field.field_id,) == field.source_ids), None)
+    return next((column for column in columns if column.field.field_id == field_id), None)
 
 
 def source_columns(schema: IcebergSchema, order: SortOrder) -> tuple[tuple[SortField, SourceColumn], ...]:

@@ -52,7 +52,8 @@ class IcebergUnit:
     and vectors of the same spec and partition. `equality` are its own equality deletes and the global ones. Sequence
     numbers decide which of them apply to which file (delete_index). A partition without data files is a unit if it
     has deletes of its own, or if this snapshot removed its last file. `left_out` states why no operation reads it,
-    `unread` why nobody does.
+    `unread` why nobody does. `moved`, of a staged snapshot only: the files in partitions of the current spec that it
+    writes of this partition's rows, by partition. `is_moved`: the unit is one of these.
     """
 
     key: UnitKey
@@ -65,6 +66,8 @@ class IcebergUnit:
     schema: IcebergSchema
     left_out: RefusedTable | None = field(default=None, compare=False)
     unread: RefusedTable | None = field(default=None, compare=False)
+    moved: tuple[IcebergUnit, ...] = ()
+    is_moved: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nightkeep.formats.iceberg.metadata.catalog_table import CatalogTable
+from nightkeep.formats.iceberg.metadata.moved_units import with_moved
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, load, load_staged
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, digest_on_main, head
 from nightkeep.model import Address, Candidate
@@ -22,7 +23,7 @@ def read_version(
 
 
 def read_staged(table: Address, handle: CatalogTable, candidate: Candidate) -> IcebergSnapshot:
-    snapshot = load_staged(table, handle, candidate.metadata)
+    snapshot = with_moved(load_staged(table, handle, candidate.metadata), candidate.units)
     snapshots = head(snapshot.metadata, subject=snapshot.metadata_location).snapshots
     return _comparable(snapshot, snapshots.get(candidate.parent_version, snapshot.raw))
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from nightkeep.formats.iceberg.metadata.manifest_merge import to_merge, worth_merging
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.rewrite.optimize import LAYOUT, IcebergInputs
+from nightkeep.formats.iceberg.rewrite.own_order import cluster_files
+from nightkeep.formats.iceberg.rewrite.respec import respec_files
 from nightkeep.model import Estimate, Request
 from nightkeep.protocol import Work
 
@@ -43,4 +45,4 @@ def merge_manifests(snapshot: IcebergSnapshot, unit: IcebergUnit, request: Reque
 
 
 def _has_work(snapshot: IcebergSnapshot, unit: IcebergUnit, request: Request) -> bool:
-    return any(rule(snapshot, unit, request) is not None for rule in (LAYOUT.cluster_files, LAYOUT.pack_files))
+    return any(rule(snapshot, unit, request) is not None for rule in (respec_files, cluster_files, LAYOUT.pack_files))

@@ -8,10 +8,11 @@ from nightkeep.formats.iceberg.rewrite.manifest_work import ManifestTask
 from nightkeep.formats.iceberg.rewrite.optimize import IcebergCluster, IcebergPack
 from nightkeep.formats.iceberg.rewrite.persist import persist
 from nightkeep.formats.iceberg.rewrite.persist_plan import PersistTask
+from nightkeep.formats.iceberg.rewrite.respec import RespecTask, respec
 from nightkeep.model import Rewrite, Run
 from nightkeep.storage import Storage
 
-IcebergTask = IcebergPack | IcebergCluster | ManifestTask | PersistTask
+IcebergTask = IcebergPack | IcebergCluster | RespecTask | ManifestTask | PersistTask
 """The tasks that the rules of Iceberg plan."""
 
 
@@ -22,6 +23,8 @@ def rewrite(storage: Storage, task: IcebergTask, run: Run) -> Rewrite[IcebergEdi
             return pack(storage, task, run)
         case ClusterTask():
             return cluster(storage, task, run)
+        case RespecTask():
+            return respec(storage, task, run)
         case ManifestTask():
             return rewritten(task.inputs, ())
         case PersistTask():

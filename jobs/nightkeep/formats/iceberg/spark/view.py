@@ -6,7 +6,7 @@ verifies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -36,6 +36,8 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.legacy.parquet.nanosAsLong": "true",
 }
 
+JOINED: Final = UnitKey("partitions of several specs")
+
 
 def open_table(address: Address, spark: SparkSession) -> IcebergView:
     """The view of the catalog's current table. Raises RefusedTable for a feature that we cannot read, AddressError."""
@@ -46,6 +48,9 @@ def open_table(address: Address, spark: SparkSession) -> IcebergView:
 
 class IcebergView:
     """The view of one table. A unit is a partition of a spec, a version is a snapshot.
+
+    If the first version that is asked for moved rows between specs, all partitions that it touched are one unit in all
+    versions: JOINED.
 
     Every version is read once and kept, and has the table's current columns.
     """
@@ -62,6 +67,7 @@ class IcebergView:
         self._schema: IcebergSchema = newest.schema
         self._newest = newest.version
         self._snapshots = {newest.version: newest}
+        self._joined: frozenset[UnitKey] = frozenset()
 
     @property
     def schema(self) -> T.StructType:
@@ -106,14 +112,17 @@ class IcebergView:
         if number not in head(raw, subject=self._address.name).snapshots:
             return None
         snapshot = self._snapshot(number)
+        touched = frozenset(self._touched(snapshot))
+        if not self._joined and _has_moved(snapshot, touched):
+            self._joined = touched
         listed = _listed(snapshot)
         return TableVersion(
             number=number,
             parent=NO_SNAPSHOT if snapshot.parent_version is None else snapshot.parent_version,
             author=_author(snapshot),
             changes_rows=_changes_rows(snapshot),
-            units={unit.key: _state(unit) for unit in snapshot.units},
-            touched=frozenset(self._touched(snapshot)),
+            units=self._states(snapshot),
+            touched=frozenset(JOINED if key in self._joined else key for key in touched),
             rows_stated=self._stated_rows(snapshot),
             rows_listed=listed,
             identity=snapshot.identity,
@@ -128,7 +137,7 @@ class IcebergView:
 
     def shown(self, sides: Sequence[Side], units: Sequence[UnitKey], *, payload: Mapping[str, Column]) -> DataFrame:
         snapshots = [self._snapshots[side.version] for side in sides]
-        held = shared([_placed(snapshot, units) for snapshot in snapshots], _stored)
+        held = shared([self._placed(snapshot, units) for snapshot in snapshots], _stored)
         files = {file.number: file for each in held for file in each}
         if not files:
             return no_rows(self._spark, self.schema, payload).withColumn(SHOWN, F.lit(0))
@@ -149,9 +158,9 @@ class IcebergView:
     def misstated(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         snapshot = self._snapshots[version]
         before = {file.identity for file in _every(self._snapshots[since])}
-        (own,) = shared([_placed(snapshot, units)], _stored)
+        (own,) = shared([self._placed(snapshot, units)], _stored)
         fresh = [file for file in own if file.file.identity not in before]
-        held = [(place, snapshot.by_key[key]) for place, key in enumerate(units) if key in snapshot.by_key]
+        held = self._held(snapshot, units)
         deletes = [
             StoredFile(number, place, file)
             for number, (place, file) in enumerate((place, file) for place, unit in held for file in unit.positional)
@@ -166,6 +175,35 @@ class IcebergView:
 
     def unreported(self, version: int, since: int, units: Sequence[UnitKey]) -> Mapping[UnitKey, int]:
         return {}
+
+    def _states(self, snapshot: IcebergSnapshot) -> Mapping[UnitKey, UnitState]:
+        states = {unit.key: _state(unit) for unit in snapshot.units if unit.key not in self._joined}
+        joined = [_state(snapshot.by_key[key]) for key in sorted(self._joined) if key in snapshot.by_key]
+        if not joined:
+            return states
+        rows = [state.rows for state in joined]
+        whole = UnitState(
+            identity=tuple(state.identity for state in joined),
+            bytes=sum(state.bytes for state in joined),
+            rows=None if None in rows else sum(count or 0 for count in rows),
+            waiting=frozenset(),
+        )
+        return {**states, JOINED: whole}
+
+    def _held(self, snapshot: IcebergSnapshot, keys: Sequence[UnitKey]) -> list[tuple[int, IcebergUnit]]:
+        """The partitions of each unit, with its place."""
+        return [
+            (place, snapshot.by_key[own])
+            for place, key in enumerate(keys)
+            for own in (sorted(self._joined) if key == JOINED else [key])
+            if own in snapshot.by_key
+        ]
+
+    def _placed(self, snapshot: IcebergSnapshot, keys: Sequence[UnitKey]) -> list[tuple[int, ContentFile]]:
+        held = self._held(snapshot, keys)
+        for refusal in (unit.left_out for _, unit in held if unit.left_out is not None):
+            raise refusal
+        return [(place, file) for place, unit in held for file in unit.files]
 
     @property
     def _tracks(self) -> bool:
@@ -281,8 +319,7 @@ def _stored(file: ContentFile) -> tuple[object, ...]:
     return (file.path, file.spec_id, repr(file.partition), file.sequence_number, file.first_row_id)
 
 
-def _placed(snapshot: IcebergSnapshot, units: Sequence[UnitKey]) -> list[tuple[int, ContentFile]]:
-    held = [(place, snapshot.by_key[key]) for place, key in enumerate(units) if key in snapshot.by_key]
-    for refusal in (unit.left_out for _, unit in held if unit.left_out is not None):
-        raise refusal
-    return [(place, file) for place, unit in held for file in unit.files]
+def _has_moved(snapshot: IcebergSnapshot, touched: Collection[UnitKey]) -> bool:
+    """Whether a commit of ours moved rows to partitions of another spec: it touched partitions of several specs."""
+    specs = {snapshot.by_key[key].spec_id for key in touched if key in snapshot.by_key}
+    return OPERATION_PROPERTY in snapshot.summary and snapshot.operation == "replace" and len(specs) > 1

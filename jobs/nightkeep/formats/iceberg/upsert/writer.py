@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyroaring import BitMap64
 
+from nightkeep.formats.iceberg.data.partitions import Partitioned, partition_rows
 from nightkeep.formats.iceberg.data.write import IcebergFileWriter, Lineage, WrittenIcebergFile
 from nightkeep.formats.iceberg.deletes.position_deletes import write_positions
 from nightkeep.formats.iceberg.deletes.vectors import PuffinVectorWriter
@@ -31,7 +32,6 @@ from nightkeep.formats.iceberg.metadata.new_locations import data_location
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.upsert.batch import ChangeMode
 from nightkeep.formats.iceberg.upsert.changes import Changes
-from nightkeep.formats.iceberg.upsert.partitions import Partitioned, partition_rows
 from nightkeep.kernels.bitmap import Width, from_positions
 from nightkeep.kernels.changelog import key_codes, resolve
 from nightkeep.storage import Storage
