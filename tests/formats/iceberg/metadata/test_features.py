@@ -31,6 +31,7 @@ from nightkeep.storage import LocalStorage
 
 ROOT = Path(__file__).parents[4]
 WRITTEN: Mapping[str, tuple[str, ...]] = {
+    "format version 1": ("first_version",),
     "format version 2": ("plain_v2", "types_v2"),
     "format version 3": ("plain_v3", "types_v3"),
     "position deletes": ("positions", "upgraded"),
@@ -125,7 +126,8 @@ def defaulted() -> None:
 
 KEYED = schema_of([("f", "float"), ("d", "double"), ("id", "int")])
 REFUSALS: Mapping[str, Callable[[], object]] = {
-    "format version 1": lambda: refuse(version=1),
+    "metadata of the first releases": lambda: refuse(version=1, **{"table-uuid": None}),
+    "format version 1 in catalogs other than REST, SQL, Hive and Glue": lambda: refuse(version=1, any_version=False),
     "format versions above 3": lambda: refuse(version=4),
     "format version 3 in catalogs other than REST, SQL, Hive and Glue": lambda: refuse(any_version=False),
     "equality deletes by float or double columns": lambda: refuse_keys(KEYED, [equality_of("e", 1, 3, 2)]),
@@ -208,15 +210,14 @@ def test_files_of_other_formats_are_refused_before_they_are_read(made: Made, rec
         snapshot_of(made(recipe))
 
 
-def test_a_table_of_the_first_version_is_refused_whatever_it_holds(
+def test_files_of_the_first_version_are_older_than_all_others(
     iceberg_java: IcebergJava, iceberg: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure(monkeypatch, iceberg)
     table = iceberg.table()
     iceberg_java.create(table, [("id", "long")], Layout(format_version=1))
     iceberg_java.append(table, [[1]])
-    with pytest.raises(RefusedTable, match="format version 1: the table is of version 1; upgrade it"):
-        loaded(table)
+    assert [file.sequence_number for file in loaded(table).units[0].files] == [0]
     iceberg_java.alter(table, {"change": "set_properties", "properties": {"format-version": "2"}})
     iceberg_java.append(table, [[2]])
     assert [file.sequence_number for file in loaded(table).units[0].files] in ([0, 1], [1, 0])

@@ -244,14 +244,14 @@ def test_a_catalog_that_does_not_report_the_metadata_file_is_refused(table: Tabl
         find_table_files(address_of(table), LocalStorage("/"), (table.document(), ""))
 
 
-def test_later_format_versions_are_refused_and_the_first_one_is_not_changed(table: Table) -> None:
+def test_later_format_versions_are_refused_and_metadata_of_the_first_releases_is_not_changed(table: Table) -> None:
     location = f"file://{table.metadata}"
     with pytest.raises(RefusedTable, match="above 3"):
         find_table_files(address_of(table), LocalStorage("/"), ({**table.document(), "format-version": 4}, location))
     found = find_table_files(
-        address_of(table), LocalStorage("/"), ({**table.document(), "format-version": 1}, location)
+        address_of(table), LocalStorage("/"), ({**table.document(), "format-version": 1, "schemas": None}, location)
     )
-    with pytest.raises(RefusedTable, match="format version 1"):
+    with pytest.raises(RefusedTable, match="metadata of the first releases"):
         refuse_changes(found)
     refuse_changes(opened(table).retention.table_files())
 

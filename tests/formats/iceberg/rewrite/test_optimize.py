@@ -329,11 +329,12 @@ def test_positions_by_others_cost_the_unit(lake: OptimizedLake) -> None:
     assert lake.night().outcome is Outcome.VERIFIED
 
 
-def test_a_sort_order_is_not_claimed(lake: OptimizedLake) -> None:
+def test_a_sort_order_is_claimed_where_files_are_sorted_by_it(lake: OptimizedLake) -> None:
     lake.create(sort=("id",))
-    lake.append(grid(0, 20), rows_per_file=5)
-    assert "not marked as sorted" in "".join(lake.plan().notes)
+    lake.append(grid(0, 20)[::-1], rows_per_file=5)
     lake.night()
+    assert [each["sort_order_id"] for each in lake.live()] == [1]
+    lake.night(clustering=by("k"))
     assert [each["sort_order_id"] for each in lake.live()] == [0]
 
 

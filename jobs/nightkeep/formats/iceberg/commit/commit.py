@@ -77,7 +77,9 @@ def stage_files(
 
 def _place(storage: Storage, parent: IcebergSnapshot, run: Run) -> StagedSnapshot:
     table = head(parent.metadata, subject=parent.metadata_location)
-    return StagedSnapshot(storage, parent, run, _fresh_id(table.snapshots.keys()), table.sequence_number + 1)
+    # Format version 1 has no sequence numbers: all files are of number 0.
+    number = table.sequence_number + 1 if table.format_version > 1 else 0
+    return StagedSnapshot(storage, parent, run, _fresh_id(table.snapshots.keys()), number)
 
 
 def _fresh_id(taken: Collection[int]) -> int:
@@ -108,7 +110,7 @@ def _write(
     snapshot: dict[str, object] = {
         "snapshot-id": place.snapshot_id,
         **({} if parent.version == NO_SNAPSHOT else {"parent-snapshot-id": parent.version}),
-        "sequence-number": place.sequence_number,
+        **({"sequence-number": place.sequence_number} if table.format_version > 1 else {}),
         # Time travel needs timestamps that never decrease, even if the last writer's clock was ahead of ours. Java
         # refuses a commit more than a minute older than the last update (TableMetadata.java).
         "timestamp-ms": max(now_ms, parent.timestamp_ms, table.updated_ms),

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.transforms import VoidTransform
 from pyiceberg.types import NestedField, StructType
 
 from nightkeep.formats.iceberg.data.transforms import transformed
@@ -78,6 +79,8 @@ def _path(fields: Sequence[NestedField], field_id: int) -> list[str]:
 
 
 def _values(rows: pa.Table, schema: Schema, field: PartitionField) -> Array:
+    if isinstance(field.transform, VoidTransform):
+        return pa.nulls(rows.num_rows, pa.int32())
     source = source_column(rows, schema, field.source_id)
     return _stored(transformed(source, schema.find_type(field.source_id), field.transform))
 

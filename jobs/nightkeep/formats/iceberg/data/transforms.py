@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 import pyarrow as pa
-from pyiceberg.transforms import IdentityTransform, TimeTransform, Transform, VoidTransform
+from pyiceberg.transforms import IdentityTransform, TimeTransform, Transform
 from pyiceberg.types import IcebergType, TimestampNanoType, TimestampType, TimestamptzNanoType
 
 from nightkeep.model.arrow_types import Array
@@ -18,8 +18,6 @@ def transformed(source: Array, kind: IcebergType, transform: Transform[Any, Any]
     """The transformed values of a column of type `kind`; nulls stay nulls."""
     if isinstance(transform, IdentityTransform):
         return source
-    if isinstance(transform, VoidTransform):
-        return pa.nulls(len(source), pa.int32())
     if isinstance(transform, TimeTransform) and isinstance(kind, TimestampNanoType | TimestamptzNanoType):
         source, kind = _to_micros(source), TimestampType()
     values = transform.pyarrow_transform(kind)(source)

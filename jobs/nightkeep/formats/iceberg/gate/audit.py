@@ -56,7 +56,10 @@ def _snapshot_faults(parent: IcebergSnapshot, candidate: IcebergSnapshot) -> Ite
     parent_id = candidate.parent_version if candidate.parent_version is not None else NO_SNAPSHOT
     if parent_id != parent.version:
         yield f"parent {parent_id}, expected {parent.version}"
-    if candidate.sequence_number <= parent.sequence_number:
+    if candidate.schema.format_version == 1:
+        if candidate.sequence_number or "sequence-number" in candidate.raw:
+            yield f"sequence number {candidate.sequence_number}, expected none in format version 1"
+    elif candidate.sequence_number <= parent.sequence_number:
         yield f"sequence number {candidate.sequence_number}, expected above its parent's, {parent.sequence_number}"
     if candidate.timestamp_ms < parent.timestamp_ms:
         yield f"made at {candidate.timestamp_ms}, before its parent, at {parent.timestamp_ms}"

@@ -27,8 +27,9 @@ def manifest_header_faults(data: bytes, manifest: Manifest, candidate: IcebergSn
         "partition-spec": fields,
         "partition-spec-id": manifest.spec_id,
         "format-version": schema.format_version,
-        "content": "data" if manifest.content is ManifestContent.DATA else "deletes",
     }
+    if schema.format_version > 1:
+        expected["content"] = "data" if manifest.content is ManifestContent.DATA else "deletes"
     yield from _differences(found.metadata, expected)
     if found.schema != entry_schema(schema, manifest.spec_id):
         yield "its header has another Avro schema than entries of its spec"
@@ -42,9 +43,10 @@ def list_header_faults(storage: Storage, candidate: IcebergSnapshot) -> Iterator
     expected: dict[str, object] = {
         "snapshot-id": candidate.version,
         "parent-snapshot-id": candidate.parent_version,
-        "sequence-number": candidate.sequence_number,
         "format-version": version,
     }
+    if version > 1:
+        expected["sequence-number"] = candidate.sequence_number
     if candidate.schema.has_row_lineage:
         expected["first-row-id"] = candidate.raw.get("first-row-id")
     yield from (f"{name}: {fault}" for fault in _differences(found.metadata, expected))

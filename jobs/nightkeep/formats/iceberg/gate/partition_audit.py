@@ -56,6 +56,8 @@ def partition_check(schema: IcebergSchema, file: ContentFile) -> PartitionCheck:
     """The check of a file. Raises CorruptMetadata for a partition field whose column the table has no longer."""
     fields = []
     for each, value in zip(schema.spec(file.spec_id).fields, file.partition, strict=True):
+        if str(each.transform) == "void" and value is None:
+            continue
         column = column_of(schema, each.source_id)
         if column is None:
             raise CorruptMetadata(f"{schema.table}: partition field {each.name}", "a column of the table", "none")

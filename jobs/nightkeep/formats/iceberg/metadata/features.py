@@ -14,6 +14,7 @@ from pyiceberg.types import DoubleType, FloatType
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, Manifest
+from nightkeep.formats.iceberg.metadata.first_version import lacking
 from nightkeep.formats.iceberg.metadata.locations import ADVICE
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, integer, objects, properties, text
@@ -137,6 +138,8 @@ def _refused(table: str, raw: Raw, schema_id: int | None, *, any_version: bool) 
     yield from _structure(table, raw)
     if integer(raw, "format-version", subject=table) == NEWEST and not any_version:
         yield "format version 3 in catalogs other than REST, SQL, Hive and Glue", "pyiceberg commits no such metadata"
+    if integer(raw, "format-version", subject=table) == 1 and not any_version:
+        yield "format version 1 in catalogs other than REST, SQL, Hive and Glue", "no test has committed to one"
     yield from _types(table, raw, schema_id)
     for field in (field for spec in objects(raw, "partition-specs", subject=table) for field in _fields(spec)):
         use = f"partition field {field.get('name')} is {field.get('transform')}"
@@ -149,8 +152,10 @@ def _refused(table: str, raw: Raw, schema_id: int | None, *, any_version: bool) 
 
 def _structure(table: str, raw: Raw) -> Iterator[tuple[str, str]]:
     version = integer(raw, "format-version", subject=table)
-    if version < 2 or version > NEWEST:
-        yield "format version 1" if version < 2 else "format versions above 3", f"the table is of version {version}"
+    if version < 1 or version > NEWEST:
+        yield "format versions above 3", f"the table is of version {version}"
+    if version == 1 and lacking(raw):
+        yield "metadata of the first releases", f"it has no {', '.join(lacking(raw))}"
     # Keys without the property are of no use: Java writes and reads plain files then (EncryptionUtil).
     if "encryption.key-id" in properties(raw, subject=table):
         yield "encryption", "the table has encryption keys"
@@ -197,10 +202,14 @@ _TYPES: Final = re.compile(
 _FORMATS: Final[Mapping[str, str]] = {"parquet": "", "puffin": "", "orc": "ORC files", "avro": "Avro files"}
 
 FEATURES: Final[Mapping[str, IcebergFeature]] = {
-    "format version 1": IcebergFeature(
-        refused="upgrade it: ALTER TABLE ... SET TBLPROPERTIES ('format-version'='2')",
+    "format version 1": IcebergFeature(handled="Read and written, and never upgraded; it has no deletes"),
+    "metadata of the first releases": IcebergFeature(
+        refused="let its engine commit to it once, which writes whole metadata, or upgrade it",
         without="Read, planned, and swept in a dry run",
         of_writers=True,
+    ),
+    "format version 1 in catalogs other than REST, SQL, Hive and Glue": IcebergFeature(
+        refused="upgrade it: ALTER TABLE ... SET TBLPROPERTIES ('format-version'='2')", of_writers=True
     ),
     "format version 2": IcebergFeature(handled="Read and written"),
     "format version 3": IcebergFeature(handled="Read and written"),

@@ -27,7 +27,13 @@ from nightkeep.formats.iceberg.metadata.content_files import (
 )
 from nightkeep.formats.iceberg.metadata.conversions import decimal_of, unscaled_of
 from nightkeep.formats.iceberg.metadata.locations import storage_name
-from nightkeep.formats.iceberg.metadata.manifest_schema import MAPS, file_fields, partition_key, partition_types
+from nightkeep.formats.iceberg.metadata.manifest_schema import (
+    BLOCK_SIZE,
+    MAPS,
+    file_fields,
+    partition_key,
+    partition_types,
+)
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 
 PATH_FIELD: Final = 2147483546
@@ -148,6 +154,8 @@ class FileEncoder:
     def record(self, raw: Mapping[str, Any]) -> Record:
         """The Avro record of `raw`. Raises ValueError for a field that this format version does not have."""
         record = {name: raw.get(name) for name in self.names}
+        if BLOCK_SIZE in record:
+            record[BLOCK_SIZE] = record[BLOCK_SIZE] or _BLOCK_BYTES
         lost = [name for name in _LATER if name not in record and raw.get(name) is not None]
         if lost:
             raise ValueError(f"{raw['file_path']}: expected no {', '.join(lost)} in this format version")
@@ -164,6 +172,8 @@ class FileEncoder:
 
 _FORGOTTEN: Final = {f"_{name}" for name in ("block_size_in_bytes", "file_ordinal", "sort_columns", "distinct_counts")}
 """Fields of version 1 that later versions must not write. Avro names without a known field id get an underscore."""
+_BLOCK_BYTES: Final = 64 << 20
+"""What Java writes as the size of blocks (DataFiles.java, DEFAULT_BLOCK_SIZE)."""
 _LATER: Final = ("first_row_id", "content_offset", "content_size_in_bytes")
 
 

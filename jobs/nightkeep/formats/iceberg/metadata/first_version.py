@@ -1,4 +1,4 @@
-"""Table metadata of format version 1 -> the same with the fields that later versions require.
+"""Table metadata of format version 1 -> the same with the fields that later versions require, and those that it lacks.
 
 Iceberg table spec, "Table Metadata Fields"; TableMetadataParser.java, PartitionSpecParser.java. Metadata of the first
 releases has one schema and one partition spec, no ids of partition fields, and no UUID.
@@ -15,11 +15,16 @@ from nightkeep.model.json_values import JsonValue
 
 
 def completed(raw: Raw, *, subject: str) -> Raw:
-    """The metadata with schemas, partition specs and a UUID. Other versions are returned as they are. No commit may be
-    made from it. Raises CorruptMetadata."""
+    """The metadata with schemas, partition specs and a UUID, and under LACKING the names of those that it did not have.
+    Other versions are returned as they are. Raises CorruptMetadata."""
     if raw.get("format-version") != 1:
         return raw
-    whole: dict[str, JsonValue] = {"table-uuid": "", **{name: each for name, each in raw.items() if each is not None}}
+    lacking: JsonValue = [name for name in _WHOLE if raw.get(name) is None]
+    whole: dict[str, JsonValue] = {
+        LACKING: lacking,
+        "table-uuid": "",
+        **{name: each for name, each in raw.items() if each is not None},
+    }
     if "schemas" not in whole:
         schema = _object(raw, "schema", subject)
         whole["schemas"] = [{"schema-id": 0, **schema}]
@@ -45,5 +50,14 @@ def _numbered(spec: Raw, subject: str) -> JsonValue:
     return {**spec, "fields": [{"field-id": _FIRST_FIELD + place, **field} for place, field in enumerate(fields)]}
 
 
+def lacking(raw: Raw) -> list[str]:
+    """What metadata of format version 1 does not have, as completed or as stored: no commit may be made from it."""
+    known = raw.get(LACKING)
+    return [str(each) for each in known] if isinstance(known, list) else [name for name in _WHOLE if not raw.get(name)]
+
+
+LACKING: Final = "nightkeep\0lacking"
+"""A key of completed metadata. No writer's key has a control character."""
+_WHOLE: Final = ("table-uuid", "schemas", "partition-specs")
 _FIRST_FIELD: Final = 1000
 """PartitionSpec.java, PARTITION_DATA_ID_START."""

@@ -83,7 +83,7 @@ def write_manifest_list(
         "snapshot-id": str(snapshot_id),
         # Java writes "null" for a snapshot without a parent.
         "parent-snapshot-id": "null" if parent_id is None else str(parent_id),
-        "sequence-number": str(sequence_number),
+        **({"sequence-number": str(sequence_number)} if format_version > 1 else {}),
         **({} if next_row_id is None else {"first-row-id": str(next_row_id)}),
         "format-version": str(format_version),
     }
@@ -191,4 +191,7 @@ def _record(manifest: Manifest, format_version: int) -> Record:
     }
     if format_version >= _LINEAGE:
         record["first_row_id"] = manifest.first_row_id
+    if format_version == 1:
+        for name in ("content", "sequence_number", "min_sequence_number"):
+            del record[name]
     return record

@@ -1,4 +1,4 @@
-"""The Avro schemas of manifests and manifest lists, with field ids, as Java writes them for format versions 2 and 3.
+"""The Avro schemas of manifests and manifest lists, with field ids, as Java writes them for format versions 1 to 3.
 
 Iceberg table spec, "Manifests", "Manifest Lists", Appendix A; AvroSchemaUtil.java and TypeToSchema.java for the shapes.
 Field ids are the spec's: never renumber. `equality_ids` are list<int>: Java's reader fails on longs.
@@ -52,7 +52,7 @@ class _Field:
     name: str
     type: AvroType | None
     need: _Need = _Need.OPTIONAL
-    versions: tuple[int, ...] = (2, 3)
+    versions: tuple[int, ...] = (1, 2, 3)
 
     def avro(self) -> Schema:
         if self.need is _Need.REQUIRED:
@@ -89,14 +89,18 @@ MAPS: Final[Mapping[str, str]] = {
 }
 """Fields of data_file that are maps by field id, with the type of their values."""
 
-_PARTITION_ID: Final = 102
+_LATER: Final = (2, 3)
+BLOCK_SIZE: Final = "block_size_in_bytes"
+"""A field that version 1 requires and no reader uses. Later versions must not write it: it is not read in these."""
+_PARTITION_ID, _BLOCK_ID = 102, 105
 _FILE: Final = (
-    _Field(134, "content", "int", _Need.REQUIRED),
+    _Field(134, "content", "int", _Need.REQUIRED, _LATER),
     _Field(100, "file_path", "string", _Need.REQUIRED),
     _Field(101, "file_format", "string", _Need.REQUIRED),
     _Field(_PARTITION_ID, "partition", None, _Need.REQUIRED),
     _Field(103, "record_count", "long", _Need.REQUIRED),
     _Field(104, "file_size_in_bytes", "long", _Need.REQUIRED),
+    _Field(_BLOCK_ID, BLOCK_SIZE, "long", _Need.REQUIRED, (1,)),
     _Field(108, "column_sizes", _map(117, 118, "long")),
     _Field(109, "value_counts", _map(119, 120, "long")),
     _Field(110, "null_value_counts", _map(121, 122, "long")),
@@ -105,18 +109,19 @@ _FILE: Final = (
     _Field(128, "upper_bounds", _map(129, 130, "bytes")),
     _Field(131, "key_metadata", "bytes"),
     _Field(132, "split_offsets", _list(133, "long")),
-    _Field(135, "equality_ids", _list(136, "int")),
+    _Field(135, "equality_ids", _list(136, "int"), versions=_LATER),
     _Field(140, "sort_order_id", "int"),
     _Field(142, "first_row_id", "long", versions=(3,)),
-    _Field(143, "referenced_data_file", "string"),
+    _Field(143, "referenced_data_file", "string", versions=_LATER),
     _Field(144, "content_offset", "long", versions=(3,)),
     _Field(145, "content_size_in_bytes", "long", versions=(3,)),
 )
 _ENTRY: Final = (
     _Field(0, "status", "int", _Need.REQUIRED),
-    _Field(1, "snapshot_id", "long"),
-    _Field(3, "sequence_number", "long"),
-    _Field(4, "file_sequence_number", "long"),
+    _Field(1, "snapshot_id", "long", _Need.REQUIRED, (1,)),
+    _Field(1, "snapshot_id", "long", versions=_LATER),
+    _Field(3, "sequence_number", "long", versions=_LATER),
+    _Field(4, "file_sequence_number", "long", versions=_LATER),
     _Field(2, "data_file", None, _Need.REQUIRED),
 )
 _SUMMARY: Final = (
@@ -129,9 +134,9 @@ _LIST: Final = (
     _Field(500, "manifest_path", "string", _Need.REQUIRED),
     _Field(501, "manifest_length", "long", _Need.REQUIRED),
     _Field(502, "partition_spec_id", "int", _Need.REQUIRED),
-    _Field(517, "content", "int", _Need.REQUIRED),
-    _Field(515, "sequence_number", "long", _Need.REQUIRED),
-    _Field(516, "min_sequence_number", "long", _Need.REQUIRED),
+    _Field(517, "content", "int", _Need.REQUIRED, _LATER),
+    _Field(515, "sequence_number", "long", _Need.REQUIRED, _LATER),
+    _Field(516, "min_sequence_number", "long", _Need.REQUIRED, _LATER),
     _Field(503, "added_snapshot_id", "long", _Need.REQUIRED),
     _Field(504, "added_files_count", "int", _Need.REQUIRED),
     _Field(505, "existing_files_count", "int", _Need.REQUIRED),
@@ -163,14 +168,16 @@ def entry_schema(schema: IcebergSchema, spec_id: int) -> Schema:
         _Field(f.id, f.name, partition, _Need.REQUIRED).avro() if f.id == _PARTITION_ID else f.avro() for f in within
     ]
     file = {"type": "record", "name": "r2", "fields": of_file}
-    fields = [_Field(f.id, f.name, file, _Need.REQUIRED).avro() if f.name == "data_file" else f.avro() for f in _ENTRY]
+    entry = [f for f in _ENTRY if schema.format_version in f.versions]
+    fields = [_Field(f.id, f.name, file, _Need.REQUIRED).avro() if f.name == "data_file" else f.avro() for f in entry]
     return {"type": "record", "name": "manifest_entry", "fields": fields}
 
 
 def entry_names(schema: IcebergSchema, spec_id: int) -> Names:
     """The keys of manifest records: the spec's names, and for partition fields the `partition_key` of the field id."""
     fields = schema.spec(spec_id).fields
-    by_id = {f.id: f.name for f in (*_ENTRY, *_FILE)} | _PAIRS
+    known = (f for f in (*_ENTRY, *_FILE) if f.id != _BLOCK_ID or schema.format_version == 1)
+    by_id = {f.id: f.name for f in known} | _PAIRS
     by_name = {name: name for name in by_id.values()}
     by_name |= {sanitized(f.name): partition_key(f.field_id) for f in fields}
     return Names(by_id | {f.field_id: partition_key(f.field_id) for f in fields}, by_name)

@@ -83,7 +83,8 @@ def write_manifest(
     for entry in entries:
         _require_fit(location, entry, spec_id, content)
     encoder = FileEncoder.of(schema, spec_id)
-    records = (_record(entry, encoder, snapshot_id) for entry in entries)
+    later = schema.format_version > 1
+    records = (_of_version(_record(entry, encoder, snapshot_id), has_numbers=later) for entry in entries)
     data = write_records(records, _layout(schema, spec_id, content))
     name = name_in(storage, location)
     storage.put(name, data)
@@ -155,6 +156,13 @@ def _record(entry: Entry | NewFile, encoder: FileEncoder, snapshot_id: int) -> R
     }
 
 
+def _of_version(record: Record, *, has_numbers: bool) -> Record:
+    """The record without the sequence numbers that format version 1 has not."""
+    if has_numbers:
+        return record
+    return {name: value for name, value in record.items() if name not in ("sequence_number", "file_sequence_number")}
+
+
 def _partition(entry: Entry | NewFile) -> tuple[object, ...]:
     return entry.file.partition if isinstance(entry, Entry) else entry.partition
 
@@ -186,7 +194,7 @@ def _layout(schema: IcebergSchema, spec_id: int, content: ManifestContent) -> Av
         "partition-spec": json.dumps(fields),
         "partition-spec-id": str(spec_id),
         "format-version": str(schema.format_version),
-        "content": _METADATA_CONTENT[content],
+        **({"content": _METADATA_CONTENT[content]} if schema.format_version > 1 else {}),
     }
     avro, names = entry_schema(schema, spec_id), entry_names(schema, spec_id)
     return AvroLayout(avro, names, codec_of(schema.properties), metadata)

@@ -34,7 +34,7 @@ def without(raw: Raw, gone: RemovedSnapshots, *, location: str, subject: str) ->
         raise CorruptMetadata(f"{subject}: snapshots to remove", "none of a branch or tag", str(sorted(map(str, lost))))
     result = {
         **raw,
-        "refs": left,
+        **({"refs": left} if raw.get("refs") is not None else {}),
         "snapshots": _others(raw, "snapshots", gone.snapshots, subject=subject),
         "snapshot-log": _history(raw, gone.snapshots, subject=subject),
         "last-updated-ms": max(before.updated_ms, gone.now_ms),

@@ -62,7 +62,8 @@ def head(raw: Raw, *, subject: str) -> MetadataHead:
     version = integer(raw, "format-version", subject=subject)
     return MetadataHead(
         format_version=version,
-        uuid=text(raw, "table-uuid", subject=subject),
+        # The first releases wrote none. Nothing is committed to such a table.
+        uuid=text({"table-uuid": "", **raw} if version == 1 else raw, "table-uuid", subject=subject),
         current=current,
         sequence_number=integer(raw, "last-sequence-number", subject=subject) if version > 1 else 0,
         updated_ms=integer(raw, "last-updated-ms", subject=subject),
@@ -134,7 +135,7 @@ def with_snapshot(raw: Raw, snapshot: Raw, *, location: str, subject: str) -> Ra
         **raw,
         "current-snapshot-id": added.id,
         "refs": {**refs(raw, subject=subject), MAIN: reference},
-        "last-sequence-number": added.sequence_number,
+        **({"last-sequence-number": added.sequence_number} if before.format_version > 1 else {}),
         "last-updated-ms": max(before.updated_ms, added.timestamp_ms),
         # Leave nulls out: Java's reader does not accept null for a number.
         "snapshots": [
@@ -166,7 +167,8 @@ class _Added:
         added = cls(
             id=integer(snapshot, "snapshot-id", subject=subject),
             parent=parent_id(snapshot, subject=subject),
-            sequence_number=integer(snapshot, "sequence-number", subject=subject),
+            # Staged for format version 1, which has none. After an upgrade that is a conflict.
+            sequence_number=integer({"sequence-number": 0, **snapshot}, "sequence-number", subject=subject),
             timestamp_ms=integer(snapshot, "timestamp-ms", subject=subject),
             first_row_id=integer(snapshot, "first-row-id", subject=subject) if lineage else None,
             rows=integer(snapshot, "added-rows", subject=subject) if lineage else 0,
@@ -178,7 +180,8 @@ class _Added:
 
     def follows(self, before: MetadataHead) -> bool:
         taken = before.next_row_id is not None and self.first_row_id != before.next_row_id
-        return self.parent == before.current and self.sequence_number > before.sequence_number and not taken
+        is_next = self.sequence_number > before.sequence_number or before.format_version == 1
+        return self.parent == before.current and is_next and not taken
 
 
 def _logged(raw: Raw, added: _Added, subject: str) -> list[Raw]:

@@ -142,6 +142,9 @@ def _summary(files: Sequence[NewFile], batch: ChangeBatch) -> Mapping[str, str]:
 def _keys(schema: IcebergSchema, batch: ChangeBatch) -> tuple[str, ...]:
     """Names of the equality fields, in the order of their ids."""
     table, current = schema.table, schema.current
+    if schema.format_version == 1:
+        feature = "changes by keys of a table of format version 1, which has no deletes"
+        raise RefusedTable(table, feature, "append, or upgrade it: SET TBLPROPERTIES ('format-version'='2')")
     columns = {column.name: column for column in current.fields}
     ids = batch.keys or tuple(str(current.find_column_name(number)) for number in current.identifier_field_ids)
     if not ids:
