@@ -97,6 +97,7 @@ def test_every_value_names_its_line_and_layer() -> None:
         "when": (None, "built-in"),
         "where": (None, "built-in"),
         "full": (None, "built-in"),
+        "respec": (None, "built-in"),
         "target_size": (8, "pattern shop.*"),
         "min_file_size": (None, "built-in"),
         "max_deleted_ratio": (None, "built-in"),
@@ -219,6 +220,7 @@ def test_all_settings_can_be_written() -> None:
             when: {optimize: {any: [small_files > 20, "deleted_ratio > 5%"]}, upgrade: level0_age_ms >= 2h}
             where: dt = '2026-01-01'
             full: true
+            respec: false
             target_size: 256MiB
             min_file_size: 100MB
             max_deleted_ratio: 0.2
@@ -779,6 +781,7 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         when                      -                                   built-in
         where                     -                                   built-in
         full                      false                               built-in
+        respec                    false                               built-in
         target_size               64MB      /etc/care/tables.yaml:8   pattern shop.*
         min_file_size             -                                   built-in
         max_deleted_ratio         -                                   built-in
@@ -908,3 +911,13 @@ def test_importing_the_policy_imports_nothing_heavy() -> None:
 def test_the_public_names_are_pinned() -> None:
     assert all(hasattr(nightkeep.policy, name) for name in nightkeep.policy.__all__)
     assert sorted(nightkeep.policy.__all__) == nightkeep.policy.__all__
+
+
+def test_moves_between_partition_specs_are_for_iceberg() -> None:
+    """A layer may be for tables of several formats; an entry of one table is not."""
+    layers = (
+        "defaults: {respec: true}\ntables:\n  - {name: a, table: 'delta:/a'}\n  - {name: b, table: 'iceberg:c/d.b'}"
+    )
+    assert policy(layers).effective("a").settings.respec and policy(layers).effective("b").settings.respec
+    with pytest.raises(PolicyError, match="respec: expected a table of iceberg, which has partition specs, found a"):
+        policy("tables:\n  - {name: a, table: 'delta:/a', respec: true}").effective("a")
