@@ -38,10 +38,28 @@ def of_metric(name: str) -> Change:
     return lambda info: info["operationMetrics"].update({name: "77"})
 
 
+def as_delete(info: dict[str, Any]) -> None:
+    info["operation"] = "DELETE"
+
+
 WRITE, OPTIMIZE = 1, 4
+UPDATE, DELETE = 1, 2
+MERGE = 1
 FORGED: dict[str, tuple[str, int, Callable[[Path, int, Change], None], Change]] = {
     "files of a write": ("optimize", WRITE, of_commit, of_metric("numFiles")),
     "bytes of a write": ("optimize", WRITE, of_commit, of_metric("numOutputBytes")),
+    "rows of a write": ("optimize", WRITE, of_commit, of_metric("numOutputRows")),
+    "rows that a merge writes": ("merge", MERGE, of_commit, of_metric("numOutputRows")),
+    "rows that a merge inserts": ("merge", MERGE, of_commit, of_metric("numTargetRowsInserted")),
+    "rows that a delete deletes": ("vectors", DELETE, of_commit, of_metric("numDeletedRows")),
+    "rows that an update updates": ("change_feed", UPDATE, of_commit, of_metric("numUpdatedRows")),
+    "an update in the name of a delete": (
+        "change_feed",
+        UPDATE,
+        of_commit,
+        lambda info: info.update(operation="DELETE"),
+    ),
+    "rows that a delete copies": ("change_feed", DELETE, of_commit, of_metric("numCopiedRows")),
     "files that a compaction adds": ("optimize", OPTIMIZE, of_commit, of_metric("numAddedFiles")),
     "files that a compaction removes": ("optimize", OPTIMIZE, of_commit, of_metric("numRemovedFiles")),
     "bytes that a compaction adds": ("optimize_vectors", 7, of_commit, of_metric("numAddedBytes")),
@@ -70,7 +88,7 @@ def test_a_forged_total_is_unsound(kind: str, tmp_path: Path) -> None:
     if "compaction" in kind:
         version = first_optimize(table)
     forge(table, version, change)
-    document = nightkeep.audit(f"delta:{table}", since=0, reports=tmp_path / "reports")
+    document = nightkeep.audit(f"delta:{table}", since="9999d", reports=tmp_path / "reports")
     assert document.outcome is Outcome.MISMATCH, document.reason
     unsound = [number for number, each in sorted(commits(document).items()) if each["verdict"] == "unsound"]
     assert unsound[0] == version, document.reason

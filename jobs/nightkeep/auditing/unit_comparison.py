@@ -16,7 +16,6 @@ from typing import Final, Generic
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyroaring import BitMap64
 
 from nightkeep.auditing.row_values import json_rows
 from nightkeep.kernels.arrow_buffers import without_views
@@ -26,6 +25,7 @@ from nightkeep.model import Fingerprint, View
 from nightkeep.protocol import Gate, Positions
 from nightkeep.protocol.gate import no_rows
 from nightkeep.protocol.past import KeepsRows
+from nightkeep.protocol.positions import ComparedPositions, compare_positions
 from nightkeep.protocol.work import S, U
 from nightkeep.records.check_report import Difference, Row
 
@@ -73,11 +73,10 @@ def moved_rows(
 
     `clock_ms`: rows that have expired by this time count on neither side. `keeps`: those of them that count then.
     """
-    truth, shown = (_survivors(gate, unit) for unit in (before, after))
-    common = {name: truth[name] & shown[name] for name in truth.keys() & shown.keys()}
+    places = _compared(gate, before, after)
     return (
-        MovedRows(gate, before, _without(truth, common), clock_ms, keeps),
-        MovedRows(gate, after, _without(shown, common), clock_ms, keeps),
+        MovedRows(gate, before, places.before, clock_ms, keeps),
+        MovedRows(gate, after, places.after, clock_ms, keeps),
     )
 
 
@@ -147,15 +146,11 @@ def _by_column(batches: Iterator[pa.RecordBatch]) -> Mapping[str, Fingerprint]:
 
 def kept_rows(gate: Gate[S, U], before: U | None, after: U | None) -> MovedRows[S, U]:
     """The rows of `after` at places that both sides have."""
-    truth, shown = (_survivors(gate, unit) for unit in (before, after))
     # Merged rows have no place.
     plain = replace(gate, merged=no_rows)
-    return MovedRows(plain, after, {name: truth[name] & shown[name] for name in truth.keys() & shown.keys()})
+    return MovedRows(plain, after, _compared(gate, before, after).both)
 
 
-def _survivors(gate: Gate[S, U], unit: U | None) -> Positions:
-    return {} if unit is None else gate.survivors(unit, View.MERGED)
-
-
-def _without(positions: Positions, common: Mapping[str, BitMap64]) -> Positions:
-    return {name: bitmap - common[name] if name in common else bitmap for name, bitmap in positions.items()}
+def _compared(gate: Gate[S, U], before: U | None, after: U | None) -> ComparedPositions:
+    truth, shown = ({} if unit is None else gate.survivors(unit, View.MERGED) for unit in (before, after))
+    return compare_positions(truth, shown)

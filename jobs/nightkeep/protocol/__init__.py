@@ -2,10 +2,11 @@
 
 from nightkeep.protocol.bound import Bound
 from nightkeep.protocol.commits import Commits
-from nightkeep.protocol.gate import Gate, Positions, Show
+from nightkeep.protocol.gate import Gate, Show
 from nightkeep.protocol.history import Seen, Undone, Watch
 from nightkeep.protocol.layout import LayoutReading, TableLayout
 from nightkeep.protocol.past import Past, PastCommit, PastReading, RowClaim
+from nightkeep.protocol.positions import Positions
 from nightkeep.protocol.row_changes import RowChanges
 from nightkeep.protocol.table import OpenPlan, OpenTable, Table
 from nightkeep.protocol.wide import OpenWide, OpenWideWrites, Wide, WideWrites

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
 import pyarrow as pa
-from pyroaring import BitMap64
 
 from nightkeep.model import UnitKey, View
+from nightkeep.protocol.positions import Positions
 from nightkeep.protocol.work import S, T, U
 
-Positions = Mapping[str, BitMap64]
-"""Row ordinals (0-based, physical) by data file name."""
 Show = Callable[[pa.RecordBatch], None]
 """Gets rows as they are decoded."""
 

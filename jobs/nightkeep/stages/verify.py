@@ -20,7 +20,7 @@ architecture test lists what else both share, with the reason: the hash of rows,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import chain
@@ -28,7 +28,6 @@ from operator import add
 from typing import Generic
 
 import pyarrow as pa
-from pyroaring import BitMap64
 
 from nightkeep.errors import EvidenceError
 from nightkeep.kernels.arrow_buffers import without_views
@@ -48,6 +47,7 @@ from nightkeep.model import (
     View,
 )
 from nightkeep.protocol import E, Gate, OpenWide, Positions, S, Snapshot, T, Table, U
+from nightkeep.protocol.positions import compare_positions
 from nightkeep.sql_text.rows.expression import UnfitValueError
 from nightkeep.sql_text.rows.parse import rows_where
 from nightkeep.sql_text.rows.parse_assignments import assignments
@@ -183,17 +183,17 @@ def prove(
     meter = CostMeter()
     truth, view = gate.survivors(base, View.MERGED), gate.published(candidate)
     try:
-        shown = gate.survivors(candidate, view)
-        common = _intersection(truth, shown)
+        places = compare_positions(truth, gate.survivors(candidate, view))
         counts_only = level is VerifyLevel.TOUCHED and not change
-        kept = _counted(common) if counts_only else _kept(gate, base, gate.rows(candidate, common), change)
+        kept = _counted(places.both) if counts_only else _kept(gate, base, gate.rows(candidate, places.both), change)
         new = _Sum(_total(gate.merged(candidate, view)))
-        of_files = gate.unit_faults(base, candidate, _without(shown, common), new.add)
+        of_files = gate.unit_faults(base, candidate, places.after, new.add)
         faults = (*of_files, *_unreported(gate, base, candidate))
     except EvidenceError as damage:
         # The base is readable, so the damage is in our own candidate.
-        common, kept, new, faults = {}, (Fingerprint(), Fingerprint()), _Sum(), (str(damage),)
-    old = chain(gate.rows(base, _without(truth, common)), gate.merged(base, View.MERGED))
+        places, kept = compare_positions(truth, {}), (Fingerprint(), Fingerprint())
+        new, faults = _Sum(), (str(damage),)
+    old = chain(gate.rows(base, places.before), gate.merged(base, View.MERGED))
     moved = _total(_changed(gate, base, old, change))
     return UnitProof(base.key, kept[0] + moved, kept[1] + new.total, faults, meter.cost())
 
@@ -261,11 +261,3 @@ def _as_set(sets: tuple[str, ...], batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _total(batches: Iterable[pa.RecordBatch]) -> Fingerprint:
     return reduce(add, (fingerprint(batch) for batch in batches), Fingerprint())
-
-
-def _intersection(left: Positions, right: Positions) -> Mapping[str, BitMap64]:
-    return {name: left[name] & right[name] for name in left.keys() & right.keys()}
-
-
-def _without(positions: Positions, common: Mapping[str, BitMap64]) -> Positions:
-    return {name: bitmap - common[name] if name in common else bitmap for name, bitmap in positions.items()}

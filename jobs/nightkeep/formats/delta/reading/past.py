@@ -15,6 +15,7 @@ from nightkeep.formats.delta.metadata.naming import LOG
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.reading import added_files
 from nightkeep.formats.delta.reading.commit_faults import LoggedCommit, LogReplay, rows_of
+from nightkeep.formats.delta.reading.row_metrics import row_faults
 from nightkeep.formats.delta.reading.stated_totals import VersionTotals, metric_faults, total_faults, totals_in
 from nightkeep.model import Address, digest_of
 from nightkeep.protocol import Bound
@@ -125,6 +126,7 @@ def _stated(found: Sequence[_Read], log: Listing) -> Iterator[PastCommit]:
         stated = () if read.totals is None else total_faults(commit, read.totals, totals)
         totals = read.totals
         files = [*commit.of("add"), *commit.of("remove")]
+        counted = tuple(row_faults(commit, replay.live))
         yield PastCommit(
             version=commit.version,
             parent=commit.version - 1 if commit.version else None,
@@ -135,7 +137,7 @@ def _stated(found: Sequence[_Read], log: Listing) -> Iterator[PastCommit]:
             time_ms=time_ms,
             rows=_rows(commit),
             bytes_added=_bytes_added(commit),
-            faults=(*gap, *replay.take(commit), *metric_faults(commit), *stated, *read.unread),
+            faults=(*gap, *counted, *replay.take(commit), *metric_faults(commit), *stated, *read.unread),
             goes_back=info.get("operation") == "RESTORE",
         )
 
