@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.drivers.iceberg_java import ICEBERG, SQLITE
 from tests.drivers.iceberg_tables import Table, Warehouse
@@ -76,6 +77,11 @@ class IcebergSpark(Engine):
         """A metadata table: files, all_files, entries, manifests, snapshots, refs, history, position_deletes..."""
         self.attach(table.warehouse)
         return self.sql(f"SELECT * FROM {table.sql}.{view}")
+
+    def planned(self, query: str) -> list[list[Any]]:
+        """Name and expected distinct values of each column of the tables of a query that has them, by the optimizer."""
+        found: list[list[Any]] = self._lines.request("planned", {"query": query})
+        return found
 
     def stream(self, table: Table, sink: Path, *, options: Mapping[str, str] | None = None) -> Rows:
         """Reads the table as a stream up to its newest snapshot, on from where the sink got to before; what is in the

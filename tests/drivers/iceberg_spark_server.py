@@ -52,7 +52,26 @@ def stream(spark: SparkSession, request: Request) -> dict[str, Any]:
     return rows_in(spark.read.parquet(request["sink"]))
 
 
-VERBS: dict[str, Callable[[SparkSession, Request], Any]] = {"read": read, "set": set_conf, "sql": sql, "stream": stream}
+def planned(spark: SparkSession, request: Request) -> list[list[Any]]:
+    """Name and expected distinct values of each column of the tables of a query that has them, by the optimizer."""
+    plan = spark.sql(request["query"])._jdf.queryExecution().optimizedPlan()
+    leaves, found = plan.collectLeaves(), []
+    for place in range(leaves.size()):
+        columns = leaves.apply(place).stats().attributeStats().toSeq()
+        for number in range(columns.size()):
+            column, distinct = columns.apply(number)._1(), columns.apply(number)._2().distinctCount()
+            if distinct.isDefined():
+                found.append([column.name(), int(distinct.get())])
+    return sorted(found)
+
+
+VERBS: dict[str, Callable[[SparkSession, Request], Any]] = {
+    "planned": planned,
+    "read": read,
+    "set": set_conf,
+    "sql": sql,
+    "stream": stream,
+}
 
 
 if __name__ == "__main__":

@@ -54,6 +54,17 @@ def test_a_conversion_over_rest(iceberg_java: IcebergJava, shop: tuple[Table, Re
     assert not [task for task in iceberg_java.tasks(table) for each in task["deletes"] if each["content"] == 2]
 
 
+def test_statistics_are_kept_over_rest(iceberg_java: IcebergJava, shop: tuple[Table, RestFaults]) -> None:
+    table, _ = shop
+    path = iceberg_java.statistics(table)
+    document = care_for(table)
+    assert document.outcome is Outcome.VERIFIED, document.reason
+    stated = {each["snapshot-id"]: each for each in iceberg_java.metadata(table)["statistics"]}
+    before, after = stated[document.base_version], stated[document.committed_version]
+    assert after["statistics-path"] == path
+    assert after["blob-metadata"] == before["blob-metadata"]
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("status", "way", "visible"),

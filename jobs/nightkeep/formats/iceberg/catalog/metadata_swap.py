@@ -15,8 +15,9 @@ from typing import Final, Protocol
 
 from nightkeep.errors import NotCreated
 from nightkeep.formats.iceberg.catalog.claims import Claim
+from nightkeep.formats.iceberg.metadata.kept_statistics import kept_statistics
 from nightkeep.formats.iceberg.metadata.locations import storage_name
-from nightkeep.formats.iceberg.metadata.table_metadata import Raw, properties, text, with_snapshot
+from nightkeep.formats.iceberg.metadata.table_metadata import Raw, objects, properties, text, with_snapshot
 from nightkeep.storage import Storage
 
 _VERSION: Final = re.compile(r"v?(\d+)[-.]")
@@ -41,14 +42,20 @@ class Pointers(Protocol):
 def commit(
     pointers: Pointers, identifier: tuple[str, ...], storage: Storage, *, snapshot: Raw, before: tuple[Raw, str]
 ) -> bool:
-    """Add `snapshot` to the metadata and location `before`. Returns False if they are no longer current.
+    """Add `snapshot` to the metadata and location `before`, with the statistics that it keeps.
 
-    Raises OSError if the outcome is unknown; the new metadata file is then kept.
+    Returns False if they are no longer current. Raises OSError if the outcome is unknown; the new metadata file is then
+    kept.
     """
     subject = ".".join(identifier)
     raw, location = before
     after = with_snapshot(raw, snapshot, location=location, subject=subject)
-    return after is not None and replace(pointers, identifier, storage, after=after, location=location)
+    if after is None:
+        return False
+    statistics = kept_statistics(raw, snapshot, subject=subject)
+    if statistics:
+        after = {**after, "statistics": [*objects(raw, "statistics", subject=subject), *statistics]}
+    return replace(pointers, identifier, storage, after=after, location=location)
 
 
 def replace(pointers: Pointers, identifier: tuple[str, ...], storage: Storage, *, after: Raw, location: str) -> bool:

@@ -7,6 +7,7 @@ server, and applies them itself for catalogs without one.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from typing import Final
 
 from pydantic import ValidationError
@@ -22,18 +23,20 @@ from pyiceberg.table.update import (
     RemoveSnapshotRefUpdate,
     RemoveSnapshotsUpdate,
     SetSnapshotRefUpdate,
+    SetStatisticsUpdate,
     TableRequirement,
     TableUpdate,
 )
 
 from nightkeep.errors import AddressError, CorruptMetadata
 from nightkeep.formats.iceberg.catalog.failures import SILENT, reason
+from nightkeep.formats.iceberg.metadata.kept_statistics import kept_statistics
 from nightkeep.formats.iceberg.metadata.remove_snapshots import RemovedSnapshots
 from nightkeep.formats.iceberg.metadata.table_metadata import MAIN, MetadataHead, Raw, head, refs
 
 
 def commit(catalog: Catalog, table: Table, raw: Raw, *, snapshot: Raw) -> bool:
-    """Ask the catalog to add `snapshot` to the table and to point main to it. `raw` is the metadata last loaded.
+    """Ask the catalog to add `snapshot` to the table and to point main to it, with the statistics that it keeps.
 
     Returns False if the requirements are no longer met. Raises OSError if the outcome is unknown, AddressError if
     the catalog does not permit the commit.
@@ -94,7 +97,15 @@ def _request(raw: Raw, snapshot: Raw, subject: str) -> tuple[tuple[TableRequirem
         AssertTableUUID(uuid=_identity(before, subject)),
         AssertRefSnapshotId.model_validate({"ref": MAIN, "snapshot-id": before.current}),
     )
-    return requirements, (AddSnapshotUpdate(snapshot=added), reference)
+    return requirements, (AddSnapshotUpdate(snapshot=added), reference, *_statistics(raw, snapshot, subject))
+
+
+def _statistics(raw: Raw, snapshot: Raw, subject: str) -> Iterator[TableUpdate]:
+    for entry in kept_statistics(raw, snapshot, subject=subject):
+        try:
+            yield SetStatisticsUpdate.model_validate({"statistics": entry})
+        except ValueError as failure:
+            raise CorruptMetadata(f"{subject}: statistics", "an entry by the specification", str(failure)) from failure
 
 
 def _identity(before: MetadataHead, subject: str) -> uuid.UUID:
