@@ -73,7 +73,7 @@ def test_what_only_airflow_reaches_is_a_sentence_and_a_dead_receiver_another(lak
             [*command, *given], env={**os.environ, **path}, capture_output=True, text=True, check=False
         )
     assert ended.returncode == 0 and json.loads(ended.stdout)["outcome"] == "unchanged"
-    assert ended.stderr.splitlines() == [
+    assert [line for line in ended.stderr.splitlines() if ", stage " not in line] == [
         "notifications: connection alerts: only a run in Airflow sends to these; they hear nothing of this one",
         "webhook 127.0.0.1: Nightkeep: clicks: unchanged: not delivered: expected an answer of success, found 500 "
         "Internal Server Error",

@@ -29,6 +29,7 @@ EDGES = {
     "interpreter": "errors",
     "environment": "errors",
     "model": "",
+    "progress": "",
     "tasks": "model",
     "storage": "errors limits silence",
     "places": "errors redaction storage",
@@ -50,24 +51,25 @@ EDGES = {
     "gate": "kernels model storage",
     "formats": "clustering encodings errors gate kernels limits metastores model protocol redaction silence "
     "spark sql_text storage",
-    "spark": "environment errors extras interpreter model storage tasks",
+    "spark": "environment errors extras interpreter model progress storage tasks",
     "stages": "errors kernels model protocol sql_text surprises tasks",
     "reading": "errors kernels model protocol sql_text",
     "admission": "errors formats model policy records",
     "estimates": "model protocol records",
-    "running": "admission errors estimates formats model policy protocol records sql_text stages surprises tasks",
+    "running": "admission errors estimates formats model policy progress protocol records sql_text stages surprises "
+    "tasks",
     "other_readers": "causes errors formats interpreter kernels limits model protocol reading records",
     "checking": "causes errors formats model other_readers policy records spark surprises",
     "retention": "admission checking errors formats model places policy protocol records running spark storage",
     "auditing": "admission checking errors formats kernels model protocol records retention running spark tasks",
     "groups": "admission auditing causes checking errors estimates formats interpreter limits model pages places "
-    "policy records redaction retention running silence spark surprises",
+    "policy progress records redaction retention running silence spark surprises",
     "nights": "discovery errors groups model notifications pages places policy records",
     "api": "admission card checking clustering discovery errors extras formats groups lineage model monitoring "
-    "nights notifications other_readers pages places policy protocol readiness reading redaction records running "
-    "spark sql_text tasks",
-    "commands": "admission api discovery environment errors formats groups model nights pages places policy redaction "
-    "records",
+    "nights notifications other_readers pages places policy progress protocol readiness reading records redaction "
+    "running spark sql_text tasks",
+    "commands": "admission api discovery environment errors formats groups model nights pages places policy progress "
+    "records redaction",
     "__main__": "commands errors",
 }
 

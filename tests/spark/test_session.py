@@ -1,8 +1,6 @@
 """Items -> Spark tasks -> results, on a real session."""
 
-import io
 import os
-import re
 import sys
 import threading
 import zipimport
@@ -14,9 +12,9 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
-from rich.console import Console
 
 from nightkeep.errors import CorruptMetadata, NightkeepError, RefusedTable, UsageError
+from nightkeep.progress import Stage, in_stage, watching
 from nightkeep.spark.engine import Engine, beside
 from nightkeep.spark.package import package_zip
 from nightkeep.spark.session import SparkMapper, spark_session, warm_up
@@ -91,37 +89,44 @@ def test_a_failure_that_stays_is_raised_as_sparks(spark: SparkSession) -> None:
         SparkMapper(spark)(task, [0], label="fail")
 
 
-class _Watched(io.StringIO):
-    """A terminal that leaves a file where it is told once it has shown that some tasks, but not all, have ended."""
+class _Counting:
+    """Leaves a file where it is told once some tasks of a stage have ended, but not all."""
 
     def __init__(self, seen: Path) -> None:
-        super().__init__()
         self._seen = seen
+        self.stages = list[str]()
 
-    def write(self, text: str, /) -> int:
-        if re.search(r" (25|50|75)%", text):
+    def began(self, stage: Stage) -> None:
+        self.stages.append(stage.name)
+
+    def counted(self, stage: Stage, done: int, total: int) -> None:
+        assert (stage.name, total) == ("rewrite", 4)
+        if 0 < done < total:
             self._seen.touch()
-        return super().write(text)
+
+    def ended(self, stage: Stage) -> None:
+        self.stages.append(f"no {stage.name}")
+
+    def noted(self, text: str) -> None:
+        raise AssertionError(text)
 
 
-def test_progress_is_drawn_on_a_terminal_only(spark: SparkSession, tmp_path: Path) -> None:
+def test_tasks_of_a_stage_are_counted_while_they_run(spark: SparkSession, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
 
     def task(item: int) -> int:
         import time  # noqa: PLC0415
 
-        # The last task ends when its forerunners' ends have been drawn, or far too late.
+        # The last task ends when its forerunners' ends have been counted, or far too late.
         deadline = time.monotonic() + 30
         while item == 3 and not seen.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         return item
 
-    drawn, plain = _Watched(seen), io.StringIO()
-    SparkMapper(spark, console=Console(file=drawn, force_terminal=True))(task, [0, 1, 2, 3], label="counting")
-    SparkMapper(spark, console=Console(file=plain))(task, [0], label="counting")
-    assert "counting" in drawn.getvalue()
-    assert seen.exists()
-    assert plain.getvalue() == ""
+    watcher = _Counting(seen)
+    with watching(watcher), in_stage(Stage("t", "optimize", "rewrite")):
+        assert SparkMapper(spark)(task, [0, 1, 2, 3], label="counting") == [0, 1, 2, 3]
+    assert seen.exists() and watcher.stages == ["rewrite", "no rewrite"]
 
 
 def test_workers_know_the_package_and_run_kernels_on_one_thread(spark: SparkSession) -> None:

@@ -35,6 +35,7 @@ from nightkeep.nights.settled_documents import documents_of
 from nightkeep.pages import summary_text
 from nightkeep.places import reports_place
 from nightkeep.policy import PolicyFile, groups, left_groups
+from nightkeep.progress import note
 from nightkeep.records import RunDocument
 from nightkeep.records.failure_outcomes import unreported_as_failed
 from nightkeep.redaction import redact
@@ -182,7 +183,7 @@ def _begun(
         )
     with _goes_on(prefix):
         found = tables_of_run(file, place, prefix, order)
-    _log.info("%s: %s", prefix, counted(len(found.tables), "table"))
+    note(f"{prefix}: {counted(len(found.tables), 'table')}")
     return _Run(found, place, prefix)
 
 
@@ -194,6 +195,7 @@ def _nightly(run: _Run, session: SessionOptions) -> Iterator[JobResult]:
     looked = [*_entries(run_tables(run.group(tables, without_session=True), (), session))]
     ended = ended_without_session(looked)
     yield from ended
+    note(f"{len({entry.table for entry in ended})} of {len(tables)} tables need no Spark")
     for left in left_groups(run.policy, whole, {*tables} - {entry.table for entry in ended}):
         cared = [*_entries(run_tables(run.group(left), (), session))]
         yield from cared
@@ -213,6 +215,7 @@ def _entries(group: AbstractContextManager[Iterable[StoredDocument]]) -> Iterato
     try:
         with group as stored:
             for each in stored:
+                note(str(each.document))
                 yield reported(each.to_json())
     except UsageError:
         raise

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from nightkeep.commands.options import OPTIONS
+from nightkeep.commands.progress_shown import shown_progress
 from nightkeep.commands.stderr import show_log
 from nightkeep.errors import STOPS, NightkeepError, Surprise
 
@@ -45,7 +46,8 @@ def callback(command: Command) -> Callable[..., None]:
     def call(*, json: bool, verbose: bool, quiet: bool, **given: Any) -> None:
         show_log(verbose=verbose, quiet=quiet)
         try:
-            result = command.function(**given)
+            with shown_progress(quiet=quiet or command.reads):
+                result = command.function(**given)
             command.answer(result, as_json=json, dry_run=given.get("dry_run", False))
         except (NightkeepError, typer.Exit, typer.Abort):
             raise

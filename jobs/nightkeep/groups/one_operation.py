@@ -26,6 +26,7 @@ from nightkeep.groups.stored_document import StoredDocument, permanent
 from nightkeep.model import Operation
 from nightkeep.pages import plan_text
 from nightkeep.policy import EffectivePolicy
+from nightkeep.progress import Stage, in_stage
 from nightkeep.records import SESSION_SECONDS, RunDocument, store_or_note
 from nightkeep.records.failure_outcomes import unfinished_check, unjudged, unreported_as_failed, without_check
 from nightkeep.retention.check_afterwards import check_after_removal
@@ -37,6 +38,7 @@ from nightkeep.running.carry_out import Do, carry_out
 from nightkeep.running.ended_early import report_unchecked
 from nightkeep.running.release_hold import release_hold
 from nightkeep.running.rewrites.run_operation import rewrite
+from nightkeep.running.run_log import STAGES
 from nightkeep.spark.engine import Engine
 from nightkeep.surprises import guarded, log_failure
 
@@ -145,8 +147,19 @@ def _checked(document: RunDocument, policy: EffectivePolicy, order: Order, engin
         log_failure(failure, document.table)
         return unfinished_check(document, failure_text(failure))
 
-    check = KINDS[document.operation].check
-    return guarded(lambda: check(document, policy, order, engine), unfinished, document.table)
+    check, predicted = KINDS[document.operation].check, document.metrics.predicted
+    number = len(STAGES) if document.operation.rewrites else None
+    stage = Stage(
+        document.table,
+        document.operation,
+        "check",
+        number,
+        number,
+        document.total_seconds,
+        None if predicted is None else predicted.seconds,
+    )
+    with in_stage(stage):
+        return guarded(lambda: check(document, policy, order, engine), unfinished, document.table)
 
 
 def _with_own_seconds(document: RunDocument, share: float) -> RunDocument:

@@ -19,6 +19,7 @@ from nightkeep.admission.run_ids import require_same_options, stored_document
 from nightkeep.errors import STOPS
 from nightkeep.model import Operation, Outcome
 from nightkeep.policy import EffectivePolicy
+from nightkeep.progress import in_stage
 from nightkeep.records import RunDocument
 from nightkeep.running.ended_early import failed_document, report_interrupted
 from nightkeep.running.run_log import RunLog
@@ -52,7 +53,11 @@ def _admitted(log: RunLog, do: Do) -> RunDocument:
     # What an earlier attempt has published is looked for all the same: it still needs a check and a report.
     if waiting is not None and (not rewrites or reason_to_stay_closed(case)):
         return log.earlier or log.document(Outcome.SKIPPED, waiting)
-    return do(log, case)
+    if not rewrites:
+        return do(log, case)
+    # A rewrite enters its later stages from within: what is watched as a plan ends when the first of them begins.
+    with in_stage(log.progress("plan")):
+        return do(log, case)
 
 
 def _earlier_attempt(log: RunLog) -> RunDocument | None:

@@ -19,8 +19,12 @@ from nightkeep.admission.run_ids import ASKED
 from nightkeep.model import Committed, Operation, Outcome
 from nightkeep.model.version import __version__
 from nightkeep.policy import EffectivePolicy
+from nightkeep.progress import Stage, in_stage
 from nightkeep.records import CommitResult, Metrics, RunDocument
 
+STAGES: Final = ("plan", "rewrite", "verify", "publish", "check")
+"""Of a rewrite, in their order."""
+_UNMEASURED: Final = Metrics()
 _NOT_LISTED: Final[Mapping[Operation, Mapping[str, object]]] = {
     Operation.EXPIRE: {"expired": [], "kept": []},
     Operation.SWEEP: {
@@ -65,10 +69,25 @@ class RunLog:
         """Record the seconds of the `with` block, without the seconds of stages nested in it."""
         started, nested = time.perf_counter(), sum(self.seconds.values())
         try:
-            yield
+            with in_stage(self.progress(name)):
+                yield
         finally:
             inner = sum(self.seconds.values()) - nested
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started - inner
+
+    def progress(self, stage: str) -> Stage:
+        """The stage of this run that begins now, for who watches."""
+        stages = STAGES if self.order.operation.rewrites else ()
+        predicted = self.facts.get("metrics", _UNMEASURED).predicted
+        return Stage(
+            self.table,
+            self.order.operation,
+            stage,
+            stages.index(stage) + 1 if stage in stages else None,
+            len(stages) if stage in stages else None,
+            sum(self.seconds.values()),
+            None if predicted is None else predicted.seconds,
+        )
 
     def document(self, outcome: Outcome, reason: str | None = None, **facts: Any) -> RunDocument:
         """The document of a run that ends now; `facts` are more of its fields. If this attempt changed nothing, the

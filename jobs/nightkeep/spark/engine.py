@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from nightkeep.errors import Interrupted, NeedsSession, Unreachable
 from nightkeep.extras import require_packages
+from nightkeep.progress import note
 from nightkeep.spark.executors import PATIENCE_SECONDS, executors_within
 from nightkeep.tasks import Exchange, Mapper
 
@@ -103,6 +104,8 @@ class Engine:
         if self._started is None and self._origin is not None:
             self._started = session.session_beside(self._origin.spark())
         if self._started is None:
+            if self._given is None:
+                note("starting Spark")
             started = session.spark_session(
                 master=self._master,
                 app_name="nightkeep",

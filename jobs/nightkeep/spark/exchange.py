@@ -17,7 +17,6 @@ from typing import Final, TypeVar
 import pyarrow as pa
 from pyspark import Broadcast
 from pyspark.sql import SparkSession
-from rich.console import Console
 
 from nightkeep.errors import NightkeepError
 from nightkeep.spark.session import BatchWork, job, outcome, pickled, returned
@@ -41,9 +40,8 @@ class SparkExchange:
     its own error. The failure of a source goes to the first part; the other parts may still be gathered.
     """
 
-    def __init__(self, spark: SparkSession, *, console: Console | None = None) -> None:
+    def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._console = console or Console(stderr=True)
 
     def __call__(
         self, scatter: Scatter[T], gather: Gather[R], sources: Sequence[T], *, parts: int, label: str
@@ -53,7 +51,7 @@ class SparkExchange:
         sent = self._spark.sparkContext.broadcast((pickled(scatter), [pickled(source) for source in sources]))
         work = self._spark.sparkContext.broadcast(pickled(gather))
         try:
-            with job(self._spark, label, console=self._console, tasks=len(sources) + parts), self._small_batches():
+            with job(self._spark, label, tasks=len(sources) + parts), self._small_batches():
                 numbers = self._spark.range(0, len(sources), 1, len(sources))
                 pieces = numbers.mapInArrow(_scattered(sent, parts), _PIECES)
                 moved = pieces.repartitionById(parts, "part").sortWithinPartitions("part", "place")

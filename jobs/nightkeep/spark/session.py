@@ -22,12 +22,11 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 from pyspark import Broadcast, SparkConf, SparkContext, StatusTracker, cloudpickle
 from pyspark.sql import SparkSession
-from rich.console import Console
-from rich.progress import Progress
 
 from nightkeep.environment import needed_elsewhere
 from nightkeep.errors import NightkeepError
 from nightkeep.interpreter import interpreter
+from nightkeep.progress import task_counter
 from nightkeep.spark.class_archive import reading_options
 from nightkeep.spark.java_found import starting_java
 from nightkeep.spark.package import package_path, ship_package
@@ -153,13 +152,11 @@ class SparkMapper:
     """A `tasks.Mapper` that runs each item as exactly one Spark task.
 
     Items and results are pickled. A NightkeepError of a task is raised here again once all tasks have ended, with its
-    traceback as a note. After any other failure Spark tries the task again and then raises its own error. Progress is
-    drawn on `console` (standard error by default) if that is a terminal.
+    traceback as a note. After any other failure Spark tries the task again and then raises its own error.
     """
 
-    def __init__(self, spark: SparkSession, *, console: Console | None = None) -> None:
+    def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._console = console or Console(stderr=True)
 
     def __call__(self, work: Callable[[T], R], items: Sequence[T], *, label: str) -> list[R]:
         if not items:
@@ -167,7 +164,7 @@ class SparkMapper:
         sent = self._spark.sparkContext.broadcast((pickled(work), [pickled(item) for item in items]))
         try:
             few = planned_for(self._spark, len(items))
-            with few, job(self._spark, label, console=self._console, tasks=len(items)):
+            with few, job(self._spark, label, tasks=len(items)):
                 numbers = self._spark.range(0, len(items), 1, len(items))
                 tasks = numbers.mapInArrow(_task(sent), "id long, result binary")
                 rows = sorted(tasks.collect(), key=lambda row: int(row.id))
@@ -177,12 +174,12 @@ class SparkMapper:
 
 
 @contextmanager
-def job(spark: SparkSession, label: str, *, console: Console, tasks: int) -> Iterator[None]:
-    """Spark jobs in the `with` block are named `label`; their progress is drawn if `console` is a terminal."""
+def job(spark: SparkSession, label: str, *, tasks: int) -> Iterator[None]:
+    """Spark jobs in the `with` block are named `label`, and their tasks are counted where somebody watches."""
     group = f"{label}-{uuid.uuid4().hex}"
     spark.sparkContext.setJobGroup(group, label)
     try:
-        with _progress(spark.sparkContext.statusTracker(), group, console=console, tasks=tasks):
+        with _counted(spark.sparkContext.statusTracker(), group, tasks):
             yield
     finally:
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
@@ -190,25 +187,23 @@ def job(spark: SparkSession, label: str, *, console: Console, tasks: int) -> Ite
 
 
 @contextmanager
-def _progress(tracker: StatusTracker, group: str, *, console: Console, tasks: int) -> Iterator[None]:
-    if not console.is_terminal:
+def _counted(tracker: StatusTracker, group: str, tasks: int) -> Iterator[None]:
+    counter, ended = task_counter(tasks), threading.Event()
+    if counter is None:
         yield
         return
-    ended = threading.Event()
-    with Progress(console=console, transient=True) as bars:
-        bar = bars.add_task(group.rpartition("-")[0], total=tasks)
 
-        def watch() -> None:
-            while not ended.wait(_POLL_SECONDS):
-                bars.update(bar, completed=_tasks_ended(tracker, group))
+    def watch() -> None:
+        while not ended.wait(_POLL_SECONDS):
+            counter(_tasks_ended(tracker, group))
 
-        watcher = threading.Thread(target=watch, name="nightkeep-progress", daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            watcher.join()
+    watcher = threading.Thread(target=watch, name="nightkeep-progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
 
 
 def warm_up(spark: SparkSession, *, modules: Sequence[str] = ()) -> float:
@@ -218,7 +213,7 @@ def warm_up(spark: SparkSession, *, modules: Sequence[str] = ()) -> float:
     """
     started = time.perf_counter()
     tasks = [tuple(modules)] * spark.sparkContext.defaultParallelism
-    SparkMapper(spark, console=Console(quiet=True))(_prepare_worker, tasks, label="warm up")
+    SparkMapper(spark)(_prepare_worker, tasks, label="warm up")
     return time.perf_counter() - started
 
 

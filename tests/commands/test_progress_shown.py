@@ -1,0 +1,70 @@
+"""What a command prints while it works: a line a stage on a pipe, moving lines on a terminal, nothing if quiet."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+import pytest
+from rich.console import Console
+from tests.commands.test_app import Shell, shell
+
+from nightkeep.commands import progress_shown
+from nightkeep.commands.progress_shown import line_of, shown_progress
+from nightkeep.progress import Stage, in_stage, note, task_counter
+
+__all__ = ["shell"]
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
+    text = io.StringIO()
+    monkeypatch.setattr(
+        progress_shown, "Console", lambda **_: Console(file=text, force_terminal=True, width=100, color_system=None)
+    )
+    yield text
+
+
+def test_a_run_on_a_pipe_prints_a_line_for_each_stage_and_its_answer_alone_on_stdout(shell: Shell) -> None:
+    said = shell.call("run", shell.table, "--no-check", "--json")
+    lines = said.err.splitlines()
+    named = [line.partition(";")[0] for line in lines if ", stage " in line and " optimize: " in line]
+    assert named == [
+        f"{shell.table} optimize: {stage}, stage {number} of 5"
+        for number, stage in enumerate(("plan", "rewrite", "verify", "publish"), 1)
+    ]
+    assert said.json["outcome"] == "verified"
+    assert "expected" in next(line for line in lines if ": rewrite" in line)
+
+
+def test_a_quiet_run_and_a_command_that_only_reads_print_nothing(shell: Shell) -> None:
+    assert shell.call("run", shell.table, "--no-check", "--quiet").err == ""
+    assert shell.call("plan", shell.table).err == ""
+
+
+def test_a_line_has_the_place_of_the_stage_and_what_is_known_of_its_time() -> None:
+    assert line_of(Stage("t", "sweep", "act")) == "t sweep: act"
+    known = Stage("t", "optimize", "rewrite", 2, 5, 0.42, 1234.5)
+    assert line_of(known) == "t optimize: rewrite, stage 2 of 5; 0.4 s so far, about 1,234 s expected"
+
+
+def test_a_stage_that_comes_again_is_one_line_on_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown_progress(quiet=False):
+        for _ in range(3):
+            with in_stage(Stage("a[b]", "optimize", "rewrite")):
+                note("a note of [bold]any[/bold] text")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["a[b] optimize: rewrite", *["a note of [bold]any[/bold] text"] * 3]
+
+
+def test_a_terminal_has_a_bar_once_the_number_of_tasks_is_known(terminal: io.StringIO) -> None:
+    plan, rewrite = Stage("t[x]", "optimize", "plan", 1, 5), Stage("t[x]", "optimize", "rewrite", 2, 5, 0, 9)
+    with shown_progress(quiet=False), in_stage(plan), in_stage(rewrite):
+        counter = task_counter(4)
+        assert counter is not None
+        counter(2)
+        note("a note")
+    text = terminal.getvalue()
+    assert "t[x] optimize: rewrite 2 of 5" in text and "of about 9 s" in text and "a note" in text
+    # What moved is removed at the end.
+    assert "\x1b[2K" in text.rpartition("rewrite 2 of 5")[2]
