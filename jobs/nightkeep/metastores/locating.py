@@ -33,7 +33,8 @@ def located(address: Address) -> Address:
         return address
     if address.format == "iceberg":
         catalog = catalog_of(named.metastore) or named.metastore
-        return replace(address, location=f"{catalog}/{join_name((named.database, named.name))}")
+        name, mark, branch = named.name.partition(_BRANCH)
+        return replace(address, location=f"{catalog}/{join_name((named.database, name))}{mark}{branch}")
     name, mark, branch = named.name.partition(_BRANCH) if address.format == "paimon" else (named.name, "", "")
     entry = _entry(replace(named, name=name), address)
     kind = table_kind(entry)

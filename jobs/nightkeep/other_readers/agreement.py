@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 from nightkeep.causes import failure_text
 from nightkeep.errors import NightkeepError, RefusedTable
 from nightkeep.formats import open_table
+from nightkeep.formats.iceberg.metadata.branches import location_and_branch
 from nightkeep.kernels.fingerprint import NOTHING, fingerprint
 from nightkeep.model import Address, VersionIdentity
 from nightkeep.model.check_values import READS, ReaderName
@@ -214,7 +215,10 @@ def _location(address: Address, name: ReaderName) -> str:
 
 
 def _folder(address: Address) -> str | None:
-    return address.location if address.format == "iceberg" else _path(address.location)
+    if address.format != "iceberg":
+        return _path(address.location)
+    # Versions are read by their ids, which a branch shares with the table.
+    return location_and_branch(address.location)[0]
 
 
 def _path(location: str) -> str | None:

@@ -24,9 +24,10 @@ from nightkeep.formats.iceberg.catalog.failures import asking
 from nightkeep.formats.iceberg.catalog.opening import connect, pointers_of
 from nightkeep.formats.iceberg.catalog.rest_catalog import served
 from nightkeep.formats.iceberg.catalog.stores import require_one_store, store_of
+from nightkeep.formats.iceberg.metadata.branches import as_branch, location_and_branch, tip
 from nightkeep.formats.iceberg.metadata.locations import MACHINE, name_in
 from nightkeep.formats.iceberg.metadata.remove_snapshots import RemovedSnapshots, without
-from nightkeep.formats.iceberg.metadata.table_metadata import Raw, content, decode, head
+from nightkeep.formats.iceberg.metadata.table_metadata import MAIN, Raw, content, decode, head
 from nightkeep.metastores.settings import settings_of
 from nightkeep.model.dotted import join_name, split_name
 from nightkeep.model.metastore_table import catalog_and_name, metastore_table
@@ -41,20 +42,28 @@ _OPENED: Final[dict[tuple[int, str, str], Catalog]] = {}
 
 @dataclass(frozen=True, slots=True)
 class TableHandle:
-    """A table of a catalog: `identifier` is the levels of its namespace, then its name. Picklable."""
+    """A table of a catalog, or one of its branches: `identifier` is the levels of its namespace, then its name.
+    Picklable."""
 
     catalog: str
     identifier: tuple[str, ...]
     storage: Storage
+    branch: str = MAIN
 
     def __str__(self) -> str:
-        return f"{self.catalog}.{join_name(self.identifier)}"
+        name = f"{self.catalog}.{join_name(self.identifier)}"
+        return name if self.branch == MAIN else f"{name}$branch_{self.branch}"
 
     def load(self) -> tuple[Raw, str]:
         """The table's current metadata as raw JSON, and its location; "" if the catalog does not give the location.
 
-        Raises AddressError if there is no such table, Unreachable, MissingFile, CorruptMetadata.
+        In the metadata of a branch main is that branch: it is for reading. Raises AddressError if there is no such
+        table or branch, Unreachable, MissingFile, CorruptMetadata.
         """
+        raw, location = self._loaded()
+        return as_branch(raw, self.branch, subject=str(self)), location
+
+    def _loaded(self) -> tuple[Raw, str]:
         raw, location = self.answer()
         if raw is None:
             raw = decode(self.storage.read(name_in(self.storage, location)), subject=location)
@@ -67,9 +76,12 @@ class TableHandle:
         """As `load`, but read from the metadata file itself. Callers may treat files that it does not name as unused.
 
         A server's answer may leave out parts of the file. Raises as `load`, and EvidenceError if answer and file
-        differ in snapshots, branches or tags.
+        differ in snapshots, branches or tags, RefusedTable for a branch: its files are among those of the table.
         """
-        raw, location = self.load()
+        if self.branch != MAIN:
+            feature = f"branch {self.branch} is not swept, expired or restored on its own"
+            raise RefusedTable(str(self), feature, "name the table: every branch and tag keeps its files then")
+        raw, location = self._loaded()
         if not location or not isinstance(open_catalog(self.catalog), RestCatalog):
             return raw, location
         written = decode(self.storage.read(name_in(self.storage, location)), subject=location)
@@ -97,24 +109,26 @@ class TableHandle:
         return None, location
 
     def commit(self, snapshot: Raw, parent: int | None, *, table_uuid: str | None = None) -> bool:
-        """Add `snapshot`, in the form of an add-snapshot update, and point main to it.
+        """Add `snapshot`, in the form of an add-snapshot update, and point the branch to it.
 
-        Returns False, and commits nothing, if main does not point to `parent`, if the table's UUID is not `table_uuid`
-        (None: any; a table that was dropped and created again has a new one), or if another commit used the sequence
-        number or row ids. Raises OSError if the outcome is unknown. Raises as `load` if nothing was committed.
+        Returns False, and commits nothing, if the branch does not point to `parent`, if the table's UUID is not
+        `table_uuid` (None: any; a table that was dropped and created again has a new one), or if another commit used
+        the sequence number or row ids. Raises OSError if the outcome is unknown. Raises as `load` if nothing
+        was committed.
         """
-        raw, location = self.load()
+        raw, location = self._loaded()
         newest = head(raw, subject=str(self))
-        if newest.current != parent or table_uuid not in (None, newest.uuid):
+        if tip(raw, self.branch, subject=str(self)) != parent or table_uuid not in (None, newest.uuid):
             return False
         opened = open_catalog(self.catalog)
         pointers = pointers_of(opened)
         if pointers is not None:
-            before = (raw, location)
-            return metadata_swap.commit(pointers, self.identifier, self.storage, snapshot=snapshot, before=before)
+            return metadata_swap.commit(
+                pointers, self.identifier, self.storage, snapshot=snapshot, before=(raw, location), branch=self.branch
+            )
         with asking(str(self), self.catalog):
             table = opened.load_table(self.identifier)
-        return update_commit.commit(opened, table, raw, snapshot=snapshot)
+        return update_commit.commit(opened, table, raw, snapshot=snapshot, branch=self.branch)
 
     def forget(self, loaded: tuple[Raw, str], gone: RemovedSnapshots) -> bool:
         """Remove snapshots, branches and tags from the table. Raises as `commit`.
@@ -133,7 +147,7 @@ class TableHandle:
 
     def visible(self, snapshot_id: int) -> bool:
         """Whether the table has this snapshot. Raises as `load`."""
-        raw, _ = self.load()
+        raw, _ = self._loaded()
         return snapshot_id in head(raw, subject=str(self)).snapshots
 
     @property
@@ -144,11 +158,12 @@ class TableHandle:
 
 
 def parse_location(location: str, storage: Storage) -> TableHandle:
-    """The handle of `CATALOG/NAMESPACE.TABLE`. Raises AddressError.
+    """The handle of `CATALOG/NAMESPACE.TABLE`, or of `CATALOG/NAMESPACE.TABLE$branch_NAME`. Raises AddressError.
 
     Dots separate the levels of a namespace. Backquotes enclose a level or a table whose own name contains dots.
     """
-    catalog, identifier = catalog_and_name(location)
+    place, branch = location_and_branch(location)
+    catalog, identifier = catalog_and_name(place)
     expected = f"iceberg:{location}: expected iceberg:CATALOG/NAMESPACE.TABLE, found {location!r}"
     try:
         levels = split_name(identifier)
@@ -156,7 +171,7 @@ def parse_location(location: str, storage: Storage) -> TableHandle:
         raise AddressError(f"{expected}: {failure}") from failure
     if not catalog or len(levels) < 2:
         raise AddressError(expected)
-    return TableHandle(catalog, levels, storage)
+    return TableHandle(catalog, levels, storage, branch)
 
 
 def open_handle(location: str) -> TableHandle:

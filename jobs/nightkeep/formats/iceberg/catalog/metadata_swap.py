@@ -17,7 +17,7 @@ from nightkeep.errors import NotCreated
 from nightkeep.formats.iceberg.catalog.claims import Claim
 from nightkeep.formats.iceberg.metadata.kept_statistics import kept_statistics
 from nightkeep.formats.iceberg.metadata.locations import storage_name
-from nightkeep.formats.iceberg.metadata.table_metadata import Raw, objects, properties, text, with_snapshot
+from nightkeep.formats.iceberg.metadata.table_metadata import MAIN, Raw, objects, properties, text, with_snapshot
 from nightkeep.storage import Storage
 
 _VERSION: Final = re.compile(r"v?(\d+)[-.]")
@@ -40,16 +40,22 @@ class Pointers(Protocol):
 
 
 def commit(
-    pointers: Pointers, identifier: tuple[str, ...], storage: Storage, *, snapshot: Raw, before: tuple[Raw, str]
+    pointers: Pointers,
+    identifier: tuple[str, ...],
+    storage: Storage,
+    *,
+    snapshot: Raw,
+    before: tuple[Raw, str],
+    branch: str = MAIN,
 ) -> bool:
-    """Add `snapshot` to the metadata and location `before`, with the statistics that it keeps.
+    """Add `snapshot` to a branch in the metadata and location `before`, with the statistics that it keeps.
 
     Returns False if they are no longer current. Raises OSError if the outcome is unknown; the new metadata file is then
     kept.
     """
     subject = ".".join(identifier)
     raw, location = before
-    after = with_snapshot(raw, snapshot, location=location, subject=subject)
+    after = with_snapshot(raw, snapshot, location=location, subject=subject, branch=branch)
     if after is None:
         return False
     statistics = kept_statistics(raw, snapshot, subject=subject)

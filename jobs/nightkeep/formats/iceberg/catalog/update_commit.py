@@ -30,19 +30,20 @@ from pyiceberg.table.update import (
 
 from nightkeep.errors import AddressError, CorruptMetadata
 from nightkeep.formats.iceberg.catalog.failures import SILENT, reason
+from nightkeep.formats.iceberg.metadata.branches import tip
 from nightkeep.formats.iceberg.metadata.kept_statistics import kept_statistics
 from nightkeep.formats.iceberg.metadata.remove_snapshots import RemovedSnapshots
 from nightkeep.formats.iceberg.metadata.table_metadata import MAIN, MetadataHead, Raw, head, refs
 
 
-def commit(catalog: Catalog, table: Table, raw: Raw, *, snapshot: Raw) -> bool:
-    """Ask the catalog to add `snapshot` to the table and to point main to it, with the statistics that it keeps.
+def commit(catalog: Catalog, table: Table, raw: Raw, *, snapshot: Raw, branch: str = MAIN) -> bool:
+    """Ask the catalog to add `snapshot` to the table and to point the branch to it, with the statistics that it keeps.
 
     Returns False if the requirements are no longer met. Raises OSError if the outcome is unknown, AddressError if
     the catalog does not permit the commit.
     """
     subject = _subject(catalog, table)
-    return _committed(catalog, table, _request(raw, snapshot, subject))
+    return _committed(catalog, table, _request(raw, snapshot, subject, branch))
 
 
 def forget(catalog: Catalog, table: Table, raw: Raw, *, gone: RemovedSnapshots) -> bool:
@@ -82,20 +83,22 @@ def _committed(
     return True
 
 
-def _request(raw: Raw, snapshot: Raw, subject: str) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
+def _request(
+    raw: Raw, snapshot: Raw, subject: str, branch: str
+) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
     before = head(raw, subject=subject)
     try:
         added = Snapshot.model_validate(snapshot)
     except ValueError as failure:
         raise CorruptMetadata(f"{subject}: snapshot to add", "a snapshot", str(failure)) from failure
     # An update replaces the whole ref: carry its retention settings over, or they are lost.
-    kept = {key: value for key, value in refs(raw, subject=subject).get(MAIN, {}).items() if key in _RETENTION}
+    kept = {key: value for key, value in refs(raw, subject=subject).get(branch, {}).items() if key in _RETENTION}
     reference = SetSnapshotRefUpdate.model_validate(
-        {"ref-name": MAIN, "type": SnapshotRefType.BRANCH, "snapshot-id": added.snapshot_id, **kept}
+        {"ref-name": branch, "type": SnapshotRefType.BRANCH, "snapshot-id": added.snapshot_id, **kept}
     )
     requirements = (
         AssertTableUUID(uuid=_identity(before, subject)),
-        AssertRefSnapshotId.model_validate({"ref": MAIN, "snapshot-id": before.current}),
+        AssertRefSnapshotId.model_validate({"ref": branch, "snapshot-id": tip(raw, branch, subject=subject)}),
     )
     return requirements, (AddSnapshotUpdate(snapshot=added), reference, *_statistics(raw, snapshot, subject))
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle
 from nightkeep.formats.iceberg.commit import commit
 from nightkeep.formats.iceberg.commit.conflicts import conflicts
+from nightkeep.formats.iceberg.metadata.branches import location_and_branch
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
+from nightkeep.formats.iceberg.metadata.table_metadata import MAIN
 from nightkeep.formats.iceberg.metadata.versions import digest, read_version
 from nightkeep.model import Address, Candidate, Committed, Run, VersionIdentity
 from nightkeep.model.dotted import quoted_part, split_name
@@ -47,9 +49,13 @@ def committed(table: Address, handle: TableHandle, run: Run) -> tuple[Committed,
 
 
 def rollback(table: Address, version: int) -> str:
-    """The rollback procedure of iceberg-spark; names are quoted by backticks where they need it."""
-    catalog, name = catalog_and_name(table.location)
+    """The rollback procedure of iceberg-spark, of a branch its statement; names are quoted by backticks where they need
+    it."""
+    place, branch = location_and_branch(table.location)
+    catalog, name = catalog_and_name(place)
     quoted = ".".join(map(quoted_part, split_name(name)))
+    if branch != MAIN:
+        return f"ALTER TABLE `{catalog}`.{quoted} REPLACE BRANCH {quoted_part(branch)} AS OF VERSION {version}"
     text = quoted.replace("\\", "\\\\").replace("'", "\\'")
     return f"CALL `{catalog}`.system.rollback_to_snapshot('{text}', {version})"
 

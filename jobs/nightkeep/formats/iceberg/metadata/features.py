@@ -261,7 +261,9 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
     "metadata that Paimon or Delta writes of its own tables": IcebergFeature(
         refused="run on the table by its own format"
     ),
-    "branches and tags": IcebergFeature(handled="Left alone: only the branch main is read and committed to"),
+    "branches and tags": IcebergFeature(
+        handled="A branch is read and committed to by its own address; all others stay as they are"
+    ),
     "statistics files": IcebergFeature(handled="Kept"),
     "snapshots without a manifest list": IcebergFeature(refused="expire snapshots of before the upgrade to version 2"),
 }

@@ -120,21 +120,25 @@ def ancestors(raw: Raw, snapshot_id: int | None, *, subject: str) -> Iterator[in
         snapshot_id = parent_id(snapshots[snapshot_id], subject=subject)
 
 
-def with_snapshot(raw: Raw, snapshot: Raw, *, location: str, subject: str) -> Raw | None:
-    """The metadata that follows `raw`, which is at `location`, with `snapshot` added and main pointing to it.
+def with_snapshot(raw: Raw, snapshot: Raw, *, location: str, subject: str, branch: str = MAIN) -> Raw | None:
+    """The metadata that follows `raw`, which is at `location`, with `snapshot` added and the branch pointing to it.
 
-    Follows TableMetadata.Builder of Iceberg Java. Returns None if another commit came first: main has moved, or the
-    sequence number or row ids are used. Raises CorruptMetadata.
+    Follows TableMetadata.Builder of Iceberg Java. Returns None if another commit came first: the branch has moved or is
+    gone, or the sequence number or row ids are used. Raises CorruptMetadata.
     """
-    before = head(raw, subject=subject)
+    before, named = head(raw, subject=subject), refs(raw, subject=subject)
     added = _Added.of(snapshot, before, subject)
-    if not added.follows(before):
+    if branch != MAIN and named.get(branch, {}).get("type") != "branch":
         return None
-    reference = {**refs(raw, subject=subject).get(MAIN, {"type": "branch"}), "snapshot-id": added.id}
-    result = {
+    newest = before.current if branch == MAIN else integer(named[branch], "snapshot-id", subject=subject)
+    if not added.follows(before, newest):
+        return None
+    reference = {**named.get(branch, {"type": "branch"}), "snapshot-id": added.id}
+    result: dict[str, JsonValue] = {
         **raw,
-        "current-snapshot-id": added.id,
-        "refs": {**refs(raw, subject=subject), MAIN: reference},
+        # Only main is the table's current version, and has a log.
+        **({"current-snapshot-id": added.id, "snapshot-log": _logged(raw, added, subject)} if branch == MAIN else {}),
+        "refs": {**named, branch: reference},
         **({"last-sequence-number": added.sequence_number} if before.format_version > 1 else {}),
         "last-updated-ms": max(before.updated_ms, added.timestamp_ms),
         # Leave nulls out: Java's reader does not accept null for a number.
@@ -142,7 +146,6 @@ def with_snapshot(raw: Raw, snapshot: Raw, *, location: str, subject: str) -> Ra
             *objects(raw, "snapshots", subject=subject),
             {key: value for key, value in snapshot.items() if value is not None},
         ],
-        "snapshot-log": _logged(raw, added, subject),
         "metadata-log": past_versions(raw, before, location, subject=subject),
     }
     if before.next_row_id is not None:
@@ -178,10 +181,10 @@ class _Added:
             raise CorruptMetadata(subject, "an id that no snapshot has, and no negative count of rows", found)
         return added
 
-    def follows(self, before: MetadataHead) -> bool:
+    def follows(self, before: MetadataHead, newest: int | None) -> bool:
         taken = before.next_row_id is not None and self.first_row_id != before.next_row_id
         is_next = self.sequence_number > before.sequence_number or before.format_version == 1
-        return self.parent == before.current and is_next and not taken
+        return self.parent == newest and is_next and not taken
 
 
 def _logged(raw: Raw, added: _Added, subject: str) -> list[Raw]:

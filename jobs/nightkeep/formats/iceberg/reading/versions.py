@@ -39,5 +39,9 @@ def _tagged(table: Address, handle: TableHandle, tag: str) -> int:
         tags = ", ".join(name for name, ref in named.items() if ref.get("type") == "tag")
         raise UsageError(f"{table.name}: expected a tag among {tags or 'none'}, found {tag!r}")
     if named[tag].get("type") != "tag":
-        raise RefusedTable(table.name, f"branch {tag} is not read", "name a tag, or a snapshot by its id")
+        raise RefusedTable(
+            table.name,
+            f"branch {tag} is not read",
+            f"name it in the address, $branch_{tag}, or a tag or a snapshot by its id",
+        )
     return integer(named[tag], "snapshot-id", subject=f"{location}: {tag}")

@@ -22,7 +22,7 @@ from nightkeep.formats.iceberg.metadata.content_files import FileContent, NewFil
 from nightkeep.formats.iceberg.metadata.own_format import require_iceberg_only
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot
-from nightkeep.formats.iceberg.metadata.table_metadata import ancestors, head, summary_of
+from nightkeep.formats.iceberg.metadata.table_metadata import MAIN, ancestors, head, summary_of
 from nightkeep.formats.iceberg.metadata.versions import read_version
 from nightkeep.formats.iceberg.upsert.batch import BATCH_PROPERTY, ChangeBatch, ChangeMode, Distribution
 from nightkeep.formats.iceberg.upsert.writer import WriterTarget, WrittenChanges
@@ -59,6 +59,8 @@ def find_applied(handle: TableHandle, batch: ChangeBatch) -> Applied | None:
 def target_of(handle: TableHandle, snapshot: IcebergSnapshot, batch: ChangeBatch) -> WriterTarget:
     """The target of the batch's writers. Raises RefusedTable and UsageError before any data is read or written."""
     require_iceberg_only(snapshot.table.name, handle.storage, snapshot.metadata)
+    if handle.branch != MAIN:
+        raise RefusedTable(snapshot.table.name, f"changes to branch {handle.branch}", "apply them by an engine")
     schema = snapshot.schema
     keys = () if batch.mode is ChangeMode.APPEND else _keys(schema, batch)
     if batch.distribution is Distribution.HASH and not keys:
