@@ -85,8 +85,9 @@ FORMAT_EDGES = {
     "reading": "catalog data deletes gate metadata",
     "spark": "catalog deletes metadata",
     "retention": "catalog deletes metadata",
+    "upkeep": "commit gate metadata retention",
     "listing": "catalog metadata",
-    "format": "catalog commit gate metadata reading retention rewrite",
+    "format": "catalog commit gate metadata reading retention rewrite upkeep",
     "upsert": "catalog commit data deletes metadata",
 }
 

@@ -15,7 +15,7 @@ from nightkeep.pages.html_pages import stage_names, tally
 from nightkeep.pages.retention_section import leftovers
 from nightkeep.pages.templating import unit_name
 from nightkeep.pages.text_table import printable
-from nightkeep.records.document import PlanUnit, RunDocument
+from nightkeep.records.document import LOG_NOTE, PlanUnit, RunDocument
 
 _LEFT = ("table", "operation", "outcome")
 _CHANGES = {
@@ -116,6 +116,8 @@ def notes_of(document: RunDocument) -> Iterator[str]:
         notes = [f"files skipped: {', '.join(skipped)}"] if skipped else []
         notes += [f"fewer than before on {lost}"] if lost else []
         yield "; ".join([str(document.plan.clustering), *notes])
+    if note := document.extra.get(LOG_NOTE):
+        yield str(note)
     left = leftovers(document)
     if left and left.brings_back:
         table, run = map(shlex.quote, left.brings_back)

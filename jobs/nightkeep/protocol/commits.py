@@ -36,3 +36,6 @@ class Commits(Generic[S, E]):
     """Removes staged files that no metadata references. Names that are gone are ignored: a retry discards again."""
     rollback: Callable[[int], str]
     """The engine's own statement that makes this version the current one again."""
+    afterwards: Callable[[int, Run], str | None] | None = None
+    """What a published version calls for and no reader needs, such as a checkpoint of the log: a sentence about what
+    was done, None if nothing was. Whatever it raises, the version stays published."""

@@ -1,6 +1,7 @@
 """What is kept beside the tables: documents of runs, holds, the ledger, and the files that they are in."""
 
 from nightkeep.records.document import (
+    LOG_NOTE,
     SESSION_SECONDS,
     CheckStatus,
     CommitResult,
@@ -50,6 +51,7 @@ from nightkeep.records.store import (
 )
 
 __all__ = [
+    "LOG_NOTE",
     "RESULTS",
     "SESSION_SECONDS",
     "CheckStatus",

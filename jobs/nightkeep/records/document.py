@@ -32,6 +32,8 @@ class CheckStatus(StrEnum):
 
 
 SESSION_SECONDS = "session_seconds"
+LOG_NOTE = "log_note"
+"""Key of a sentence about the table's log: a checkpoint after the commit, or why there is none."""
 UNJUDGED = frozenset({CheckStatus.NOT_RUN, CheckStatus.ERRORED})
 
 

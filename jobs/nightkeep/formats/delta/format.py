@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nightkeep.clustering.format_layout import FormatLayout
 from nightkeep.clustering.wide_task import wide_writes
 from nightkeep.errors import AddressError
@@ -30,6 +32,7 @@ from nightkeep.formats.delta.rewrite.own_clustering import (
 )
 from nightkeep.formats.delta.rewrite.persist import prune_vectors, refuse_new_vectors
 from nightkeep.formats.delta.rewrite.rewrite import DeltaTask, columns, matching_rows, rewrite
+from nightkeep.formats.delta.upkeep.after_commit import checkpoint_if_due
 from nightkeep.model import Address, Operation
 from nightkeep.protocol import Bound, OperationRules, RowChanges, Table, units_of
 from nightkeep.protocol.foreign_tables import suggested_address
@@ -70,7 +73,7 @@ def table_of(address: Address, storage: Storage) -> DeltaTable:
         gate=gate_of(storage),
         reading=reading_of(address, storage),
         past=past_of(address, storage),
-        commits=commits_of(address, storage),
+        commits=replace(commits_of(address, storage), afterwards=Bound(Bound(checkpoint_if_due, address), storage)),
         wide=wide_writes(storage),
         row_changes=RowChanges({Operation.DELETE: delete}, columns, Bound(matching_rows, storage)),
         layout=LAYOUT.layout_reading(storage),

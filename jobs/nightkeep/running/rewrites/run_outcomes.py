@@ -11,7 +11,7 @@ from nightkeep.admission.run_ids import stored_document
 from nightkeep.errors import CorruptMetadata, MissingFile
 from nightkeep.model import CommitScope, Committed, Conflicted, Mismatch, Outcome, Run, UnitKey, VersionIdentity
 from nightkeep.protocol import OpenTable, Snapshot
-from nightkeep.records import CheckStatus, Expectations, Metrics, RunDocument, UnitResult, hold_or_note
+from nightkeep.records import LOG_NOTE, CheckStatus, Expectations, Metrics, RunDocument, UnitResult, hold_or_note
 from nightkeep.records.failure_outcomes import without_surprise
 from nightkeep.running.rewrites.run_summary import Batch, ending_reason, mismatched, published, sizes, unit_results
 from nightkeep.running.run_log import RunLog, commits
@@ -77,12 +77,27 @@ def end_run(
     except MissingFile:
         gone = f"published version {done[-1].version} is gone already: expired or rolled back"
         return log.document(outcome, "; ".join(filter(None, [reason, gone])), units=units, **extra)
+    _settle(log, table, done[-1].version, run)
     if scope is CommitScope.WHOLE_PLAN:
         extra["go_back"] = table.commits.rollback(done[0].parent_version)
     touched = [key for commit in done for key in commit.units]
     metrics = sizes(after.sizes, after, log.facts["metrics"])
     metrics = replace(metrics, extra={**metrics.extra, **_layout(table, base, after, touched)})
     return log.document(outcome, reason, units=units, metrics=metrics, **extra)
+
+
+def _settle(log: RunLog, table: OpenTable, version: int, run: Run) -> None:
+    """Do what the published version calls for. Its failure is a sentence in the document."""
+    afterwards = table.commits.afterwards
+    if afterwards is None:
+        return
+    with log.stage("publish"):
+        note = guarded(
+            lambda: afterwards(version, run),
+            lambda failure: f"no checkpoint of version {version} was written: {sentence(failure)}",
+            f"the log of version {version}",
+        )
+    log.extra |= {} if note is None else {LOG_NOTE: note}
 
 
 def _layout(table: OpenTable, base: Snapshot, after: Snapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:

@@ -1,6 +1,7 @@
 """A checkpoint's files -> its actions, as the commits had them (PROTOCOL.md, "Checkpoints").
 
-Tombstones are left out: no version shows them. Values that a checkpoint stores in columns become JSON again.
+Tombstones are read apart from the rest: no version shows them. Values that a checkpoint stores in columns become JSON
+again.
 """
 
 from __future__ import annotations
@@ -66,6 +67,12 @@ def checkpoint_actions(storage: Storage, checkpoint: Checkpoint) -> Iterator[Act
         yield from _sidecar_actions(storage, body, checkpoint.names[0])
 
 
+def checkpoint_tombstones(storage: Storage, checkpoint: Checkpoint) -> Iterator[Action]:
+    """The removes of a checkpoint, decoded as they are asked for. Raises as checkpoint_actions does."""
+    for name in checkpoint_head(storage, checkpoint)[1]:
+        yield from _others(_file_actions(name, storage.read(name), ("remove",)))
+
+
 def checkpoint_head(storage: Storage, checkpoint: Checkpoint) -> tuple[tuple[Action, ...], tuple[str, ...]]:
     """The actions that are not about files, and the names of the files that list data files: own parts, then sidecars.
 
@@ -82,8 +89,8 @@ def checkpoint_head(storage: Storage, checkpoint: Checkpoint) -> tuple[tuple[Act
     return tuple(read), (*checkpoint.names, *names)
 
 
-def _others(items: Iterable[Action | AddColumns]) -> list[Action]:
-    return [item for item in items if not isinstance(item, AddColumns)]
+def _others(items: Iterable[Action | AddColumns]) -> Iterator[Action]:
+    return (item for item in items if not isinstance(item, AddColumns))
 
 
 def _sidecars(read: Sequence[Action], checkpoint: Checkpoint) -> list[Mapping[str, object]]:

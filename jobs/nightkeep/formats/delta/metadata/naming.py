@@ -9,6 +9,7 @@ from nightkeep.model import Run, UnitKey
 from nightkeep.model.run_names import MARK, file_stem
 
 LOG = "_delta_log"
+LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
 
 
 class DeltaNaming:
@@ -49,3 +50,17 @@ def vector_folder(run: Run) -> str:
 
 def vector_name(prefix: str, unique: uuid.UUID) -> str:
     return f"{prefix}/deletion_vector_{unique}.bin"
+
+
+def staged_checkpoint_name(run: Run, unique: uuid.UUID) -> str:
+    """The name of a checkpoint that is still to be compared with the log. No reader looks for it, as for a commit's."""
+    return f"{LOG}/.staged-{MARK}-{run.token}-{run.attempt}-{unique}.parquet"
+
+
+def checkpoint_name(version: int, unique: uuid.UUID | None = None) -> str:
+    """The name of a version's checkpoint: classic, or with a UUID (PROTOCOL.md, "Checkpoint Naming Scheme")."""
+    return f"{LOG}/{version:020d}.checkpoint{'' if unique is None else f'.{unique}'}.parquet"
+
+
+def sidecar_name(unique: uuid.UUID) -> str:
+    return f"{LOG}/_sidecars/{unique}.parquet"

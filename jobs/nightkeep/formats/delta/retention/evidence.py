@@ -184,6 +184,18 @@ def unproven_checkpoint(names: Sequence[str], counted: int, stated: int | None) 
     return None
 
 
+def doubt_of_checkpoint(storage: Storage, name: str) -> Unproven | None:
+    """What its writer, a run of ours, could not prove of the log that it was made of."""
+    if name.endswith(".json"):
+        return None
+    try:
+        with storage.open(name) as source, pq.ParquetFile(source) as file:
+            text = (file.metadata.metadata or {}).get(DOUBT.encode())
+    except NOT_A_CHECKPOINT as failure:
+        raise CorruptMetadata(name, "a checkpoint in Parquet", reason_of(failure)) from failure
+    return None if text is None else Unproven(name, f"it was made of a log in doubt: {text.decode(errors='replace')}")
+
+
 def checkpoint_sum(storage: Storage, names: Iterable[str], gone: frozenset[FileKey]) -> Sum:
     """The number and bytes of a checkpoint's adds without those in `gone`. Raises CorruptMetadata, MissingFile."""
     total = Sum(0, 0)
@@ -259,6 +271,8 @@ def _number(value: object) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
+DOUBT: Final = "nightkeep.doubt"
+"""Key in the footer of a checkpoint of ours."""
 _RECORDS: Final = re.compile(r'\{"numRecords":([0-9]{1,18})[,}]')
 _SPARK: Final = re.compile("Apache-Spark/.* Delta-Lake/")
 _BATCH: Final = 50_000

@@ -1,4 +1,4 @@
-"""Table properties -> how long removed files are kept, in milliseconds."""
+"""Table properties -> how long removed files, the log and transactions are kept, in milliseconds."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from nightkeep.formats.delta.metadata.actions import Raw
 from nightkeep.model.sweep_rules import DAY_MS
 
 DELETED_FILES: Final = "delta.deletedFileRetentionDuration"
+LOG_FILES: Final = "delta.logRetentionDuration"
+TRANSACTIONS: Final = "delta.setTransactionRetentionDuration"
 
 
 def tombstone_retention_ms(metadata: Raw) -> int:
@@ -19,9 +21,27 @@ def tombstone_retention_ms(metadata: Raw) -> int:
 
     Raises CorruptMetadata unless it is an interval in weeks to microseconds. Months and years have no fixed length.
     """
+    text = property_text(metadata, DELETED_FILES)
+    return 7 * DAY_MS if text is None else _milliseconds(DELETED_FILES, text)
+
+
+def log_retention_ms(metadata: Raw) -> int:
+    """How long the log is kept (DeltaConfig.scala, LOG_RETENTION). The default is 30 days. Raises as above."""
+    text = property_text(metadata, LOG_FILES)
+    return 30 * DAY_MS if text is None else _milliseconds(LOG_FILES, text)
+
+
+def transaction_retention_ms(metadata: Raw) -> int | None:
+    """How long transactions are kept (TRANSACTION_ID_RETENTION_DURATION). None: for ever. Raises as above."""
+    text = property_text(metadata, TRANSACTIONS)
+    return None if text is None else _milliseconds(TRANSACTIONS, text)
+
+
+def property_text(metadata: Raw, name: str) -> str | None:
+    """A table property; None if it is not set."""
     properties = metadata.get("configuration")
-    text = properties.get(DELETED_FILES) if isinstance(properties, Mapping) else None
-    return 7 * DAY_MS if text is None else _milliseconds(str(text))
+    value = properties.get(name) if isinstance(properties, Mapping) else None
+    return None if value is None else str(value)
 
 
 def threshold_ms(metadata: Raw, now_ms: int, older_than_ms: int) -> int:
@@ -29,13 +49,13 @@ def threshold_ms(metadata: Raw, now_ms: int, older_than_ms: int) -> int:
     return now_ms - max(tombstone_retention_ms(metadata), older_than_ms)
 
 
-def _milliseconds(text: str) -> int:
+def _milliseconds(name: str, text: str) -> int:
     parts = text.strip().lower().removeprefix("interval ").strip()
     if not _INTERVAL.fullmatch(parts):
-        raise CorruptMetadata(DELETED_FILES, "an interval such as 'interval 7 days'", repr(text))
+        raise CorruptMetadata(name, "an interval such as 'interval 7 days'", repr(text))
     total = sum(Decimal(number) * _MICROSECONDS[unit] for number, unit in _PART.findall(parts))
     if total < 0:
-        raise CorruptMetadata(DELETED_FILES, "an interval that is not negative", repr(text))
+        raise CorruptMetadata(name, "an interval that is not negative", repr(text))
     return int(total) // 1000
 
 

@@ -36,7 +36,7 @@ from nightkeep.formats.delta.retention.horizon import threshold_ms
 from nightkeep.formats.delta.retention.version_audit import Proof
 from nightkeep.model import Address
 from nightkeep.model.sweep_rules import DAY_MS
-from nightkeep.protocol.table_files import Reach, Retention, Root
+from nightkeep.protocol.table_files import Reach, Retention, Root, Unproven
 from nightkeep.storage import Storage
 
 Row = tuple[str, int | None, bool]
@@ -109,6 +109,11 @@ def reach(storage: Storage, root: Root[RootFiles]) -> Reach[CheckpointPart]:
             return Reach(removed(storage, root.task))
         case None:
             return Reach(files(()))
+
+
+def doubts(storage: Storage, version: int, *, now_ms: int) -> tuple[Unproven, ...]:
+    """What no other metadata confirms of a version's log. Raises CorruptMetadata for a log that contradicts itself."""
+    return _state(storage, VersionFiles(version, now_ms, now_ms)).unproven
 
 
 def live(storage: Storage, source: CheckpointPart) -> Iterator[pa.RecordBatch]:

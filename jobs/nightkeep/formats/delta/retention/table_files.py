@@ -64,6 +64,7 @@ def kinds(schema: DeltaSchema) -> Iterator[FileKind]:
     """Kinds of files that a sweep may remove. Of the log, only unfinished writes under names that readers ignore."""
     folders = _folders(schema)
     yield FileKind("staged commit", rf"{LOG}/\.staged-{MARK}-[0-9A-Za-z-]+\.json(?:\.tmp)?")
+    yield FileKind("staged checkpoint", rf"{LOG}/\.staged-{MARK}-[0-9A-Za-z-]+\.parquet(?:\.tmp)?")
     # Spark, Flink and the Java kernel rename `.<name>.<uuid>.tmp`; Hadoop keeps a checksum beside it.
     yield FileKind("log temporary", rf"{LOG}/(?:_sidecars/)?\.[^/]+\.{_UUID}\.tmp(?:\.crc)?")
     # delta-rs renames `_commit_<uuid>.json.tmp`; a store of object_store on local disk stages `<name>#<number>`.

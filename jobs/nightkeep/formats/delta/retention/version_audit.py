@@ -15,6 +15,7 @@ from nightkeep.formats.delta.retention.evidence import (
     Sum,
     adds_of_checkpoint,
     checkpoint_sum,
+    doubt_of_checkpoint,
     newest_checksum,
     require_checksum,
     unproven_checkpoint,
@@ -53,7 +54,8 @@ class Proof:
         if proof.checksum is None:
             stated = adds_of_checkpoint(storage, segment.checkpoint.version)
             unproven = unproven_checkpoint(names, proof.checkpoint_files, stated)
-            proof.unproven += [] if unproven is None else [unproven]
+            doubts = (unproven, *(doubt_of_checkpoint(storage, name) for name in segment.checkpoint.names))
+            proof.unproven += [doubt for doubt in doubts if doubt is not None]
             require_own_state(storage, segment.checkpoint)
         elif proof.checksum[0] == segment.checkpoint.version:
             proof._compare(None, (), frozenset())
