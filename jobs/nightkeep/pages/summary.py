@@ -116,8 +116,7 @@ def notes_of(document: RunDocument) -> Iterator[str]:
         notes = [f"files skipped: {', '.join(skipped)}"] if skipped else []
         notes += [f"fewer than before on {lost}"] if lost else []
         yield "; ".join([str(document.plan.clustering), *notes])
-    if note := document.extra.get(LOG_NOTE):
-        yield str(note)
+    yield from (str(note) for note in (document.extra.get(LOG_NOTE),) if note)
     left = leftovers(document)
     if left and left.brings_back:
         table, run = map(shlex.quote, left.brings_back)

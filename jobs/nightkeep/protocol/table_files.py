@@ -15,6 +15,7 @@ import pyarrow as pa
 from nightkeep.errors import RefusedTable
 from nightkeep.model import Address, Run
 from nightkeep.model.sweep_rules import DAY_MS
+from nightkeep.protocol.log_upkeep import LogUpkeep
 from nightkeep.storage import Storage
 
 _FIELDS: tuple[pa.Field[Any], ...] = (
@@ -226,6 +227,8 @@ class RetainedFiles(Generic[R, Q]):
     """What would expire, from metadata only. If it is empty, nothing is to be changed."""
     removals: RemovalEntries | None = None
     """None for a format whose history has no entries for removals."""
+    log: LogUpkeep | None = None
+    """For a format whose log of versions is tended apart from its data files."""
 
 
 SomeRoot = NewType("SomeRoot", object)

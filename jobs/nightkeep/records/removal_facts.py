@@ -35,6 +35,16 @@ class KeptVersion(TypedDict):
     reason: str
 
 
+class LogFacts(TypedDict):
+    """What an expiry did about a table's log, or would do. `checkpoints`: versions that got one. `oldest`: the version
+    before which log files were removed, null if none were. `files`: the first 1,000 of them."""
+
+    checkpoints: list[int]
+    oldest: int | None
+    removed: FileCount
+    files: list[str]
+
+
 class RemovalFacts(TypedDict, total=False):
     """What a removal found and did. A document that ended before that lacks these keys, and null is what was not
     counted.
@@ -76,3 +86,4 @@ class RemovalFacts(TypedDict, total=False):
     changed: bool
     finished: bool
     earlier: dict[str, object]
+    log: LogFacts

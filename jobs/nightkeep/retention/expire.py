@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from nightkeep.admission.owner_settings import longest
 from nightkeep.model import Outcome, Run
@@ -15,6 +16,7 @@ from nightkeep.records import RunDocument
 from nightkeep.retention.check_afterwards import remember_content
 from nightkeep.retention.expire_versions import ExpireOrder, ExpiryResult, expire_versions
 from nightkeep.retention.kept_versions import unchecked_versions
+from nightkeep.retention.log_files import LogEnd, LogWork, list_log, planned_log, tend_log
 from nightkeep.retention.orphan_list import OrphanList, counted
 from nightkeep.retention.orphans.growing_sets import TimedSets, sets_of
 from nightkeep.retention.orphans.sets import SetCounts, Sets
@@ -25,6 +27,8 @@ from nightkeep.running.plan_digest import digest_of_removal, require_expected
 from nightkeep.running.run_log import RunLog
 from nightkeep.spark.engine import Engine
 
+_WENT_WELL: Final = (Outcome.UNCHANGED, Outcome.SKIPPED, Outcome.VERIFIED)
+
 
 def expire_table(log: RunLog, table: OpenFiles, run: Run, engine: Engine) -> RunDocument:
     """Expire versions by the order. Raises what `expire_versions` raises."""
@@ -32,9 +36,13 @@ def expire_table(log: RunLog, table: OpenFiles, run: Run, engine: Engine) -> Run
     with ExitStack() as opened:
         surveys = _Surveys(log, table, run.now_ms, opened, partial(sets_of, engine))
 
+        order = expire_order(log, mode, run.now_ms)
+        work = planned_log(log, table, order.request, removes=mode is not SweepMode.QUARANTINE)
+        going = [] if work is None else work.names
+
         def before(expiry: OpenExpiry) -> None:
             if log.order.expected_plan is not None:
-                require_expected(log, digest_of_removal(log, surveys.write(), _names(expiry)))
+                require_expected(log, digest_of_removal(log, surveys.write(), [*_names(expiry), *going]))
             remember_content(log, engine)
             log.extra |= {**_versions(expiry), "changed": True, "finished": False}
             store_unfinished(log)
@@ -43,17 +51,35 @@ def expire_table(log: RunLog, table: OpenFiles, run: Run, engine: Engine) -> Run
             surveys.write()
 
         with log.stage("expire"):
-            order = expire_order(log, mode, run.now_ms)
             outcome = expire_versions(table, order, run, sets=surveys.open, before=before, removing=listed)
         log.extra |= expiry_facts(outcome, root=table.table_files().storage.root)
-        if mode is SweepMode.DRY_RUN and outcome.counted is not None:
-            files = surveys.write() if outcome.counted.orphans.files else OrphanList().digest
-            require_expected(log, digest_of_removal(log, files, _names(outcome.expiry)))
-        if log.earlier is not None and outcome.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):
+        if mode is SweepMode.DRY_RUN and (outcome.counted is not None or going):
+            has_files = outcome.counted is not None and outcome.counted.orphans.files
+            files = surveys.write() if has_files else OrphanList().digest
+            require_expected(log, digest_of_removal(log, files, [*_names(outcome.expiry), *going]))
+        ended = _tended(log, work, run, outcome, engine) if outcome.outcome in _WENT_WELL else LogEnd()
+        end, reason = ended.after(outcome.outcome, outcome.reason)
+        if log.earlier is not None and end in (Outcome.UNCHANGED, Outcome.VERIFIED):
             remember_content(log, engine)
             resume_expiry(log)
-            return end_resumed(log, outcome.outcome, outcome.reason)
-    return log.document(outcome.outcome, outcome.reason)
+            return end_resumed(log, end, reason)
+    return log.document(end, reason)
+
+
+def _tended(log: RunLog, work: LogWork | None, run: Run, expired: ExpiryResult, engine: Engine) -> LogEnd:
+    """Tend the log after the files, as it names files that only its commits name."""
+    if log.order.mode_for(log.policy) is SweepMode.DRY_RUN:
+        return list_log(log, work)
+    if expired.counted is None and work is not None and work.names and log.order.expected_plan is not None:
+        # Nothing was compared yet: there was no file to remove.
+        require_expected(log, digest_of_removal(log, OrphanList().digest, [*_names(expired.expiry), *work.names]))
+
+    def remember() -> None:
+        if "units" not in log.facts:
+            remember_content(log, engine)
+
+    with log.stage("expire"):
+        return tend_log(log, work, run, remember=remember)
 
 
 def expire_order(log: RunLog, mode: SweepMode, now_ms: int) -> ExpireOrder:

@@ -33,9 +33,11 @@ from nightkeep.formats.delta.rewrite.own_clustering import (
 from nightkeep.formats.delta.rewrite.persist import prune_vectors, refuse_new_vectors
 from nightkeep.formats.delta.rewrite.rewrite import DeltaTask, columns, matching_rows, rewrite
 from nightkeep.formats.delta.upkeep.after_commit import checkpoint_if_due
+from nightkeep.formats.delta.upkeep.log_cleanup import carry_out_upkeep, plan_upkeep
 from nightkeep.model import Address, Operation
 from nightkeep.protocol import Bound, OperationRules, RowChanges, Table, units_of
 from nightkeep.protocol.foreign_tables import suggested_address
+from nightkeep.protocol.log_upkeep import LogUpkeep
 from nightkeep.protocol.table_files import of_any_format
 from nightkeep.storage import Storage, open_storage
 
@@ -82,5 +84,11 @@ def table_of(address: Address, storage: Storage) -> DeltaTable:
         health=Bound(health, storage),
         described=described,
         description=Bound(Bound(describe, address), storage),
-        retention=of_any_format(retained_files(address, storage)),
+        retention=of_any_format(replace(retained_files(address, storage), log=log_upkeep(address, storage))),
+    )
+
+
+def log_upkeep(address: Address, storage: Storage) -> LogUpkeep:
+    return LogUpkeep(
+        plan=Bound(Bound(plan_upkeep, address), storage), carry_out=Bound(Bound(carry_out_upkeep, address), storage)
     )

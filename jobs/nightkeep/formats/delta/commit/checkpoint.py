@@ -213,8 +213,8 @@ class _Writing:
             sidecars = tuple(self._sidecars(chain(held, rest), sidecar_actions))
         head = self._head(read, sidecars, v2=v2)
         body = () if sidecars else chain(held, rest or ())
-        kinds = (*_HEAD, *(() if sidecars else _FILES), *(("checkpointMetadata",) if v2 else ()))
-        kinds = (*kinds, "sidecar") if sidecars else kinds
+        # delta-spark asks for a column of adds also where all of them are in sidecars.
+        kinds = (*_HEAD, *_FILES, *(("checkpointMetadata", "sidecar") if v2 else ()))
         staged = self._write(staged_checkpoint_name(self.run, unique), kinds, chain(head, body))
         name = checkpoint_name(read.version, unique if v2 else None)
         return StagedCheckpoint(read.version, name, staged, sidecars, read.adds, read.commit_digest)

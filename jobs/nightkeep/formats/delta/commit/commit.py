@@ -73,7 +73,7 @@ def _staged(storage: Storage, parent: DeltaSnapshot, edit: DeltaEdit, run: Run) 
 def commit(storage: Storage, candidate: Candidate) -> bool:
     """Create <version>.json with the staged bytes. False if another commit has the version, or the parent was replaced.
 
-    Writes no checksum file and no `_last_checkpoint`: both are optional, and a wrong one stops readers.
+    Writes no checksum file: it is optional, and a wrong one stops readers.
     """
     name, temporary = commit_name(candidate.version), f"{candidate.metadata}.tmp"
     if storage.exists(name):

@@ -74,6 +74,28 @@ def log_sums(storage: Storage, log_files: Segment, expiration: Expiration, kept:
     return newest.sums
 
 
+def require_same_files(storage: Storage, checkpoint: Checkpoint, log_files: Segment | None) -> None:
+    """Decode a checkpoint of any writer, and compare its live files, domains and schema with those of the log.
+
+    Writers differ in what they keep of statistics, tombstones and empty fields. Without a log it is only decoded.
+    Raises EvidenceError.
+    """
+    forever = Expiration(removed_ms=1 << 62)
+    found = _Newest(forever, reduced=True)
+    found.beneath(storage, checkpoint)
+    missing = [kind for kind in ("protocol", "metaData") if kind not in found.sums.sums]
+    if missing:
+        raise EvidenceError(checkpoint.names[0], f"a {missing[0]} action", "none")
+    if log_files is None:
+        return
+    wanted = _Newest(forever, reduced=True)
+    for _, name in reversed(log_files.commits):
+        wanted.commit(parse_lines(storage.read(name), subject=name))
+    if log_files.checkpoint is not None:
+        wanted.beneath(storage, log_files.checkpoint)
+    wanted.sums.require(found.sums, subject=f"{checkpoint.names[0]}, read again")
+
+
 def staged_sums(storage: Storage, names: Sequence[str], kept: StatsKept) -> ActionSums:
     """The actions in the bytes of staged files: the checkpoint's own, then its sidecars. Raises EvidenceError."""
     sums, sidecars = ActionSums(), list[tuple[str, int]]()
@@ -146,6 +168,7 @@ class _Newest:
 
     expiration: Expiration
     kept: StatsKept | None = None
+    reduced: bool = False
     sums: ActionSums = field(default_factory=ActionSums)
     known: set[tuple[str, ...]] = field(default_factory=set)
 
@@ -174,6 +197,8 @@ class _Newest:
 
     def _is_held(self, kind: str, body: Raw) -> bool:
         """Whether a checkpoint holds the action in force: not one that has expired or ends a domain."""
+        if self.reduced and kind in ("remove", "txn"):
+            return False
         match kind:
             case "remove":
                 return self.expiration.keeps_tombstone(body)
@@ -185,6 +210,8 @@ class _Newest:
                 return True
 
     def _as_held(self, kind: str, body: Raw) -> dict[str, Any]:
+        if self.reduced:
+            return {name: body.get(name) for name in _REDUCED[kind]} | {"vector": vector_id(body)}
         match kind:
             case "add":
                 return self._add(body)
@@ -201,6 +228,17 @@ class _Newest:
             return plain
         text = plain.pop("stats", None)
         return plain | {"stats": stats_of_text(self.kept.schema, text)} if self.kept.as_struct else plain
+
+
+_REDUCED: Final[Mapping[str, tuple[str, ...]]] = {
+    "add": ("path", "size", "baseRowId", "defaultRowCommitVersion"),
+    "remove": (),
+    "txn": ("appId", "version"),
+    "domainMetadata": ("domain", "configuration"),
+    "protocol": ("minReaderVersion", "minWriterVersion"),
+    "metaData": ("id", "schemaString", "partitionColumns"),
+}
+"""What every writer's checkpoint has to keep of an action."""
 
 
 def _key(kind: str, body: Raw) -> tuple[str, ...] | None:

@@ -194,7 +194,9 @@ FEATURES: Final[Mapping[str, DeltaFeature]] = {
     ),
     "identityColumns": DeltaFeature("Nothing to do: values are copied and the high-water mark stays", writer=6),
     "allowColumnDefaults": DeltaFeature("Nothing to do: no row lacks a value when it is copied"),
-    "checkpointProtection": DeltaFeature("Nothing to do: no checkpoint and no commit is ever removed or made"),
+    "checkpointProtection": DeltaFeature(
+        "Log files before the protected version are removed all at once, commits first, or stay"
+    ),
     "clustering": DeltaFeature(
         "Files are clustered by the table's own columns and carry our name; those of another clusteringProvider stay"
     ),
@@ -212,7 +214,9 @@ FEATURES: Final[Mapping[str, DeltaFeature]] = {
     "timestampNtz": DeltaFeature("Times without zone are read and written as such"),
     "typeWidening": DeltaFeature("Older files are cast to the wider type; the history of changes stays"),
     "typeWidening-preview": DeltaFeature("As typeWidening"),
-    "v2Checkpoint": DeltaFeature("Checkpoints with a UUID and with sidecars are read; none is written"),
+    "v2Checkpoint": DeltaFeature(
+        "Checkpoints with a UUID and with sidecars are read, and written where `delta.checkpointPolicy` says v2"
+    ),
     "vacuumProtocolCheck": DeltaFeature("The writer protocol is checked before every operation"),
     "adaptiveMetadata": _ADAPTIVE,
     "adaptiveMetadata-preview": _ADAPTIVE,

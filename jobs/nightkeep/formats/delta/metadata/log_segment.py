@@ -62,6 +62,19 @@ def segment(storage: Storage, version: int | None = None) -> Segment:
     return Segment(target, checkpoint, tuple((n, commits[n]) for n in chosen), commits.get(target))
 
 
+def segment_without(storage: Storage, left_out: Checkpoint) -> Segment | None:
+    """The segment of a checkpoint's version as older files of the log give it. None where they are not all there."""
+    listed = storage.list(LOG)
+    commits = _commits(listed)
+    older = [found for found in complete_checkpoints(listed) if found.version < left_out.version]
+    checkpoint = max(older, key=_preference, default=None)
+    start = checkpoint.version + 1 if checkpoint else 0
+    chosen = [number for number in sorted(commits) if start <= number <= left_out.version]
+    if len(chosen) != left_out.version - start + 1:
+        return None
+    return Segment(left_out.version, checkpoint, tuple((n, commits[n]) for n in chosen), commits.get(left_out.version))
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """The log at the time of listing: `commits` ascending, the range of versions that it can rebuild, and the newest

@@ -1,7 +1,7 @@
 """Log -> old files of a Delta table that may be removed, because the table's own retention no longer protects them.
 
-PROTOCOL.md, "Delta Log Entries" and "Metadata Cleanup"; VacuumCommand.scala. No log file is removed here: the log has
-its own retention. Only data, change and vector files of old versions are removed.
+PROTOCOL.md, "Delta Log Entries"; VacuumCommand.scala. No log file is removed here: the log has its own retention
+(`upkeep`). Only data, change and vector files of old versions are removed.
 """
 
 from __future__ import annotations
