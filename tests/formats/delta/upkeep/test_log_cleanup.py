@@ -1,9 +1,7 @@
 """Expired log files of Delta tables: what goes and in which order, what stays and why, and a store that fails."""
 
 import json
-import os
 import shutil
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -11,90 +9,30 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from tests.formats.delta.checkpointed import checkpointed, run_at
-from tests.formats.delta.hand_log import HandLog, add, remove
-from tests.formats.delta.runs import opened
+from tests.formats.delta.checkpointed import checkpointed
+from tests.formats.delta.dated_log import DAYS, EXPIRED, NOON, DatedLog, added, at, commit_names, touch
+from tests.formats.delta.hand_log import HandLog
 from tests.support.faulty_store import FaultyStorage, Fuse, Point, fail
 
 from nightkeep.errors import EvidenceError, NightkeepError
-from nightkeep.formats.delta.upkeep.log_cleanup import carry_out_upkeep, plan_upkeep
-from nightkeep.model import Address
 from nightkeep.model.sweep_rules import DAY_MS
-from nightkeep.protocol.log_upkeep import LogPlan, LogRequest, LogResult
-from nightkeep.storage import LocalStorage, Storage
-
-NOON = 1_795_003_200_000 // DAY_MS * DAY_MS + DAY_MS // 2
-DAYS = 50
-"""Commits of a log, a day apart, the last of today. Those of more than 30 days before today's midnight have expired."""
-EXPIRED = DAYS - 1 - 31
-"""The newest commit before the cutoff."""
-
-
-class Log(HandLog):
-    """A table with a commit each day up to today; each adds a file and, from the third on, removes an older one."""
-
-    def made(self, version: int, *actions: Mapping[str, Any], **info: Any) -> None:
-        at_ms = at(version)
-        head = self.head if version == 0 else []
-        self.commit(version, {"commitInfo": {"timestamp": at_ms, **info}}, *head, *actions)
-        touch(self.log / f"{version:020d}.json", at_ms)
-
-    def grow(self, days: int = DAYS) -> None:
-        for version in range(days):
-            old = [remove(f"f{version - 3}", deletionTimestamp=at(version))] if version >= 3 else []
-            self.made(version, add(f"f{version}"), *old)
-
-    @property
-    def names(self) -> set[str]:
-        return {path.name for path in self.log.iterdir() if path.is_file()}
-
-    def plan(self, **asked: Any) -> LogPlan:
-        return plan_upkeep(self.address, LocalStorage(str(self.folder)), LogRequest(NOON, **asked))
-
-    def tend(self, *, storage: Storage | None = None, **asked: Any) -> LogResult:
-        store = storage or LocalStorage(str(self.folder))
-        return carry_out_upkeep(self.address, store, LogRequest(NOON, **asked), run_at(NOON))
-
-    @property
-    def address(self) -> Address:
-        return Address("delta", str(self.folder), "logged")
-
-    def content(self, version: int | None = None) -> str:
-        return opened(self.folder).snapshot(version).identity.content
-
-    def checkpoint(self, version: int) -> None:
-        """A checkpoint of ours as if it was written on the day of the version."""
-        assert checkpointed(self.folder, version=version, now_ms=at(version)) is not None
-        for path in self.log.glob(f"{version:020d}.checkpoint*"):
-            touch(path, at(version))
-
-
-def at(version: int) -> int:
-    return NOON - (DAYS - 1 - version) * DAY_MS
-
-
-def touch(path: Path, at_ms: int) -> None:
-    os.utime(path, ns=(at_ms * 1_000_000,) * 2)
-
-
-def commit_names(first: int, last: int = DAYS) -> set[str]:
-    return {f"{version:020d}.json" for version in range(first, last)}
+from nightkeep.protocol.log_upkeep import LogResult
 
 
 @pytest.fixture(scope="module")
-def grown(tmp_path_factory: pytest.TempPathFactory) -> Log:
-    log = Log(tmp_path_factory.mktemp("grown") / "table")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> DatedLog:
+    log = DatedLog(tmp_path_factory.mktemp("grown") / "table")
     log.grow()
     return log
 
 
 @pytest.fixture
-def log(grown: Log, tmp_path: Path) -> Log:
+def log(grown: DatedLog, tmp_path: Path) -> DatedLog:
     shutil.copytree(grown.folder, tmp_path / "table")
     return replace(grown, folder=tmp_path / "table")
 
 
-def test_an_expired_log_is_cut_at_the_newest_expired_version_which_gets_a_checkpoint(log: Log) -> None:
+def test_an_expired_log_is_cut_at_the_newest_expired_version_which_gets_a_checkpoint(log: DatedLog) -> None:
     before = {version: log.content(version) for version in range(EXPIRED, DAYS)}
     planned = log.plan()
     assert (planned.checkpoints, planned.oldest, planned.notes) == ((EXPIRED, DAYS - 1), EXPIRED, ())
@@ -110,13 +48,13 @@ def test_an_expired_log_is_cut_at_the_newest_expired_version_which_gets_a_checkp
     assert not log.plan() and log.tend() == LogResult()
 
 
-def test_a_plan_changes_nothing(log: Log) -> None:
+def test_a_plan_changes_nothing(log: DatedLog) -> None:
     before = {path: path.read_bytes() for path in log.log.iterdir()}
     assert log.plan()
     assert {path: path.read_bytes() for path in log.log.iterdir()} == before
 
 
-def test_an_older_checkpoint_will_do_if_the_interval_is_not_full(log: Log) -> None:
+def test_an_older_checkpoint_will_do_if_the_interval_is_not_full(log: DatedLog) -> None:
     log.checkpoint(EXPIRED - 9)
     log.checkpoint(EXPIRED - 12)
     log.checkpoint(DAYS - 1)
@@ -140,7 +78,7 @@ def test_an_older_checkpoint_will_do_if_the_interval_is_not_full(log: Log) -> No
         ({"retain_last": 10 * DAYS}, None),
     ],
 )
-def test_what_keeps_more_applies(log: Log, asked: dict[str, Any], oldest: int | None) -> None:
+def test_what_keeps_more_applies(log: DatedLog, asked: dict[str, Any], oldest: int | None) -> None:
     assert log.plan(**asked).oldest == oldest
     log.tend(**asked)
     assert commit_names(0) & log.names == commit_names(oldest or 0)
@@ -156,7 +94,7 @@ def test_what_keeps_more_applies(log: Log, asked: dict[str, Any], oldest: int | 
     ],
 )
 def test_the_tables_own_properties_decide(tmp_path: Path, properties: dict[str, str], oldest: int | None) -> None:
-    log = Log(tmp_path / "table", configuration=properties)
+    log = DatedLog(tmp_path / "table", configuration=properties)
     log.grow()
     planned = log.plan()
     assert planned.oldest == oldest
@@ -165,19 +103,19 @@ def test_the_tables_own_properties_decide(tmp_path: Path, properties: dict[str, 
     assert commit_names(0) & log.names == commit_names(oldest or 0)
 
 
-def test_nothing_is_removed_where_files_are_to_be_quarantined(log: Log) -> None:
+def test_nothing_is_removed_where_files_are_to_be_quarantined(log: DatedLog) -> None:
     assert log.tend(removes=False).checkpoints == (DAYS - 1,)
     assert commit_names(0) <= log.names
 
 
 @pytest.mark.parametrize("name", ["timestamp", "inCommitTimestamp"])
-def test_a_commit_is_as_young_as_it_states_itself(log: Log, name: str) -> None:
+def test_a_commit_is_as_young_as_it_states_itself(log: DatedLog, name: str) -> None:
     """A log that was copied by a tool that keeps other times, or a commit whose own time counts."""
-    log.made(EXPIRED, add(f"f{EXPIRED}"), **{name: at(EXPIRED + 3)})
+    log.made(EXPIRED, added(EXPIRED), **{name: at(EXPIRED + 3)})
     assert log.plan().oldest == EXPIRED - 1
 
 
-def test_a_young_file_among_old_ones_keeps_all_after_it(log: Log) -> None:
+def test_a_young_file_among_old_ones_keeps_all_after_it(log: DatedLog) -> None:
     touch(log.log / f"{13:020d}.json", NOON)
     assert log.plan().oldest == 12
 
@@ -186,7 +124,7 @@ def test_a_young_file_among_old_ones_keeps_all_after_it(log: Log) -> None:
 def test_protected_checkpoints_go_all_at_once_or_not(tmp_path: Path, protected: int, oldest: int | None) -> None:
     features = ("deletionVectors", "checkpointProtection")
     properties = {"delta.requireCheckpointProtectionBeforeVersion": str(protected)}
-    log = Log(tmp_path / "table", features=features, configuration=properties)
+    log = DatedLog(tmp_path / "table", features=features, configuration=properties)
     log.grow()
     planned = log.plan()
     assert planned.oldest == oldest
@@ -194,7 +132,7 @@ def test_protected_checkpoints_go_all_at_once_or_not(tmp_path: Path, protected: 
     assert bool(planned.notes) == (oldest is None)
 
 
-def test_a_log_with_a_gap_loses_nothing(log: Log) -> None:
+def test_a_log_with_a_gap_loses_nothing(log: DatedLog) -> None:
     log.checkpoint(30)
     (log.log / f"{25:020d}.json").unlink()
     before, planned = log.names, log.plan()
@@ -204,14 +142,14 @@ def test_a_log_with_a_gap_loses_nothing(log: Log) -> None:
 
 
 def test_a_feature_that_we_do_not_handle_keeps_the_log(tmp_path: Path) -> None:
-    log = Log(tmp_path / "table", features=("deletionVectors", "wings"))
+    log = DatedLog(tmp_path / "table", features=("deletionVectors", "wings"))
     log.grow()
     planned = log.plan()
     assert not planned and "wings" in planned.notes[0]
     assert log.tend().notes == planned.notes and log.names == commit_names(0)
 
 
-def test_all_files_of_expired_versions_go_in_the_protocols_order(log: Log) -> None:
+def test_all_files_of_expired_versions_go_in_the_protocols_order(log: DatedLog) -> None:
     log.checkpoint(5)
     log.checkpoint(EXPIRED)
     more = [
@@ -244,7 +182,7 @@ def test_all_files_of_expired_versions_go_in_the_protocols_order(log: Log) -> No
 
 
 def test_sidecars_go_that_no_checkpoint_names(tmp_path: Path) -> None:
-    log = Log(tmp_path / "table", configuration={"delta.checkpointPolicy": "v2"})
+    log = DatedLog(tmp_path / "table", configuration={"delta.checkpointPolicy": "v2"})
     log.grow()
     for version in (5, EXPIRED):
         checkpointed(log.folder, version=version, now_ms=at(version), sidecar_actions=2)
@@ -265,7 +203,7 @@ def test_sidecars_go_that_no_checkpoint_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hint", [None, "{", '{"version": 5, "size": 1}'])
-def test_the_hint_is_moved_before_its_checkpoint_goes(log: Log, hint: str | None) -> None:
+def test_the_hint_is_moved_before_its_checkpoint_goes(log: DatedLog, hint: str | None) -> None:
     for version in (5, EXPIRED):
         log.checkpoint(version)
     log.checkpoint(DAYS - 1)
@@ -279,10 +217,10 @@ def test_the_hint_is_moved_before_its_checkpoint_goes(log: Log, hint: str | None
 
 
 @pytest.mark.parametrize("lie", ["lost", "other", "cut", "head"])
-def test_a_checkpoint_that_is_not_the_log_replaces_nothing(log: Log, lie: str) -> None:
+def test_a_checkpoint_that_is_not_the_log_replaces_nothing(log: DatedLog, lie: str) -> None:
     log.checkpoint(DAYS - 1)
     honest = HandLog(log.folder, features=log.features)
-    adds = [add(f"f{EXPIRED - back}") for back in range(3)]
+    adds = [added(EXPIRED - back) for back in range(3)]
     if lie == "lost":
         adds.pop()
     if lie == "other":
@@ -298,15 +236,15 @@ def test_a_checkpoint_that_is_not_the_log_replaces_nothing(log: Log, lie: str) -
     assert commit_names(0) <= log.names
 
 
-def test_a_foreign_checkpoint_that_is_the_log_replaces_it(log: Log) -> None:
-    HandLog(log.folder).single(EXPIRED, [*log.head, *(add(f"f{EXPIRED - back}") for back in range(3))])
+def test_a_foreign_checkpoint_that_is_the_log_replaces_it(log: DatedLog) -> None:
+    HandLog(log.folder).single(EXPIRED, [*log.head, *(added(EXPIRED - back) for back in range(3))])
     log.checkpoint(DAYS - 1)
     content = log.content(EXPIRED)
     assert log.tend().oldest == EXPIRED
     assert commit_names(0) & log.names == commit_names(EXPIRED) and log.content(EXPIRED) == content
 
 
-def test_commits_go_from_the_oldest_on_after_the_checkpoint_is_there(log: Log) -> None:
+def test_commits_go_from_the_oldest_on_after_the_checkpoint_is_there(log: DatedLog) -> None:
     fuse = Fuse()
     log.tend(storage=FaultyStorage(str(log.folder), fuse))
     deleted = [Path(point.name).name for point in fuse.passed if point.step == "delete" and ".staged" not in point.name]
@@ -316,7 +254,7 @@ def test_commits_go_from_the_oldest_on_after_the_checkpoint_is_there(log: Log) -
     assert {f"{EXPIRED:020d}.checkpoint.parquet", "_last_checkpoint"} <= set(linked)
 
 
-def passed(log: Log) -> list[Point]:
+def passed(log: DatedLog) -> list[Point]:
     clean = Fuse()
     copy = Path(shutil.copytree(log.folder, log.folder.parent / "clean"))
     replace(log, folder=copy).tend(storage=FaultyStorage(str(copy), clean))
@@ -324,7 +262,7 @@ def passed(log: Log) -> list[Point]:
 
 
 def test_every_write_fails_once(tmp_path: Path) -> None:
-    log = Log(tmp_path / "table", configuration={"delta.logRetentionDuration": "interval 44 days"})
+    log = DatedLog(tmp_path / "table", configuration={"delta.logRetentionDuration": "interval 44 days"})
     log.grow()
     oldest = DAYS - 1 - 45
     log.checkpoint(oldest)
@@ -345,7 +283,7 @@ def test_every_write_fails_once(tmp_path: Path) -> None:
         shutil.rmtree(folder)
 
 
-def test_the_rest_goes_where_an_earlier_cleanup_was_interrupted(log: Log) -> None:
+def test_the_rest_goes_where_an_earlier_cleanup_was_interrupted(log: DatedLog) -> None:
     log.checkpoint(5)
     log.checkpoint(EXPIRED)
     for version in (0, 1, 2, 7, 8):
