@@ -7,6 +7,7 @@ not be unknown: readers would prune by it.
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -22,7 +23,14 @@ from nightkeep.formats.delta.metadata.schema import DeltaSchema
 from nightkeep.model.arrow_types import Array
 
 Values = Sequence[Any]
+_FLOAT_BITS: Final = 32
 _UNFIT: Final = (pa.ArrowException, TypeError, ValueError, OverflowError, ArithmeticError)
+
+
+class _Number(str):
+    """A number that stays text: a double would lose digits of a decimal. No text of the JSON is one."""
+
+    __slots__ = ()
 
 
 def stats_type(schema: DeltaSchema) -> pa.DataType:
@@ -78,8 +86,7 @@ def _nested(leaves: Sequence[tuple[tuple[str, ...], pa.DataType]]) -> pa.DataTyp
 
 def _parsed(text: str) -> object:
     try:
-        # Decimals stay text: a double would lose digits.
-        return json.loads(text, parse_float=str)
+        return json.loads(text, parse_float=_Number)
     except (ValueError, RecursionError):
         return None
 
@@ -118,7 +125,7 @@ def _converter(kind: pa.DataType) -> Callable[[Values], Array]:
     if pa.types.is_boolean(kind):
         return lambda values: pa.array([_of(bool, value) for value in values], kind)
     if pa.types.is_floating(kind):
-        return lambda values: pa.array([None if value is None else float(value) for value in values], kind)
+        return lambda values: pa.array([_float(value, kind) for value in values], kind)
     if pa.types.is_decimal(kind):
         return lambda values: pa.array([None if value is None else Decimal(value) for value in values], kind)
     return lambda values: _from_text(values, kind)
@@ -128,6 +135,14 @@ def _of(wanted: type, value: object) -> object:
     if value is not None and type(value) is not wanted:
         raise ValueError(f"expected {wanted.__name__}, found {type(value).__name__}")
     return value
+
+
+def _float(value: Any, kind: pa.DataType) -> float | None:
+    number = None if value is None else float(value)
+    if number is not None and kind.bit_width == _FLOAT_BITS:
+        # Raises OverflowError for what is too large for a float; Arrow would make an infinity of it.
+        struct.pack("<f", number)
+    return number
 
 
 def _from_text(values: Values, kind: pa.DataType) -> Array:

@@ -10,7 +10,7 @@ import math
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import Any
 
 import pyarrow as pa
@@ -104,9 +104,7 @@ def _converted(value: Any, kind: pa.DataType) -> Any:
         number = float(value)
         return struct.unpack("<f", struct.pack("<f", number))[0] if kind.bit_width == 32 else number
     if pa.types.is_decimal(kind):
-        exact = Decimal(value)
-        fits = exact.quantize(Decimal(1).scaleb(-kind.scale)) if exact.is_finite() else None
-        return fits if fits == exact and len(fits.as_tuple().digits) <= kind.precision else None
+        return _decimal(Decimal(value), kind.precision, kind.scale)
     if type(value) is not str:
         return None
     if pa.types.is_date(kind):
@@ -114,6 +112,14 @@ def _converted(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_timestamp(kind):
         return _time(value, zoned=kind.tz is not None)
     return value
+
+
+def _decimal(exact: Decimal, precision: int, scale: int) -> Decimal | None:
+    with localcontext(prec=100):
+        fits = exact.quantize(Decimal(1).scaleb(-scale))
+    if fits != exact or len(fits.as_tuple().digits) > precision:
+        return None
+    return fits if fits else abs(fits)
 
 
 def _time(text: str, *, zoned: bool) -> datetime | None:
