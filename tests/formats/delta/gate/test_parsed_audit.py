@@ -117,3 +117,9 @@ def test_partition_values_have_to_be_the_texts(kind: str, text: str | None) -> N
     other = {"p": None} if text else {"p": 5}
     assert partition_fault(table, {"p": text}, other) is not None
     assert partition_fault(table, {"p": text}, None) is not None
+
+
+def test_a_number_beyond_doubles_is_no_bound() -> None:
+    text, table = '{"numRecords":1,"minValues":{"x":1e999},"maxValues":{"x":1e999}}', schema("double")
+    (found,) = stats_column([text], stats_type(table)).to_pylist()
+    assert found["minValues"] == {"x": None} and stats_of_columns(table, found) == stats_of_text(table, text)

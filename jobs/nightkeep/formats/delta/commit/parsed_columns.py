@@ -7,6 +7,7 @@ not be unknown: readers would prune by it.
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -25,12 +26,6 @@ from nightkeep.model.arrow_types import Array
 Values = Sequence[Any]
 _FLOAT_BITS: Final = 32
 _UNFIT: Final = (pa.ArrowException, TypeError, ValueError, OverflowError, ArithmeticError)
-
-
-class _Number(str):
-    """A number that stays text: a double would lose digits of a decimal. No text of the JSON is one."""
-
-    __slots__ = ()
 
 
 def stats_type(schema: DeltaSchema) -> pa.DataType:
@@ -86,7 +81,8 @@ def _nested(leaves: Sequence[tuple[tuple[str, ...], pa.DataType]]) -> pa.DataTyp
 
 def _parsed(text: str) -> object:
     try:
-        return json.loads(text, parse_float=_Number)
+        # A double would lose digits of a decimal.
+        return json.loads(text, parse_float=Decimal)
     except (ValueError, RecursionError):
         return None
 
@@ -139,6 +135,8 @@ def _of(wanted: type, value: object) -> object:
 
 def _float(value: Any, kind: pa.DataType) -> float | None:
     number = None if value is None else float(value)
+    if number is not None and math.isinf(number) and type(value) is not str:
+        raise OverflowError(f"{value} is no double")
     if number is not None and kind.bit_width == _FLOAT_BITS:
         # Raises OverflowError for what is too large for a float; Arrow would make an infinity of it.
         struct.pack("<f", number)

@@ -102,6 +102,8 @@ def _converted(value: Any, kind: pa.DataType) -> Any:
         return value if type(value) is int and -(1 << bits) <= value < 1 << bits else None
     if pa.types.is_floating(kind):
         number = float(value)
+        if math.isinf(number) and type(value) is not str:
+            return None
         return struct.unpack("<f", struct.pack("<f", number))[0] if kind.bit_width == 32 else number
     if pa.types.is_decimal(kind):
         return _decimal(Decimal(value), kind.precision, kind.scale)
