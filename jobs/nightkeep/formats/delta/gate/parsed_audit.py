@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal, localcontext
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from nightkeep.formats.delta.metadata.leaf_columns import indexed_leaves
 from nightkeep.formats.delta.metadata.partition import typed
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
 
+_SHORT: Final = 32
 Fault = tuple[str, str]
 """What was expected, and what was found."""
 
@@ -101,10 +102,7 @@ def _converted(value: Any, kind: pa.DataType) -> Any:
         bits = kind.bit_width - 1
         return value if type(value) is int and -(1 << bits) <= value < 1 << bits else None
     if pa.types.is_floating(kind):
-        number = float(value)
-        if math.isinf(number) and type(value) is not str:
-            return None
-        return struct.unpack("<f", struct.pack("<f", number))[0] if kind.bit_width == 32 else number
+        return _float(value, kind.bit_width)
     if pa.types.is_decimal(kind):
         return _decimal(Decimal(value), kind.precision, kind.scale)
     if type(value) is not str:
@@ -114,6 +112,14 @@ def _converted(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_timestamp(kind):
         return _time(value, zoned=kind.tz is not None)
     return value
+
+
+def _float(value: Any, bits: int) -> float | None:
+    number = float(value)
+    if math.isinf(number) and type(value) is not str:
+        return None
+    short: tuple[float] = struct.unpack("<f", struct.pack("<f", number)) if bits == _SHORT else (number,)
+    return short[0]
 
 
 def _decimal(exact: Decimal, precision: int, scale: int) -> Decimal | None:
