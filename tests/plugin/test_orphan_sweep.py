@@ -78,7 +78,7 @@ def week(airflow: Airflow) -> Week:
         documents={(d.table, d.operation): d for d in documents},
         outcomes={str(key): state for (task, key), (state, _) in run.tasks.items() if task == "swept"},
         unchanged=run.tasks["unchanged", -1][0],
-        page=next((home / "reports/pages").glob("orphan_sweep-*.html")).read_text(),
+        page=next((home / "reports/pages").glob("orphan_sweep-*.html")).read_text().replace("<wbr>", ""),
         log=run.log,
     )
 

@@ -107,7 +107,7 @@ def report(
     linked, by_run = _docs_pages(documents, folder), dict[str, list[RunDocument]]()
     for document in documents:
         by_run.setdefault(run_name(document), []).append(document)
-    overview, tables = overview_of(context.reports, stored), {each.table for each in documents}
+    overview, tables = overview_of(context.reports, stored, context.policy), {each.table for each in documents}
     names, of_tables = frozenset(map(page_name, by_run)), frozenset(map(table_page_name, tables))
     docs_index, pages = _docs_index(folder), dict[str, str]()
     links, part = links_to(names, of_tables, docs_index), _by_table(overview)

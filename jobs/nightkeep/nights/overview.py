@@ -13,6 +13,7 @@ from pathlib import Path
 
 from nightkeep.pages import Links, Overview, render_fleet, render_index, render_table, run_name
 from nightkeep.places import report_store
+from nightkeep.policy import PolicyFile
 from nightkeep.records import History, RunDocument, page_name, pages_in, write_page
 from nightkeep.records.file_names import TABLE_PAGES, table_page_name
 from nightkeep.records.holds import standing_holds
@@ -23,10 +24,12 @@ INDEX, FLEET = "index", "fleet"
 _UP = "../"
 
 
-def overview_of(reports: str, history: History) -> Overview:
+def overview_of(reports: str, history: History, policy: PolicyFile) -> Overview:
     """What the pages over all runs are made of. Reads the holds that stand."""
     tables = dict.fromkeys(document.table for document in history.documents)
-    return Overview(history.documents, standing_holds(reports, tables), history.unreadable, history.older)
+    return Overview(
+        history.documents, standing_holds(reports, tables), history.unreadable, history.older, policy.prices
+    )
 
 
 def links_to(pages: Container[str], table_pages: Container[str], docs_index: str | None = None, up: str = "") -> Links:
@@ -83,5 +86,5 @@ def _write_table(
     folder: str, overview: Overview, links: Links, now: datetime, by_table: dict[str, list[RunDocument]], table: str
 ) -> None:
     holds = {table: overview.holds[table]} if table in overview.holds else {}
-    own = Overview(by_table[table], holds, older=overview.older)
+    own = Overview(by_table[table], holds, older=overview.older, prices=overview.prices)
     write_below(folder, table_page_name(table), render_table(table, own, generated_at=now, links=links))

@@ -69,7 +69,7 @@ def write_run(reports: str, run: RunPage, results: Sequence[Settled], *, policy:
     stored = documents_of(results, reports, run.prefix)
     documents = [document for result in results for document in _documents(result, stored, run, policy)]
     history = keep_index(reports, prefix=run.prefix, documents=stored.values(), read_ns=read_ns)
-    overview, there = overview_of(reports, history), table_pages_in(reports)
+    overview, there = overview_of(reports, history, policy), table_pages_in(reports)
     known = {document.table for document in history.documents}
     changed = [
         each.table

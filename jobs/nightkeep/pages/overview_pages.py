@@ -9,10 +9,12 @@ from datetime import datetime
 from typing import Final
 
 from nightkeep.model import Outcome
+from nightkeep.model.prices import Prices
 from nightkeep.pages import bars
 from nightkeep.pages.attention import Holds, attention_of
 from nightkeep.pages.fleet import bytes_of, files_of, fleet_rows, totals_of
 from nightkeep.pages.html_pages import tally
+from nightkeep.pages.money import formulas, money_of
 from nightkeep.pages.templating import MOST_ROWS, Links, PageOf, environment, excerpt
 from nightkeep.pages.trends import Trend, trend
 from nightkeep.records.document import RunDocument
@@ -39,6 +41,7 @@ class Overview:
     holds: Holds = field(default_factory=dict)
     unreadable: Sequence[Unreadable] = ()
     older: int = 0
+    prices: Prices | None = None
 
 
 def render_index(overview: Overview, *, title: str, generated_at: datetime, links: Links) -> str:
@@ -74,6 +77,7 @@ def render_fleet(overview: Overview, *, generated_at: datetime, links: Links) ->
         rows=rows,
         filters=filters,
         totals=totals_of(history),
+        **_money(overview),
         since=min((each.started_at for each in history), default=None),
         older=overview.older,
         links=links,
@@ -108,6 +112,7 @@ def render_table(table: str, overview: Overview, *, generated_at: datetime, link
         refused=_refused(documents),
         unmet=[each for each in reversed(documents) if _has_findings(each)][:MOST_ROWS],
         totals=totals_of(documents),
+        **_money(overview),
         older=overview.older,
         links=links,
     )
@@ -115,6 +120,14 @@ def render_table(table: str, overview: Overview, *, generated_at: datetime, link
 
 def _rendered(template: str, **values: object) -> str:
     return redact(environment().get_template(template).render(**values))
+
+
+def _money(overview: Overview) -> dict[str, object]:
+    prices = overview.prices
+    return {
+        "money": money_of(overview.history, prices)[:MOST_ROWS],
+        "formulas": () if prices is None else formulas(prices),
+    }
 
 
 def _trends(rewrites: Sequence[RunDocument]) -> Iterator[Trend | None]:

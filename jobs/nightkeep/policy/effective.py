@@ -17,6 +17,7 @@ from typing import Final
 from nightkeep.errors import AddressError, PolicyError
 from nightkeep.model import Address, Operation
 from nightkeep.model.own_expectations import OwnRequest
+from nightkeep.model.prices import Prices
 from nightkeep.policy.address import is_address, metastore_address, names_of, parse_address, same_place
 from nightkeep.policy.document import Discovery
 from nightkeep.policy.format_fit import require_fit
@@ -158,6 +159,8 @@ class PolicyFile:
     """What a night may cost."""
     audit_budget: AuditBudget | None = None
     """What the audits of one run may take."""
+    prices: Prices | None = None
+    """What storage, requests and work cost."""
     located: Mapping[str, str] = field(default_factory=dict)
     """The places of tables that metastores name, by the tables' addresses."""
 

@@ -68,6 +68,7 @@ def load_usable(path: str | Path, *, text: str | None = None, environ: Mapping[s
         warnings=warnings,
         budget=main.document.budget,
         audit_budget=main.document.audit_budget,
+        prices=None if main.document.prices is None else main.document.prices.prices,
     )
     unknown = [place for place in places if isinstance(place, UnusableTable)]
     return policy.with_tables(tables, [*unusable, *unknown, *unreadable])

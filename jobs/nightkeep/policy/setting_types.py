@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, StrictInt, StrictStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+)
 from pydantic.json_schema import WithJsonSchema
 
 from nightkeep.model import Clustering
 from nightkeep.model.own_expectations import OwnExpectation
+from nightkeep.model.prices import Prices
 from nightkeep.model.receivers import Receiver
 from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.policy.address import NAME_PATTERN, is_address
@@ -55,6 +66,7 @@ Receivers = Annotated[tuple[Receiver, ...], PlainValidator(parse_receivers), Wit
 SparkConf = Annotated[SparkSettings, PlainValidator(parse_spark), WithJsonSchema(SPARK_SCHEMA)]
 Conditions = Annotated[When, BeforeValidator(parse_when), WithJsonSchema(WHEN_SCHEMA)]
 Text = Annotated[StrictStr, Field(min_length=1)]
+Price = Annotated[StrictInt | StrictFloat, Field(ge=0, allow_inf_nan=False)]
 Name = Annotated[StrictStr, Field(pattern=NAME_PATTERN), AfterValidator(_not_an_address)]
 
 
@@ -69,6 +81,21 @@ class Budget(BaseModel):
     longest_wait: Annotated[StrictInt, Field(ge=1)] = Field(
         default=7, description="A table with work that was left out so many nights is taken whatever it costs."
     )
+
+
+class PriceList(BaseModel):
+    """What storage, requests and work cost, for amounts on pages. There is no price by default."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    currency: StrictStr = Field(default="", max_length=20, description="What amounts are called, such as EUR.")
+    gb_month: Price | None = Field(default=None, description="A GB (2^30 bytes) stored for a month.")
+    requests_1000: Price | None = Field(default=None, description="1,000 requests that read an object.")
+    core_hour: Price | None = Field(default=None, description="An hour of a core.")
+
+    @property
+    def prices(self) -> Prices:
+        return Prices(self.currency, self.gb_month, self.requests_1000, self.core_hour)
 
 
 class AuditBudget(BaseModel):

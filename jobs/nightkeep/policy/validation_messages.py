@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from nightkeep.policy.document import DiscoverEntry
-from nightkeep.policy.setting_types import AuditBudget, Budget
+from nightkeep.policy.setting_types import AuditBudget, Budget, PriceList
 from nightkeep.policy.settings import Audit, Check, Defaults, Expire, On, PatternEntry, Sweep, TableEntry
 from nightkeep.policy.yaml_source import Location, YamlDocument, dotted
 
@@ -26,6 +26,7 @@ _BLOCKS: dict[str | int, type[BaseModel]] = {
     "check": Check,
     "expire": Expire,
     "on": On,
+    "prices": PriceList,
     "sweep": Sweep,
 }
 _EXPECTED = {
