@@ -16,9 +16,12 @@ ENVIRONMENT_FILE: Final = "NIGHTKEEP_ENVIRONMENT_FILE"
 """Names a file with more variables, as a JSON object: a cluster hands files to a driver that only its user may read,
 while variables are in its launch script."""
 
+SPARK_LOG: Final = "NIGHTKEEP_SPARK_LOG"
+"""The file that a JVM which this process starts prints to. Without it, that is stderr."""
 _PREFIXES: Final = ("AWS_", "AZURE_", "GOOGLE_", "NIGHTKEEP_", "PYICEBERG_")
 _OWN: Final = frozenset(
     {
+        SPARK_LOG,
         ENVIRONMENT_FILE,
         "NIGHTKEEP_JOBS",
         "NIGHTKEEP_MASTER",

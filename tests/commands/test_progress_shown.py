@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -14,6 +19,9 @@ from nightkeep.commands.progress_shown import line_of, shown_progress
 from nightkeep.progress import Stage, in_stage, note, task_counter
 
 __all__ = ["shell"]
+
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -68,3 +76,25 @@ def test_a_terminal_has_a_bar_once_the_number_of_tasks_is_known(terminal: io.Str
     assert "t[x] optimize: rewrite 2 of 5" in text and "of about 9 s" in text and "a note" in text
     # What moved is removed at the end.
     assert "\x1b[2K" in text.rpartition("rewrite 2 of 5")[2]
+
+
+@pytest.mark.slow
+def test_what_spark_prints_is_in_a_file_which_is_named_where_the_command_does_not_end_well(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "samples/delta/shop.db/clicks", tmp_path / "clicks")
+    (tmp_path / "logs").mkdir()
+    words = [sys.executable, "-m", "nightkeep", "run", f"delta:{tmp_path}/clicks", "--reports", str(tmp_path / "r")]
+    environ = {**os.environ, "TMPDIR": str(tmp_path / "logs"), "PYTHONPATH": str(ROOT / "jobs")}
+    done = subprocess.run(words, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    assert "starting Spark" in lines and all("stage " in line or line == "starting Spark" for line in lines), lines
+    assert not [*(tmp_path / "logs").glob("nightkeep-spark-*")]
+    shutil.copytree(ROOT / "samples/delta/shop.db/clicks", tmp_path / "damaged")
+    for file in (tmp_path / "damaged").glob("day=*/*.parquet"):
+        file.write_bytes(b"PAR1")
+    done = subprocess.run(
+        [*words[:4], f"delta:{tmp_path}/damaged", *words[5:]], env=environ, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    (log,) = (tmp_path / "logs").glob("nightkeep-spark-*")
+    assert done.stderr.splitlines()[-1] == f"what Spark printed is in {log}" and "Spark" in log.read_text()

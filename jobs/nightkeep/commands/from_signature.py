@@ -11,7 +11,7 @@ import typer
 
 from nightkeep.commands.options import OPTIONS
 from nightkeep.commands.progress_shown import shown_progress
-from nightkeep.commands.stderr import show_log
+from nightkeep.commands.stderr import show_log, spark_in_a_file
 from nightkeep.errors import STOPS, NightkeepError, Surprise
 
 _ORDER: Final = {name.rpartition(".")[2]: place for place, name in enumerate(OPTIONS)}
@@ -46,9 +46,10 @@ def callback(command: Command) -> Callable[..., None]:
     def call(*, json: bool, verbose: bool, quiet: bool, **given: Any) -> None:
         show_log(verbose=verbose, quiet=quiet)
         try:
-            with shown_progress(quiet=quiet or command.reads):
-                result = command.function(**given)
-            command.answer(result, as_json=json, dry_run=given.get("dry_run", False))
+            with spark_in_a_file(verbose=verbose):
+                with shown_progress(quiet=quiet or command.reads):
+                    result = command.function(**given)
+                command.answer(result, as_json=json, dry_run=given.get("dry_run", False))
         except (NightkeepError, typer.Exit, typer.Abort):
             raise
         except STOPS as stop:

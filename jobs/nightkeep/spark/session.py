@@ -21,9 +21,10 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark import Broadcast, SparkConf, SparkContext, StatusTracker, cloudpickle
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from nightkeep.environment import needed_elsewhere
+from nightkeep.environment import SPARK_LOG, needed_elsewhere
 from nightkeep.errors import NightkeepError
 from nightkeep.interpreter import interpreter
 from nightkeep.progress import task_counter
@@ -129,7 +130,19 @@ def _build(
     for name, value in settings.items():
         builder = builder.config(name, value)
     with own_interrupts():
+        if not submitted and (log := os.environ.get(SPARK_LOG)) and SparkContext._gateway is None:
+            _start_java(settings, log)
         return builder.getOrCreate()
+
+
+def _start_java(settings: Mapping[str, str], log: str) -> None:
+    """Start the JVM as pyspark does, with what it prints in a file."""
+    conf = SparkConf()
+    for name, value in settings.items():
+        conf.set(name, value)
+    with open(log, "ab") as opened:
+        gateway = launch_gateway(conf, {"stderr": opened, "stdout": opened})  # type: ignore[no-untyped-call]
+        SparkContext._ensure_initialized(gateway=gateway)
 
 
 def _submitted() -> dict[str, str]:
