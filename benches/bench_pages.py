@@ -24,7 +24,7 @@ from nightkeep.model import Operation, Outcome
 from nightkeep.nights.run_pages import RunPage, write_run
 from nightkeep.nights.settled import JobResult, settle_run
 from nightkeep.nights.settled_documents import documents_of
-from nightkeep.pages import summary_text
+from nightkeep.pages import Links, Overview, render_index, summary_text
 from nightkeep.policy import PolicyFile, load
 from nightkeep.records import CheckStatus, Expectations, Metrics, RunDocument, UnitResult, document_path, store
 from nightkeep.records.bundles import bundled
@@ -130,8 +130,13 @@ def costs(where: Place, nights: int) -> dict[str, Cost]:
             found = {f"a night: {name}": cost for name, cost in where.page(number, entries).items()}
     entries = where.night(nights, [where.tables[-1]])
     found |= {f"a form: {name}": cost for name, cost in where.page(nights, entries).items()}
+    empty = Overview(())
     return found | {
+        "an empty index, rendered": _cost(
+            lambda: render_index(empty, title="Nightkeep", generated_at=NIGHT, links=Links())
+        ),
         "the history": _cost(lambda: summary_text([*nightkeep.history(reports=where.reports)])),
+        "the last two runs": _cost(lambda: summary_text([*nightkeep.history(last=2, reports=where.reports)])),
         "the history of a table": _cost(
             lambda: summary_text([*nightkeep.history(where.tables[0], reports=where.reports)])
         ),

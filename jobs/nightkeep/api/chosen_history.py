@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
@@ -27,6 +27,18 @@ class HistoryChoice:
     last: int | None = None
     failed: bool = False
     operation: Operation | None = None
+
+    @property
+    def is_of_few(self) -> bool:
+        """Whether the newest are asked for, or those that ended badly, and not all."""
+        return self.last is not None or self.since is not None or self.failed
+
+    def bound(self, chosen: Sequence[RunDocument]) -> datetime | None:
+        """The time since which all that suits is among these; None where older documents may suit too."""
+        if self.since is not None:
+            return self.since
+        is_full = self.last is not None and len({*map(run_name, chosen)}) == self.last
+        return min(each.started_at for each in chosen) if is_full else None
 
     def of(self, documents: Iterable[RunDocument]) -> tuple[RunDocument, ...]:
         """The documents that are asked for, in their order, which is oldest first."""

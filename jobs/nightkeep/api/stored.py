@@ -11,14 +11,24 @@ from typing import Final
 from urllib.parse import quote
 
 from nightkeep.api.call_context import CallContext, find_context, parse_duration_option
-from nightkeep.api.chosen_history import parse_choice
+from nightkeep.api.chosen_history import HistoryChoice, parse_choice
 from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
 from nightkeep.nights.overview import links_to, overview_of, write_overview
 from nightkeep.nights.run_pages import attention_in
 from nightkeep.pages import Overview, render_run, run_name
 from nightkeep.places import is_address, report_store, reports_place
-from nightkeep.records import RunDocument, has_documents, page_name, pages_in, read_history, read_thread, write_page
+from nightkeep.records import (
+    History,
+    RunDocument,
+    has_documents,
+    page_name,
+    pages_in,
+    read_history,
+    read_thread,
+    write_page,
+)
+from nightkeep.records.chosen_documents import chosen_documents
 from nightkeep.records.file_names import table_page_name
 from nightkeep.records.kept_index import remove_index
 from nightkeep.records.releases import account, release_table, releases_of, with_release
@@ -62,13 +72,19 @@ def history(
     choice = parse_choice(since, last, operation, failed=failed, now=datetime.now(UTC))
     context = find_context(policy, reports)
     name = None if table is None else _reported_name(context, table)
-    stored = read_history(context.reports) if name is None else read_thread(context.reports, name)
+    stored = _history_of_all(context.reports, choice) if name is None else read_thread(context.reports, name)
     releases = releases_of(context.reports, dict.fromkeys(document.table for document in stored.documents))
     documents = (with_release(each, releases.get(each.table, ())) for each in choice.of(stored.documents))
     listed = sorted((each for some in releases.values() for each in some), key=lambda each: each.at)
     return RunHistory(
         tuple(documents), stored.unreadable, tuple(each for each in listed if choice.has_releases_of(each.at))
     )
+
+
+def _history_of_all(reports: str, choice: HistoryChoice) -> History:
+    """The documents of all tables, or where a few are asked for only these, if the index knows which they are."""
+    few = chosen_documents(reports, choice.of, choice.bound) if choice.is_of_few else None
+    return read_history(reports) if few is None else few
 
 
 def release(

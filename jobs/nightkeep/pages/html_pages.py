@@ -85,6 +85,7 @@ def render_run(
             attention=excerpt(needs),
             sections=[_section(number, document) for number, document in enumerate(shown, 1)],
             quiet=[document for document in documents if _is_quiet(document)],
+            worked={document.table for document in shown},
             stage_names=stages,
             stage_totals={s: sum(d.metrics.seconds.get(s, 0.0) for d in documents) for s in stages},
             rewrites=not documents or any(document.operation.rewrites for document in documents),

@@ -145,6 +145,11 @@ def read_index(reports: str | Path) -> History:
     return index.history()
 
 
+def has_index(reports: str | Path) -> bool:
+    """Whether an index is kept."""
+    return any(each.name == _ROWS.rpartition("/")[2] for each in report_store(reports).list(INDEX))
+
+
 @contextmanager
 def indexed(reports: str | Path, prefix: str, runs: Sequence[RunOfTable]) -> Iterator[None]:
     """In the `with` block, documents of these runs go into one bundle. Where no page was written for days, which merges
