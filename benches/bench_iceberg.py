@@ -1,4 +1,5 @@
-"""Equality deletes to positions: iceberg-spark 1.12.0 against Nightkeep on one table, and upserts against Iceberg Java.
+"""Equality deletes to positions, and rows in a table's sort order: iceberg-spark 1.12.0 against Nightkeep on one table;
+upserts against Iceberg Java.
 
 Run by `make bench-iceberg`. Each side has a catalog of its own, in which the same table is registered. JVM and session
 start are printed apart and in no ratio, and so is the gate.
@@ -197,6 +198,49 @@ def backlog(folder: Path, java: IcebergJava, size: Size) -> None:
     print(f"  Spark reads the same rows of both: {same}", flush=True)
 
 
+ORDER = "customer_id DESC NULLS LAST, order_id"
+
+
+def sort(folder: Path, java: IcebergJava, size: Size) -> None:
+    """Every file written anew in the table's own order."""
+    with iceberg_spark() as spark:
+        bench = Bench(folder, java, spark)
+        made = build(bench.folder, bench.java, size, 2)
+        spark.attach(made.warehouse)
+        spark.sql(f"ALTER TABLE {made.sql} WRITE ORDERED BY {ORDER}", timeout=TIMEOUT)
+        before = bench.copy(made, f"{made.warehouse.name}unsorted")
+        theirs = repeated(bench, made, "rewrite_data_files", lambda table: sorted_by_spark(bench, table))
+        with engine() as ours_on:
+            ours = repeated(bench, made, "Nightkeep sort", lambda table: sorted_by_us(table, ours_on))
+        sides = (before, theirs.tables[0], ours.tables[0])
+        same = len({bench.digest(table) for table in sides}) == 1
+    print(f"\nv2, {size}, sorted by {ORDER}")
+    for side in (theirs, ours):
+        print(f"  {side}")
+    first, best = theirs.seconds[0] / ours.seconds[0], min(theirs.seconds) / min(ours.seconds)
+    print(f"  sort: {first:.2f} x first, {best:.2f} x best")
+    _costs(ours.documents[0])
+    print(f"  Spark reads the same rows of all: {same}", flush=True)
+
+
+def sorted_by_spark(bench: Bench, table: Table) -> None:
+    catalog = table.warehouse.name
+    call = (
+        f"CALL {catalog}.system.rewrite_data_files(table => '{table.name}', strategy => 'sort', "
+        "options => map('rewrite-all', 'true'))"
+    )
+    bench.spark.sql(call, timeout=TIMEOUT)
+
+
+def sorted_by_us(table: Table, ours_on: Engine) -> RunDocument:
+    policy = load("tables.yaml", text="version: 1").effective(f"iceberg:{table.warehouse.name}/{table.name}")
+    order = Order(Operation.OPTIMIZE, f"bench-{table.warehouse.name}", str(table.warehouse.folder / "reports"))
+    document = run_operation(policy, order, mapper=ours_on.mapper, exchange=ours_on.exchange)
+    if document.outcome is not Outcome.VERIFIED:
+        raise SystemExit(f"bench: expected verified, found {document.outcome}: {document.reason}")
+    return document
+
+
 def scanned(table: Table) -> list[float]:
     """Seconds of reading every row and column, three times in a session of its own."""
     sums = ("order_id", "customer_id", "length(status)", "length(note)", "bucket_day")
@@ -344,7 +388,7 @@ def main(arguments: argparse.Namespace) -> None:
         if "upserts" in arguments.parts:
             upserts(folder, 400_000, 4)
             upserts(folder, 20_000, 8)
-        if {"conversion", "backlog", "width"} & set(arguments.parts):
+        if {"conversion", "sort", "backlog", "width"} & set(arguments.parts):
             _conversions(folder, rows, arguments.parts)
 
 
@@ -353,6 +397,8 @@ def _conversions(folder: Path, rows: int, parts: Sequence[str]) -> None:
         if "conversion" in parts:
             for format_version in (2, 3):
                 conversion(folder, java, Size(rows, rows // 200), format_version)
+        if "sort" in parts:
+            sort(folder, java, Size(rows, 0, commits=0))
         if "backlog" in parts:
             # A checkpoint a minute, for a night.
             backlog(folder, java, Size(rows // 4, rows // 8000, commits=500))
@@ -364,5 +410,5 @@ def _conversions(folder: Path, rows: int, parts: Sequence[str]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=float, default=4.0, help="millions of rows")
-    parser.add_argument("parts", nargs="*", default=["upserts", "conversion", "backlog", "width"])
+    parser.add_argument("parts", nargs="*", default=["upserts", "conversion", "sort", "backlog", "width"])
     main(parser.parse_args())

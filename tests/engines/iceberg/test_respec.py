@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.drivers.iceberg_java import IcebergJava, Layout
 from tests.drivers.iceberg_tables import Column, Table, Warehouse
+from tests.drivers.json_lines import EngineError
 from tests.formats.iceberg import runs
 from tests.formats.iceberg.catalog_world import address_of
 from tests.formats.iceberg.laid_anew import a_run
@@ -88,3 +89,68 @@ def test_the_check_alone_finds_a_row_that_is_lost(
     assert ours.commits.commit(candidate)
     report = check(CheckRequest(address_of(table)), spark=spark)
     assert report.status is CheckStatus.FAILED, report
+
+
+# Races with Java
+
+
+def executed(table: Table) -> tuple[Any, Any, Any, Any]:
+    ours, run = runs.opened(table), a_run()
+    planned = ours.snapshot()
+    found = plan(ours, planned, Request(Operation.OPTIMIZE, run.now_ms, respec=True))
+    return ours, planned, list(execute(ours, found, run, mapper=inline)), run
+
+
+@VERSIONS
+def test_an_upsert_of_java_meanwhile_is_a_conflict(
+    iceberg_java: IcebergJava, warehouse: Warehouse, version: int
+) -> None:
+    """Its deletes are of partitions of the current spec: they would hide rows there that they do not hide now."""
+    table = evolved(iceberg_java, warehouse, version)
+    ours, planned, rewrites, _ = executed(table)
+    iceberg_java.append(table, grid(300, 310))
+    assert ours.commits.conflicts(planned, ours.snapshot(), rewrites) == ()
+    iceberg_java.cdc(table, [("+U", row) for row in grid(30, 60)], keys=["id", "day"])
+    lost = ours.commits.conflicts(planned, ours.snapshot(), rewrites)
+    assert {key for key, _ in lost} == {rewrite.key for rewrite in rewrites}
+    assert all("newer equality deletes" in reason for _, reason in lost)
+
+
+@VERSIONS
+def test_global_deletes_meanwhile_hold_for_rows_that_moved(
+    iceberg_java: IcebergJava, warehouse: Warehouse, version: int
+) -> None:
+    table = evolved(iceberg_java, warehouse, version)
+    for name in ("day", "by_id"):
+        iceberg_java.alter(table, {"change": "remove_partition_field", "name": name})
+    ours, planned, rewrites, run = executed(table)
+    iceberg_java.commit(table, iceberg_java.equality_deletes(table, [[n] for n in range(40, 50)], keys=("id",)))
+    head = ours.snapshot()
+    assert ours.commits.conflicts(planned, head, rewrites) == ()
+    before = shown(iceberg_java, table, version)
+    assert ours.commits.commit(ours.commits.stage(head, rewrites, run))
+    assert shown(iceberg_java, table, version) == before
+
+
+@VERSIONS
+def test_a_compaction_of_java_that_began_before_fails(
+    iceberg_java: IcebergJava, warehouse: Warehouse, version: int
+) -> None:
+    table = evolved(iceberg_java, warehouse, version)
+    begun = iceberg_java.begin_rewrite(table, options={"rewrite-all": "true"})
+    before = shown(iceberg_java, table, version)
+    assert runs.care_for(table, operation=Operation.OPTIMIZE, respec=True).outcome is Outcome.VERIFIED
+    with pytest.raises(EngineError):
+        iceberg_java.commit_rewrite(table, begun)
+    assert shown(iceberg_java, table, version) == before
+
+
+@VERSIONS
+def test_a_compaction_of_java_meanwhile_is_a_conflict(
+    iceberg_java: IcebergJava, warehouse: Warehouse, version: int
+) -> None:
+    table = evolved(iceberg_java, warehouse, version)
+    ours, planned, rewrites, _ = executed(table)
+    iceberg_java.commit_rewrite(table, iceberg_java.begin_rewrite(table, options={"rewrite-all": "true"}))
+    lost = ours.commits.conflicts(planned, ours.snapshot(), rewrites)
+    assert {key for key, _ in lost} == {rewrite.key for rewrite in rewrites}

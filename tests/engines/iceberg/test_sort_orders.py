@@ -54,7 +54,8 @@ class SparkLake:
         self.spark, self.table = spark, warehouse.table()
         self.ours = OrderedTable(self.table, CLAUSES[clause])
         spark.attach(warehouse)
-        modes = ", ".join(f"'write.{verb}.mode'='merge-on-read'" for verb in ("delete", "update", "merge"))
+        mode = "copy-on-write" if version == 1 else "merge-on-read"
+        modes = ", ".join(f"'write.{verb}.mode'='{mode}'" for verb in ("delete", "update", "merge"))
         spark.sql(
             f"CREATE NAMESPACE IF NOT EXISTS {warehouse.name}.db",
             f"CREATE TABLE {self.table.sql} ({COLUMNS}) USING iceberg PARTITIONED BY (part) "
@@ -125,10 +126,10 @@ def runs_of(lake: SparkLake) -> list[str]:
     return [file.path for unit in runs.opened(lake.table).snapshot(parent).units for file in unit.files]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(9))
 def test_random_histories(iceberg_spark: IcebergSpark, warehouse: Warehouse, seed: int) -> None:
     chance = random.Random(seed)
-    lake = SparkLake(iceberg_spark, warehouse, chance.choice(list(CLAUSES)), chance.choice([2, 3]))
+    lake = SparkLake(iceberg_spark, warehouse, chance.choice(list(CLAUSES)), (1, 2, 3)[seed % 3])
     start, target = 0, 12_000
 
     def insert() -> None:
@@ -136,8 +137,17 @@ def test_random_histories(iceberg_spark: IcebergSpark, warehouse: Warehouse, see
         lake.insert(start, start + chance.choice([50, 700]))
         start += 700
 
+    fields = ["bucket(2, id)", "years(at)", "truncate(1, name)"]
+    chance.shuffle(fields)
+
+    def evolve() -> None:
+        if fields:
+            iceberg_spark.sql(f"ALTER TABLE {lake.table.sql} ADD PARTITION FIELD {fields.pop()}")
+
     acts = [
         insert,
+        evolve,
+        lambda: lake.night(*EITHER, target_size=target, respec=True),
         insert,
         lambda: iceberg_spark.sql(f"DELETE FROM {lake.table.sql} WHERE id % 11 = {chance.randrange(11)}"),
         lambda: iceberg_spark.sql(
@@ -148,9 +158,14 @@ def test_random_histories(iceberg_spark: IcebergSpark, warehouse: Warehouse, see
         lambda: lake.night(*EITHER, target_size=target, full=True),
     ]
     insert()
-    for _ in range(6):
+    for _ in range(7):
         chance.choice(acts)()
     lake.night(*EITHER, target_size=target)
     lake.night(target_size=target, full=True)
     lake.ours.assert_sorted()
+    lake.night(*EITHER, target_size=target, respec=True)
+    lake.night(*EITHER, target_size=target, respec=True)
+    assert len({file.spec_id for file in lake.ours.files()}) == 1
+    lake.ours.assert_sorted()
+    assert lake.table.document()["format-version"] == (1, 2, 3)[seed % 3]
     lake.night(Outcome.UNCHANGED, target_size=target)

@@ -1,0 +1,113 @@
+"""Optimize that breaks at any one of its writes: of sorted tables, of files that move to another partition spec, of
+format version 1, and of a branch. The table reads the same, nothing of others is touched, and a retry finishes the run.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import Any
+
+import pytest
+from tests.drivers.iceberg_java import IcebergJava, Layout
+from tests.drivers.iceberg_tables import Table, Warehouse
+from tests.formats.iceberg.breaking import SWAP, breaking
+from tests.formats.iceberg.runs import COLUMNS, DAYS, Kept, configured, contents, row, token
+from tests.support.faulty_store import Fuse, Moment, Point, fail
+
+from nightkeep.admission.order import Order
+from nightkeep.formats import open_table
+from nightkeep.model import Address, Operation, Outcome, Run
+from nightkeep.policy import EffectivePolicy, Settings
+from nightkeep.records import RunDocument
+from nightkeep.running.rewrites.run_operation import run_operation
+from nightkeep.tasks import inline
+
+pytestmark = pytest.mark.in_turn("kept")
+
+RUN = "nightly-2026-11-27"
+KINDS = ("sorted", "moved", "first version", "branch")
+_NUMBERS = count()
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def kept(kind: str, iceberg_java: IcebergJava, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+    """One day in two files."""
+    warehouse = Warehouse(f"broken{next(_NUMBERS)}", tmp_path_factory.mktemp("faults"))
+    with configured(warehouse):
+        table = warehouse.table("shop.events")
+        version = 1 if kind == "first version" else 2
+        iceberg_java.create(table, COLUMNS, Layout(partition=(("day", "identity"),), format_version=version))
+        for start in (0, 40):
+            iceberg_java.append(table, [row(DAYS[0], number) for number in range(start, start + 20)])
+        if kind == "sorted":
+            iceberg_java.alter(table, {"change": "sort", "columns": ["price"]})
+        if kind == "moved":
+            iceberg_java.alter(
+                table, {"change": "add_partition_field", "column": "id", "transform": "bucket[2]", "name": "by_id"}
+            )
+        if kind == "branch":
+            newest = table.document()["current-snapshot-id"]
+            iceberg_java.refs(table, {"change": "create_branch", "name": "dev", "snapshot": newest})
+        yield Kept.of(table)
+
+
+def address(table: Table, kind: str) -> Address:
+    location = f"{table.warehouse.name}/{table.name}{'$branch_dev' if kind == 'branch' else ''}"
+    return Address("iceberg", location, location)
+
+
+def night(table: Table, kind: str) -> RunDocument:
+    settings = Settings().model_copy(update={"respec": kind == "moved"})
+    policy = EffectivePolicy(address(table, kind), settings, {})
+    order = Order(Operation.OPTIMIZE, RUN, str(table.warehouse.folder / "reports"))
+    return run_operation(policy, order, mapper=lambda: inline)
+
+
+@pytest.fixture(scope="module")
+def clean(kept: Kept, kind: str) -> tuple[Point, ...]:
+    """The points that a run passes when nothing breaks."""
+    fuse = Fuse()
+    with breaking(fuse):
+        done = night(kept.put_back(), kind)
+    assert done.outcome is Outcome.VERIFIED, done.reason
+    return tuple(fuse.passed)
+
+
+def shown(java: IcebergJava, table: Table) -> dict[str, Counter[Any]]:
+    names = table.document().get("refs", {"main": None})
+    return {name: Counter(map(tuple, java.read(table, ref=name).rows)) for name in names}
+
+
+def test_every_write_fails_once(clean: tuple[Point, ...], kept: Kept, kind: str, iceberg_java: IcebergJava) -> None:
+    rows = shown(iceberg_java, kept.put_back())
+    swap = next(n for n, point in enumerate(clean, start=1) if (point.moment, point.step) == (Moment.BEFORE, SWAP))
+    assert len(clean) > 8
+    for at, point in enumerate(clean, start=1):
+        table = kept.put_back()
+        before, fuse = contents(table), Fuse(at, fail)
+        with breaking(fuse):
+            document = night(table, kind)
+        visible = survived(table, kind, before)
+        assert document.outcome is (Outcome.VERIFIED if visible else Outcome.FAILED), str(point)
+        assert visible is (at > swap), str(point)
+        assert shown(iceberg_java, table) == rows
+        again = night(table, kind)
+        assert again.outcome is Outcome.VERIFIED, again.reason
+        assert shown(iceberg_java, table) == rows
+        assert survived(table, kind, before)
+
+
+def survived(table: Table, kind: str, before: Mapping[str, bytes]) -> bool:
+    """Whether the commit is visible, after checking that nothing of anybody else was touched."""
+    own, after = token(RUN, Operation.OPTIMIZE), contents(table)
+    assert not [name for name, data in before.items() if after.get(name) != data]
+    strangers = [name for name in after.keys() - before.keys() if not name.endswith(".metadata.json")]
+    assert all(f"nk-{own}" in name for name in strangers)
+    done = open_table(address(table, kind)).commits.committed(Run(RUN, own, "a", 0))
+    assert len(done) < 2
+    return bool(done)
