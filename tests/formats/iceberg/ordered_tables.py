@@ -152,7 +152,7 @@ class OrderedTable:
         by_partition: dict[object, list[Any]] = {}
         for file in self.files():
             if file.sort_order_id:
-                by_partition.setdefault(file.partition, []).append(file)
+                by_partition.setdefault((file.spec_id, file.partition), []).append(file)
         assert by_partition
         for files in by_partition.values():
             held = [stored(file.path) for file in files]
