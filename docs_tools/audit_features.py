@@ -53,8 +53,6 @@ def _lines() -> Iterator[tuple[str, str, str]]:
 
 
 def _of_delta(known: DeltaFeature) -> str:
-    if known.is_shown:
-        return _READ
     return _UNREAD if known.moves_commits else _OF_READERS
 
 

@@ -24,10 +24,7 @@ def document() -> str:
 
 
 def _verdict(known: DeltaFeature) -> str:
-    others = [
-        *(("`sweep` and `expire`, which read no values, are done",) if known.is_of_values else ()),
-        *(("`read` shows the stored values",) if known.is_shown else ()),
-    ]
+    others = ("`sweep` and `expire`, which read no values, are done",) if known.is_of_values else ()
     refused = f"Refused{known.where and ' '}{known.where}: {known.refused}"
     sentence = ". ".join((known.handled or refused, *others))
     return f"{sentence}."
@@ -36,6 +33,8 @@ def _verdict(known: DeltaFeature) -> str:
 def _proof(known: DeltaFeature) -> str:
     """The test of our statement."""
     handled = "a_handled_feature_reads_as_the_engine_reads_it"
+    if "variant" in known.handled.lower():
+        handled = "variants_are_read_as_they_are_stored"
     return f"{_SUITE}::test_{handled if known.handled else 'a_refused_feature_is_named'}"
 
 

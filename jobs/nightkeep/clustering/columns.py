@@ -67,7 +67,7 @@ class ClusterColumns:
             text = "it is a partition column, one value in every file"
             raise UsageError(f"cluster by {name}: {text}; {self._usable()} would work")
         leaf = next(leaf for leaf in self.leaves if ".".join(leaf.path) == called)
-        if isinstance(leaf.type, pa.ListType | pa.MapType) or pa.types.is_null(leaf.type):
+        if isinstance(leaf.type, pa.ListType | pa.MapType | pa.StructType) or pa.types.is_null(leaf.type):
             raise UsageError(f"cluster by {name}: its type {leaf.type} has no order; {self._usable()} would work")
         if leaf not in self.indexed:
             text = "it has no statistics, so that no reader could skip files by it"

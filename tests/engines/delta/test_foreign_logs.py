@@ -249,8 +249,6 @@ def test_a_sweep_and_an_expiry_need_no_value_of_a_variant(tmp_path: Path) -> Non
     aged(table)
     before = files(table)
     orphans = plant(table, part(), part())
-    with pytest.raises(RefusedTable, match="variantType"):
-        opened(table).snapshot()
     now_ms = int(time.time() * 1000)
 
     order = ExpireOrder(SweepMode.DRY_RUN, ExpireRequest(now_ms), Retention(now_ms, 0))
@@ -267,10 +265,6 @@ def test_a_sweep_and_an_expiry_need_no_value_of_a_variant(tmp_path: Path) -> Non
 
 def test_the_features_of_values_are_no_others() -> None:
     assert {name for name, known in FEATURES.items() if known.is_of_values} == {
-        "variantShredding",
-        "variantShredding-preview",
-        "variantType",
-        "variantType-preview",
         "geospatial",
         "geospatial-dev",
         "collations",

@@ -17,6 +17,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from nightkeep.errors import UsageError
+from nightkeep.model.variant_type import VARIANT
 from nightkeep.sql_text.literals import read_literal
 from nightkeep.sql_text.rows.comparison_types import is_text, shared, typed
 from nightkeep.sql_text.rows.condition import (
@@ -99,6 +100,8 @@ class _Condition:
                 raise self.wrong(node, f"a column of the table ({', '.join(self.schema.names)})")
             if place == len(path) - 1:
                 break
+            if field.type.equals(VARIANT, check_metadata=True):
+                raise self.wrong(node, "a whole column, as a variant has values and no fields")
             fields = list(field.type) if pa.types.is_struct(field.type) else []
         assert field is not None
         return ColumnRef(path, field.type)

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from docs_tools.delta_features import document
+from pyspark.sql.types import VariantVal
 from tests.drivers.lake_rows import Rows, rows_of
 from tests.formats.delta.hand_log import HandLog, vector
 from tests.formats.delta.hand_log import add as added
@@ -60,8 +61,12 @@ columns anyway, and a preview is the feature."""
 REFUSED = sorted(name for name, feature in FEATURES.items() if feature.refused)
 
 
+VARIANTS = ("variantShredding", "variantShredding-preview", "variantType", "variantType-preview")
+"""Handled features of the table that delta-spark wrote with a variant, whose rows no JSON holds as they are stored."""
+
+
 def test_every_handled_feature_is_proven() -> None:
-    assert WRITTEN.keys() == {name for name, feature in FEATURES.items() if feature.handled}
+    assert WRITTEN.keys() | {*VARIANTS} == {name for name, feature in FEATURES.items() if feature.handled}
 
 
 @pytest.mark.parametrize("feature", WRITTEN)
@@ -74,6 +79,19 @@ def test_a_handled_feature_reads_as_the_engine_reads_it(tmp_path: Path, feature:
         snapshot, rows = read(folder / "table")
         assert feature in supported(snapshot.raw_protocol)
         assert rows == golden_rows(folder / "rows.json")
+
+
+@pytest.mark.parametrize("feature", VARIANTS)
+def test_variants_are_read_as_they_are_stored(tmp_path: Path, feature: str) -> None:
+    table = Path(shutil.copytree(GOLDEN / "variant/table", tmp_path / "t"))
+    if feature != "variantType":
+        name_feature(table / "_delta_log", feature)
+    storage = LocalStorage(str(table))
+    snapshot = load(Address("delta", str(table), "golden"), storage)
+    assert feature in supported(snapshot.raw_protocol)
+    (unit,) = snapshot.units
+    ((row,),) = (batch.to_pylist() for batch in scan.rows(storage, unit, scan.survivors(storage, unit)))
+    assert (row["id"], VariantVal(**row["v"]).toJson()) == (1, '{"a":[1,"x"]}')
 
 
 def name_feature(log: Path, feature: str) -> None:
@@ -124,8 +142,6 @@ def protocol(*features: str, reader: int = 3, writer: int = 7) -> dict[str, Any]
 
 
 USED: Mapping[str, Mapping[str, Any]] = {
-    "variantType": {"type": {"type": "array", "elementType": "variant"}},
-    "variantShredding": {"type": {"type": "array", "elementType": "variant"}},
     "geospatial": {"type": "geometry(OGC:CRS84)"},
     "collations": {"type": "string", "metadata": {"__COLLATIONS": {"c": "spark.UTF8_LCASE"}}},
 }
@@ -191,11 +207,6 @@ def test_a_newer_writer_version_refuses_no_read() -> None:
     refuse_reads("t", protocol(reader=3, writer=8), {})
     with pytest.raises(RefusedTable, match=r"\(4, 7\) is unknown"):
         refuse_reads("t", protocol(reader=4), {})
-
-
-def test_variant_tables_of_the_engine_are_refused() -> None:
-    with pytest.raises(RefusedTable, match="variantType"):
-        read(GOLDEN / "variant/table")
 
 
 def test_an_unknown_feature_is_refused_by_name_wherever_it_is_listed() -> None:

@@ -11,6 +11,7 @@ import pytest
 from nightkeep.errors import CorruptMetadata, RefusedTable
 from nightkeep.formats.delta.metadata.feature_use import collated_columns
 from nightkeep.formats.delta.metadata.features import refuse_features, refuse_reads
+from nightkeep.formats.delta.metadata.leaf_columns import leaves
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema, RowTracking, parse_schema
 from nightkeep.formats.delta.metadata.types import widens
 from nightkeep.model.arrow_types import FIELD_ID
@@ -239,14 +240,13 @@ def test_collations_at_any_depth_are_read_and_refused_to_writers() -> None:
         refuse_features("t", protocol, metadata)
 
 
-def test_a_variant_without_its_feature_is_refused_unless_it_is_only_shown() -> None:
+def test_a_variant_without_its_feature_is_one_all_the_same() -> None:
     outer = column("c", {"type": "array", "elementType": "variant", "containsNull": True})
     metadata = {"schemaString": json.dumps({"type": "struct", "fields": [column("id", "long"), outer]})}
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": []}
-    with pytest.raises(RefusedTable, match="variantType"):
-        refuse_reads("t", protocol, metadata)
-    refuse_reads("t", protocol, metadata, only_shows=True)
-    refuse_reads("t", protocol, metadata, reads_values=False)
+    refuse_reads("t", protocol, metadata)
+    schema = parse_schema(metadata, protocol, table="t")
+    assert [(leaf.path, leaf.ordered) for leaf in leaves(schema)] == [(("id",), True), (("c",), False)]
 
 
 def test_what_writers_alone_must_know_is_no_hindrance() -> None:

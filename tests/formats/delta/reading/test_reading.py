@@ -19,7 +19,6 @@ from nightkeep.storage import open_storage
 GOLDEN = Path(__file__).parents[3] / "golden" / "delta"
 SAMPLES = Path(__file__).parents[4] / "samples" / "delta" / "shop.db"
 TABLES = sorted(path.parent.name for path in GOLDEN.glob("*/rows.json"))
-REFUSED = {"variant"}
 
 
 @pytest.mark.few(12)

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from nightkeep.encodings.legacy_calendar import LegacyCalendar
 from nightkeep.formats.delta.metadata.schema import ColumnMapping
-from nightkeep.formats.delta.metadata.types import VARIANT
 from nightkeep.kernels.int96 import WIDTH, micros
 from nightkeep.model.arrow_types import (
     Array,
@@ -24,6 +23,7 @@ from nightkeep.model.arrow_types import (
     MapArray,
     field_id,
 )
+from nightkeep.model.variant_type import VARIANT
 
 Find: TypeAlias = Callable[[list[ArrowField], ArrowField, int], int | None]
 """(fields of the file, the wanted field as the files name it, its index) -> the index of the matching field, or None.

@@ -33,7 +33,6 @@ class DeltaFeature:
     """One feature. Either `handled` states what we do, or `refused` states what to do instead.
 
     `used`: whether a version uses the feature; a refusal holds only then, and `where` describes it for the page.
-    `is_shown`: whoever only shows rows handles it all the same.
     `moves_commits`: commits or rows may be elsewhere, so that a reader must know it, whatever list names it.
     `is_of_values`: only code that reads values must know the feature, so a sweep and an expiry may ignore it. `reader`,
     `writer`: the protocol versions that imply it.
@@ -46,7 +45,6 @@ class DeltaFeature:
     writer: int | None = None
     used: Use = always
     where: str = ""
-    is_shown: bool = False
     moves_commits: bool = False
 
     def __post_init__(self) -> None:
@@ -78,18 +76,11 @@ def of_readers(protocol: Raw) -> frozenset[str]:
 
 
 def refuse_reads(
-    table: str,
-    protocol: Raw,
-    metadata: Raw,
-    domains: Domains = NO_DOMAINS,
-    *,
-    reads_values: bool = True,
-    only_shows: bool = False,
+    table: str, protocol: Raw, metadata: Raw, domains: Domains = NO_DOMAINS, *, reads_values: bool = True
 ) -> None:
     """Raises RefusedTable for the first feature that a reader must know, the table uses, and we do not handle.
 
-    With `reads_values` False, features that concern only values are ignored; with `only_shows`, those that need no more
-    than showing the stored values.
+    With `reads_values` False, features that concern only values are ignored.
     """
     _require_versions(table, protocol, readers_only=True)
     provider = metadata.get("format")
@@ -97,12 +88,6 @@ def refuse_reads(
         raise RefusedTable(table, f"data files in {provider.get('provider')}", "only Parquet is handled")
     moving = {name for name in supported(protocol) if (known := FEATURES.get(name)) and known.moves_commits}
     for name in sorted(of_readers(protocol) | moving):
-        if not (only_shows and name in FEATURES and FEATURES[name].is_shown):
-            _refuse_feature(table, name, metadata, domains, reads_values=reads_values)
-    if not only_shows:
-        # A variant is one whether the protocol lists a feature of it for readers, for writers, or not at all.
-        listed = sorted(name for name in supported(protocol) if FEATURES.get(name) is _VARIANT)
-        name = listed[0] if listed else "variantType"
         _refuse_feature(table, name, metadata, domains, reads_values=reads_values)
 
 
@@ -153,11 +138,8 @@ _CATALOG: Final = "only its catalog may commit: use the catalog's own maintenanc
 _ICEBERG: Final = "commits must keep Iceberg metadata in step: drop the feature, or use the engine's own OPTIMIZE"
 _COORDINATOR: Final = "delta.coordinatedCommits.commitCoordinator-preview"
 _VARIANT: Final = DeltaFeature(
-    refused="values of type variant are not rewritten: use the engine's own OPTIMIZE",
-    is_of_values=True,
-    used=has_types("variant"),
-    where="with a column of type variant",
-    is_shown=True,
+    "Variants are copied as they are stored, and compared by their bytes. A file whose variants are shredded is refused"
+    " before anything is published"
 )
 _ADAPTIVE: Final = DeltaFeature(refused=f"its log is a tree of manifests: {_ENGINE}", moves_commits=True)
 _GEOSPATIAL: Final = DeltaFeature(

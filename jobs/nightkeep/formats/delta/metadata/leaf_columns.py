@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
+from nightkeep.model.variant_type import VARIANT
 
 INDEXED_COLUMNS = 32
 """Default of delta.dataSkippingNumIndexedCols."""
@@ -36,7 +37,7 @@ class DeltaLeaf:
 
 
 def leaves(schema: DeltaSchema) -> tuple[DeltaLeaf, ...]:
-    """Every leaf of the data columns, in schema order; an array or map is one leaf."""
+    """Every leaf of the data columns, in schema order; an array, a map or a variant is one leaf."""
     columns: list[DeltaLeaf] = []
     for field in schema.data_fields:
         columns += _below((field.name,), (field.physical,), field.type, field.stored)
@@ -94,7 +95,8 @@ def column_names(text: str) -> tuple[tuple[str, ...], ...]:
 def _below(
     path: tuple[str, ...], stored: tuple[str, ...], kind: pa.DataType, written: pa.DataType
 ) -> Iterator[DeltaLeaf]:
-    if not isinstance(kind, pa.StructType) or not isinstance(written, pa.StructType):
+    is_whole = written.equals(VARIANT, check_metadata=True)
+    if is_whole or not isinstance(kind, pa.StructType) or not isinstance(written, pa.StructType):
         yield DeltaLeaf(path, stored, kind)
         return
     for place in range(kind.num_fields):

@@ -131,7 +131,7 @@ def _snapshot(
     only_shows: bool = False,
 ) -> DeltaSnapshot:
     state = read.state
-    refuse_reads(address.name, state.protocol, state.metadata, state.domains, only_shows=only_shows)
+    refuse_reads(address.name, state.protocol, state.metadata, state.domains)
     schema = parse_schema(state.metadata, state.protocol, table=address.name)
     schema = replace(schema, clustering=known_columns(state.protocol, state.domains))
     info = next((body for kind, body in state.commit if kind == "commitInfo"), {})

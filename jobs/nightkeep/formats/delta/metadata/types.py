@@ -14,11 +14,10 @@ import pyarrow as pa
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
 from nightkeep.model.arrow_types import FIELD_ID
+from nightkeep.model.variant_type import VARIANT
 
 MAX_PRECISION: Final = 38
 
-VARIANT: Final = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
-"""How a variant is stored and shown: its names and its values, encoded (PROTOCOL.md, "Variant data in Parquet")."""
 
 Naming = Callable[[Mapping[str, object]], tuple[str, int | None]]
 """A struct field's JSON -> its name and its Parquet field id."""

@@ -79,7 +79,7 @@ class DeltaColumns:
         A map is its entries in stored order. Floats, times, decimals and bytes become text without loss.
         """
         if isinstance(kind, VARIANT):
-            return F.to_json(value)
+            return _variant(value)
         return F.to_json(self._exact(value, kind), dict(_JSON))
 
     def _exact(self, value: Column, kind: T.DataType) -> Column:
@@ -117,10 +117,15 @@ def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
+def _variant(value: Column) -> Column:
+    """A variant as text: its types, since JSON writes a decimal and a double alike, and its value. However encoded."""
+    return F.concat(F.schema_of_variant(value), F.lit(" "), F.to_json(value))
+
+
 def _scalar(value: Column, kind: T.DataType) -> Column:
     if isinstance(kind, T.BinaryType):
         return F.hex(value)
     if isinstance(kind, VARIANT):
-        return F.to_json(value)
+        return _variant(value)
     numbers = T.BooleanType | T.ByteType | T.ShortType | T.IntegerType | T.LongType | T.StringType
     return value if isinstance(kind, numbers) else value.cast("string")
