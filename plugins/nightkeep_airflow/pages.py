@@ -15,8 +15,8 @@ from urllib.parse import quote
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
-from nightkeep.nights.overview import INDEX
 
+from nightkeep.nights.overview import INDEX
 from nightkeep.nights.run_pages import page_path
 from nightkeep.redaction import redact
 from nightkeep_airflow.page_rights import our_dags, owners_of, reports_of
