@@ -27,13 +27,15 @@ Rows = list[tuple[Any, ...]]
 COMMIT = "00000000000000000005.json"
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One day in small files, with row ids and vectors; version 4."""
+@pytest.fixture(scope="module", params=["packed", "clustered"])
+def template(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One day in small files, with row ids and vectors; version 4. The table may have clustering columns of its own."""
     made = HandMade(tmp_path_factory.mktemp("template") / "events", row_ids=True)
     for start in (0, 40, 80):
         made.append("2026-11-01", range(start, start + 40))
     made.delete("2026-11-01", range(10, 70))
+    if request.param == "clustered":
+        made.cluster_by("id", "price")
     return made.folder
 
 
@@ -119,7 +121,8 @@ def test_engines_go_on_over_what_a_killed_run_left(
     published = (table / "_delta_log" / COMMIT).exists()
     assert published == any(str(point).startswith("after link") for point in clean[:at])
     assert len(delta_spark.read(table).rows) == len(lakes.duckdb_read(table).rows) == len(rows)
-    delta_spark.sql(f"INSERT INTO {named(table)} VALUES (1000, 0.5, 'new', DATE '2026-11-01')")
+    day = "" if "delta.clustering" in _domains(HandMade.at(table)) else ", DATE '2026-11-01'"
+    delta_spark.sql(f"INSERT INTO {named(table)} VALUES (1000, 0.5, 'new'{day})")
     delta_spark.checkpoint(table)
     vacuum(delta_spark, table)
     assert len(delta_spark.read(table).rows) == len(lakes.delta_rs_read(table).rows) == len(rows) + 1
@@ -156,12 +159,18 @@ def _survived(table: Path, before: dict[str, bytes], rows: Rows) -> bool:
     """Whether the commit is visible, after checking that nothing of anybody else was touched or hidden."""
     made = HandMade.at(table)
     assert made.version in (4, 5)
+    if made.version == 5 and "delta.clustering" in _domains(made):
+        assert {add.get("clusteringProvider") for add in made.live().values()} == {"nightkeep"}
     assert made.rows() == rows
     after = files(table)
     assert not [name for name, data in before.items() if after.get(name) != data]
     strangers = after.keys() - before.keys() - {f"_delta_log/{COMMIT}"}
     assert all(f"nk-{token(RUN)}" in name for name in strangers)
     return made.version == 5
+
+
+def _domains(made: HandMade) -> set[str]:
+    return {action["domainMetadata"]["domain"] for action in made.all("domainMetadata")}
 
 
 def _retried(table: Path, rows: Rows) -> None:

@@ -165,6 +165,24 @@ def test_of_two_of_us_one_commits(made: HandMade, before: str, other: str) -> No
     assert shown(made.folder) == truth
 
 
+@pytest.mark.parametrize("before", ["publish", "link"])
+def test_of_two_that_cluster_a_table_by_its_own_columns_one_commits(tmp_path: Path, before: str) -> None:
+    made = HandMade(tmp_path / "events", row_ids=True)
+    for start in (0, 40, 80):
+        made.append(DAYS[0], range(start, start + 40))
+    made.cluster_by("price")
+    truth, at_start = shown(made.folder), files(made.folder)
+    with waiting(made.folder, before=before) as first, waiting(made.folder, before=before, run_id="other") as second:
+        first.release()
+        second.release()
+        documents = [first.document(), second.document()]
+    assert sorted(document["outcome"] for document in documents) == [Outcome.CONFLICTED, Outcome.VERIFIED]
+    assert made.version == 4
+    assert {add["clusteringProvider"] for add in made.live().values()} == {"nightkeep"}
+    assert not leftovers(made.folder, at_start)
+    assert shown(made.folder) == truth
+
+
 ALTERED = {
     "a property": "ALTER TABLE {table} SET TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '1')",
     "a new column": "ALTER TABLE {table} ADD COLUMN (colour STRING)",

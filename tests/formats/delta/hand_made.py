@@ -164,7 +164,7 @@ class HandMade:
         for add in self.live().values():
             held = pq.read_table(self.folder / unquote(add["path"]), partitioning=None).select(SCHEMA.names).to_pylist()
             gone = self.deleted(add)
-            day = add["partitionValues"]["day"]
+            day = add["partitionValues"].get("day")
             found += [(day, *row.values()) for position, row in enumerate(held) if position not in gone]
         return sorted(found, key=repr)
 
@@ -191,6 +191,30 @@ class HandMade:
         assert version < self.version
         self.checkpoint()
         (self.folder / f"_delta_log/{version:020d}.json").unlink()
+
+    def cluster_by(self, *columns: str) -> None:
+        """Let the table be one with clustering columns from its first version on, and without partitions, which no such
+        table has."""
+        domain = {
+            "domain": "delta.clustering",
+            "configuration": json.dumps({"clusteringColumns": [[name] for name in columns]}),
+            "removed": False,
+        }
+        for path in sorted((self.folder / "_delta_log").glob("[0-9]*.json")):
+            actions = [json.loads(line) for line in path.read_text().splitlines()]
+            for body in (body for action in actions for body in action.values()):
+                if "partitionValues" in body:
+                    body["partitionValues"] = {}
+                if "partitionColumns" in body:
+                    schema = json.loads(body["schemaString"])
+                    schema["fields"] = [
+                        each for each in schema["fields"] if each["name"] not in body["partitionColumns"]
+                    ]
+                    body |= {"schemaString": json.dumps(schema), "partitionColumns": []}
+                if "writerFeatures" in body:
+                    body["writerFeatures"] = sorted({*body["writerFeatures"], "clustering", "domainMetadata"})
+                    actions.append({"domainMetadata": domain})
+            path.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
 
     def commit(self, operation: str, *actions: Mapping[str, Any]) -> None:
         number = self.version + 1
