@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from benches.delta_log import measure_log
 from benches.plain_cost import plain_cost
 from tests.drivers.delta_spark import DeltaSpark, named
 from tests.drivers.lakes_oracle import Lakes
@@ -277,6 +278,9 @@ def main() -> None:
     parser.add_argument("--target", type=float, default=8.0, help="MiB of a file")
     parser.add_argument("--memory", action="store_true", help="only ours, on ten times the rows")
     parser.add_argument("--no-delta-rs", action="store_true")
+    parser.add_argument(
+        "--log", type=int, nargs="?", const=100_000, metavar="COMMITS", help="only the log of so many commits (100,000)"
+    )
     arguments = parser.parse_args()
     names = ("pyspark", "pyarrow", "polars")
     print(
@@ -291,7 +295,9 @@ def main() -> None:
     )
     size = Size(int(arguments.rows * 1e6), 64, int(arguments.target * 2**20))
     with tempfile.TemporaryDirectory(prefix="nightkeep-bench-") as folder:
-        if arguments.memory:
+        if arguments.log is not None:
+            measure_log(Path(folder), arguments.log)
+        elif arguments.memory:
             memory(Size(10 * size.rows, 640, 16 * size.target_bytes), Path(folder))
         else:
             measure(size, Path(folder), peers=not arguments.no_delta_rs)

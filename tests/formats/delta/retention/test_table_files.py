@@ -46,6 +46,8 @@ def test_every_file_of_a_real_table_has_a_kind_and_none_of_its_log_has(name: str
         (f"nk-0123456789abcdef-0/deletion_vector_{UUID}.bin", "deletion vector"),
         (f"_delta_log/.staged-nk-0123456789abcdef-1-{UUID}.json", "staged commit"),
         (f"_delta_log/.staged-nk-0123456789abcdef-1-{UUID}.json.tmp", "staged commit"),
+        (f"_delta_log/.staged-nk-0123456789abcdef-1-{UUID}.parquet", "staged checkpoint"),
+        (f"_delta_log/.staged-nk-0123456789abcdef-1-{UUID}.parquet.tmp", "staged checkpoint"),
         (f"_delta_log/_commit_{UUID}.json.tmp", "log temporary"),
         (f"_delta_log/.00000000000000000007.json.{UUID}.tmp", "log temporary"),
         (f"_delta_log/..00000000000000000007.json.{UUID}.tmp.crc", "log temporary"),

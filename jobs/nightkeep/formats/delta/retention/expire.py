@@ -54,7 +54,7 @@ def expiry(address: Address, storage: Storage, request: ExpireRequest) -> Expiry
     through = min([log_files.newest, *request.keep, *last])
     before_ms = threshold_ms(newest.metadata, request.now_ms, request.older_than_ms or 0)
     task = RemovedVersions(log_files.newest, through, before_ms, request.now_ms)
-    note = "files of the log stay as long as the table's own retention of its log requires"
+    note = "files of the log go by the table's own retention of its log"
     root = Root(f"removed by version {through} and before {task.before_ms}", task)
     roots = (root,) if any(_expired(storage, task)) else ()
     losing = _losing(storage, task, log_files) if roots else frozenset()
