@@ -15,6 +15,7 @@ from tests.formats.iceberg.laid_anew import a_run
 from tests.formats.iceberg.sabotage import Staged
 
 from nightkeep.checking.check import check
+from nightkeep.checking.diff import diff
 from nightkeep.model import Operation, Outcome, Request
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.records import CheckStatus
@@ -154,3 +155,16 @@ def test_a_compaction_of_java_meanwhile_is_a_conflict(
     iceberg_java.commit_rewrite(table, iceberg_java.begin_rewrite(table, options={"rewrite-all": "true"}))
     lost = ours.commits.conflicts(planned, ours.snapshot(), rewrites)
     assert {key for key, _ in lost} == {rewrite.key for rewrite in rewrites}
+
+
+@VERSIONS
+def test_versions_before_and_after_a_move_are_equal(
+    iceberg_java: IcebergJava, warehouse: Warehouse, spark: SparkSession, version: int
+) -> None:
+    table = evolved(iceberg_java, warehouse, version)
+    done = runs.care_for(table, run_id="moves", operation=Operation.OPTIMIZE, respec=True)
+    assert done.outcome is Outcome.VERIFIED and done.committed_version is not None and done.base_version is not None
+    runs.care_for(table, run_id="packs", operation=Operation.OPTIMIZE, respec=True)
+    found = diff(address_of(table), done.base_version, runs.opened(table).snapshot().version, spark=spark)
+    assert found.equal, found
+    assert runs.opened(table).snapshot(done.committed_version).summary["nightkeep.respec"] == "1"

@@ -19,7 +19,7 @@ from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileCo
 from nightkeep.formats.iceberg.metadata.locations import name_in, storage_name
 from nightkeep.formats.iceberg.metadata.manifest_list import write_manifest_list
 from nightkeep.formats.iceberg.metadata.manifests import read_manifest
-from nightkeep.formats.iceberg.metadata.naming import RUN_PROPERTY, manifest_list_name, staged_name
+from nightkeep.formats.iceberg.metadata.naming import MOVED_PROPERTY, RUN_PROPERTY, manifest_list_name, staged_name
 from nightkeep.formats.iceberg.metadata.new_locations import metadata_location
 from nightkeep.formats.iceberg.metadata.partition import unit_key
 from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
@@ -52,6 +52,8 @@ def stage(storage: Storage, parent: IcebergSnapshot, rewrites: Sequence[Rewrite[
         # scope before those deletes can be removed.
         return Candidate(parent.table, parent.version, parent.identity, "", (), units=())
     summary = {"operation": OPERATIONS[intent.operation], **own_keys(intent, commit_user(run.token))}
+    moved = {str(new.spec_id) for edit in edits.every if _moves(edit) for new in edit.added}
+    summary |= {MOVED_PROPERTY: ", ".join(sorted(moved))} if moved else {}
     name, written = _write(place, change, summary, merges=merges)
     return Candidate(
         table=parent.table,
@@ -61,6 +63,14 @@ def stage(storage: Storage, parent: IcebergSnapshot, rewrites: Sequence[Rewrite[
         staged=(*(output for rewrite in rewrites for output in rewrite.outputs), *written, name),
         units=edits.keys,
     )
+
+
+def _moves(edit: IcebergEdit) -> bool:
+    """Whether an edit writes rows of one partition spec to partitions of another."""
+    old, new = (
+        {each.spec_id for each in files if each.content is FileContent.DATA} for files in (edit.removed, edit.added)
+    )
+    return bool(new - old)
 
 
 def stage_files(

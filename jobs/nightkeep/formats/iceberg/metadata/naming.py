@@ -14,6 +14,8 @@ RUN_PROPERTY: Final = "nightkeep.run"
 """The key of a snapshot's summary that names the run whose commit it is (model.run_names)."""
 OPERATION_PROPERTY: Final = "nightkeep.operation"
 """The key of a snapshot's summary that names the operation, in snapshots that show the rows of their parent."""
+MOVED_PROPERTY: Final = "nightkeep.respec"
+"""The key of a snapshot's summary that has the spec to which it moved files of others."""
 
 _STEM: Final = re.compile(rf"-{MARK}-[0-9a-f]{{16}}-([0-9a-f]{{8}})-")
 

@@ -6,7 +6,7 @@ verifies.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,11 +16,11 @@ from pyspark.sql import types as T
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle, open_handle
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, Manifest, Status
 from nightkeep.formats.iceberg.metadata.manifests import read_manifest
-from nightkeep.formats.iceberg.metadata.naming import OPERATION_PROPERTY, RUN_PROPERTY
+from nightkeep.formats.iceberg.metadata.naming import MOVED_PROPERTY, OPERATION_PROPERTY, RUN_PROPERTY
 from nightkeep.formats.iceberg.metadata.partition import unit_key
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnapshot, IcebergUnit, load
-from nightkeep.formats.iceberg.metadata.table_metadata import digest_on_main, head
+from nightkeep.formats.iceberg.metadata.table_metadata import ancestors, digest_on_main, head, summary_of
 from nightkeep.formats.iceberg.spark.data_files import IcebergColumns, compared_schema, stored_rows
 from nightkeep.formats.iceberg.spark.deletes import Deletes, Deleting, key_name, keys_of, partition_of, refuse_deletes
 from nightkeep.formats.iceberg.spark.statistics_check import misstated
@@ -49,8 +49,8 @@ def open_table(address: Address, spark: SparkSession) -> IcebergView:
 class IcebergView:
     """The view of one table. A unit is a partition of a spec, a version is a snapshot.
 
-    If the first version that is asked for moved rows between specs, all partitions that it touched are one unit in all
-    versions: JOINED.
+    If the first version that is asked for, or one since, moved rows between specs, all partitions that these commits
+    touched are one unit in every version: JOINED.
 
     Every version is read once and kept, and has the table's current columns.
     """
@@ -67,7 +67,7 @@ class IcebergView:
         self._schema: IcebergSchema = newest.schema
         self._newest = newest.version
         self._snapshots = {newest.version: newest}
-        self._joined: frozenset[UnitKey] = frozenset()
+        self._joined: frozenset[UnitKey] | None = None
 
     @property
     def schema(self) -> T.StructType:
@@ -112,9 +112,8 @@ class IcebergView:
         if number not in head(raw, subject=self._address.name).snapshots:
             return None
         snapshot = self._snapshot(number)
-        touched = frozenset(self._touched(snapshot))
-        if not self._joined and _has_moved(snapshot, touched):
-            self._joined = touched
+        if self._joined is None:
+            self._joined = frozenset(key for move in self._moves_since(snapshot) for key in self._touched(move))
         listed = _listed(snapshot)
         return TableVersion(
             number=number,
@@ -122,7 +121,7 @@ class IcebergView:
             author=_author(snapshot),
             changes_rows=_changes_rows(snapshot),
             units=self._states(snapshot),
-            touched=frozenset(JOINED if key in self._joined else key for key in touched),
+            touched=frozenset(JOINED if key in self._joined else key for key in self._touched(snapshot)),
             rows_stated=self._stated_rows(snapshot),
             rows_listed=listed,
             identity=snapshot.identity,
@@ -177,8 +176,9 @@ class IcebergView:
         return {}
 
     def _states(self, snapshot: IcebergSnapshot) -> Mapping[UnitKey, UnitState]:
-        states = {unit.key: _state(unit) for unit in snapshot.units if unit.key not in self._joined}
-        joined = [_state(snapshot.by_key[key]) for key in sorted(self._joined) if key in snapshot.by_key]
+        keys = self._joined or frozenset()
+        states = {unit.key: _state(unit) for unit in snapshot.units if unit.key not in keys}
+        joined = [_state(snapshot.by_key[key]) for key in sorted(keys) if key in snapshot.by_key]
         if not joined:
             return states
         rows = [state.rows for state in joined]
@@ -190,12 +190,22 @@ class IcebergView:
         )
         return {**states, JOINED: whole}
 
+    def _moves_since(self, snapshot: IcebergSnapshot) -> Iterator[IcebergSnapshot]:
+        """The snapshot and those that came from it up to the newest one, of which each moved rows between specs."""
+        raw, location = self._handle.load()
+        known = head(raw, subject=location)
+        for number in ancestors(raw, known.current, subject=location):
+            if MOVED_PROPERTY in summary_of(known.snapshots[number], subject=location):
+                yield self._snapshot(number)
+            if number == snapshot.version:
+                return
+
     def _held(self, snapshot: IcebergSnapshot, keys: Sequence[UnitKey]) -> list[tuple[int, IcebergUnit]]:
         """The partitions of each unit, with its place."""
         return [
             (place, snapshot.by_key[own])
             for place, key in enumerate(keys)
-            for own in (sorted(self._joined) if key == JOINED else [key])
+            for own in (sorted(self._joined or ()) if key == JOINED else [key])
             if own in snapshot.by_key
         ]
 
@@ -317,9 +327,3 @@ def _rows(unit: IcebergUnit, equality: Sequence[ContentFile]) -> int | None:
 def _stored(file: ContentFile) -> tuple[object, ...]:
     """The values of a data file that determine what its stored rows are, and which deletes apply to them."""
     return (file.path, file.spec_id, repr(file.partition), file.sequence_number, file.first_row_id)
-
-
-def _has_moved(snapshot: IcebergSnapshot, touched: Collection[UnitKey]) -> bool:
-    """Whether a commit of ours moved rows to partitions of another spec: it touched partitions of several specs."""
-    specs = {snapshot.by_key[key].spec_id for key in touched if key in snapshot.by_key}
-    return OPERATION_PROPERTY in snapshot.summary and snapshot.operation == "replace" and len(specs) > 1
