@@ -18,8 +18,7 @@ from nightkeep.spark.view import Side, TableVersion, TableView
 def diff(address: Address, version: int, other: int, *, spark: SparkSession) -> DiffReport:
     """Compare the content of two versions. Raises RefusedTable, and UsageError for a version that does not exist."""
     started = time.perf_counter()
-    relation = open_view(address, spark)
-    left, right = (_version(relation, address, number) for number in (version, other))
+    relation, left, right = _opened(address, version, other, spark)
     with planned_for(spark, left.rows_listed + right.rows_listed):
         units = _diffs(relation, left, right)
     return DiffReport(
@@ -30,6 +29,19 @@ def diff(address: Address, version: int, other: int, *, spark: SparkSession) -> 
         notes=relation.notes,
         seconds=time.perf_counter() - started,
     )
+
+
+def _opened(
+    address: Address, version: int, other: int, spark: SparkSession
+) -> tuple[TableView, TableVersion, TableVersion]:
+    """The view and both versions, in units that both have. A commit may have moved rows from units to others; a view
+    joins such units by the first version that it is asked for, which must be the older one."""
+    found = []
+    for first, second in ((version, other), (other, version)):
+        relation = open_view(address, spark)
+        loaded = {number: _version(relation, address, number) for number in (first, second)}
+        found.append((relation, loaded[version], loaded[other]))
+    return min(found, key=lambda each: len(each[1].units.keys() ^ each[2].units.keys()))
 
 
 def _version(relation: TableView, address: Address, number: int) -> TableVersion:
