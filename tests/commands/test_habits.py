@@ -13,6 +13,7 @@ import pytest
 from tests.support.commands import said
 
 from nightkeep.commands.app import COMMANDS
+from nightkeep.discovery import Found, FoundTable, keep_found
 from nightkeep.model import Operation, Outcome
 from nightkeep.records import CommitResult, RunDocument, store
 
@@ -46,6 +47,14 @@ def test_a_near_miss_of_a_table_is_answered_with_its_name(
 ) -> None:
     shown = said(capsys, "plan", typed)
     assert shown.status == 2 and shown.err.endswith(f"found neither; did you mean {meant}?\n")
+
+
+def test_a_near_miss_of_a_table_that_the_last_night_found_is_answered_too(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = FoundTable("stream.events", "paimon", str(folder / "events"), "paimon:here")
+    keep_found(str(folder / "reports"), "night-1", Found((found,)))
+    assert said(capsys, "plan", "stream.event").err.endswith("found neither; did you mean stream.events?\n")
 
 
 def test_what_is_like_no_table_gets_no_name(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

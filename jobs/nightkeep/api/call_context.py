@@ -61,9 +61,13 @@ class CallContext:
             raise self._no_address(table, meant) from failure
 
     def _nearest(self, table: str) -> str | None:
-        """The name that looks most like this one, of the tables that the file lists and that the last night found."""
-        names = [*(each.name for each in self.policy.tables), *(each.name for each in last_found(self.reports).tables)]
-        return next(iter(get_close_matches(table, names, n=1)), None)
+        """The name that looks most like this one, of the tables that the last night found. Of those that the file
+        lists, the policy has suggested one."""
+        listed = [each.name for each in self.policy.tables]
+        if get_close_matches(table, listed, n=1):
+            return None
+        found = [each.name for each in last_found(self.reports).tables]
+        return next(iter(get_close_matches(table, found, n=1)), None)
 
     def _no_address(self, table: str, meant: str | None) -> UsageError:
         """For a name that nothing has. `meant` is the address of the table in a folder of this name, or a name like
