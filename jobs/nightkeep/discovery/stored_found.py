@@ -38,7 +38,9 @@ def last_found(reports: str, prefix: str = "") -> Found:
     if is_address(reports):
         return Found()
     # An order of a night is kept beside what its run found.
-    store, start = located(found_path(reports, prefix).removesuffix(".json"))
+    store, named = located(found_path(reports, prefix).removesuffix(".json"))
+    # Without a prefix, of any run: the name of an empty one is that of no other.
+    start = named if prefix else ""
     try:
         kept = [
             each for each in store.list("") if each.name.startswith(start) and not each.name.endswith("~night.json")
