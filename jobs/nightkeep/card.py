@@ -10,6 +10,13 @@ from nightkeep.redaction import redact
 
 _MOST_ROWS: Final = 50
 _LONGEST: Final = 300
+# A notebook's own colours stay, in the dark too.
+_STYLE: Final = (
+    "<style>.nightkeep{font-family:system-ui,sans-serif;margin:.3em 0 .8em}.nightkeep p{margin:.3em 0}"
+    ".nightkeep table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
+    ".nightkeep th,.nightkeep td{text-align:left;padding:.25em .8em .25em 0;vertical-align:top;"
+    "border-bottom:1px solid rgba(128,128,128,.35)}.nightkeep th{font-weight:normal;opacity:.75}</style>"
+)
 
 
 def render_card(
@@ -23,7 +30,7 @@ def render_card(
         parts.append(f"<table><thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table>")
     if len(rows) > _MOST_ROWS:
         parts.append(f"<p>{len(rows) - _MOST_ROWS:,} more</p>")
-    return redact(f'<div class="nightkeep">{"".join(parts)}</div>')
+    return redact(f'<div class="nightkeep">{_STYLE}{"".join(parts)}</div>')
 
 
 def _text(text: str) -> str:

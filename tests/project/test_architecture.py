@@ -37,7 +37,7 @@ EDGES = {
     "policy": "errors model places redaction",
     "card": "redaction",
     "records": "card causes errors model places redaction storage",
-    "pages": "model records redaction",
+    "pages": "card model records redaction",
     "notifications": "causes errors model policy records redaction",
     "monitoring": "model places records redaction",
     "lineage": "model records redaction",
@@ -53,7 +53,7 @@ EDGES = {
     "spark sql_text storage",
     "spark": "environment errors extras interpreter model progress storage tasks",
     "stages": "errors kernels model protocol sql_text surprises tasks",
-    "reading": "errors kernels model protocol sql_text",
+    "reading": "card errors kernels model protocol sql_text",
     "admission": "errors formats model policy records",
     "estimates": "model protocol records",
     "running": "admission errors estimates formats model policy progress protocol records sql_text stages surprises "

@@ -12,16 +12,14 @@ from typing import TypedDict
 
 from nightkeep.card import render_card
 from nightkeep.model import Operation, Outcome
-from nightkeep.pages import history_text, plans_text, summary_text
+from nightkeep.model.counted import counted
+from nightkeep.pages import few_lines, history_card, history_text, plans_card, plans_text, runs_card, summary_text
 from nightkeep.policy import EffectivePolicy, explain_text
 from nightkeep.policy.explain import settings_of
 from nightkeep.records import Hold, RunDocument, Unreadable
 from nightkeep.records.releases import Released
 from nightkeep.redaction import redact, redacted
 from nightkeep.running.inspection.handled_operations import HandledOperation
-
-_HEAD = ("table", "operation", "outcome", "version", "reason")
-
 
 SettingJson = TypedDict("SettingJson", {"setting": str, "value": str, "from": str, "layer": str})
 """A setting in force, and the line that it comes from. A TypedDict by a call, as one key is a word of Python."""
@@ -101,8 +99,12 @@ class Runs:
             return plans_text(self.documents)
         return summary_text(self.documents)
 
+    def __repr__(self) -> str:
+        what = "plan" if self.is_plan else "run"
+        return few_lines(f"{counted(len(self.documents), what)}, {self.outcome}", [*map(str, self.documents)])
+
     def _repr_html_(self) -> str:
-        return _table_of(self.documents, "plan" if self.is_plan else "run")
+        return plans_card(self.documents) if self.is_plan else runs_card(self.documents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +131,11 @@ class RunHistory:
         released = [redact(str(each)) for each in self.releases]
         return "\n".join([history_text(self.documents), *([""] if released else []), *released])
 
+    def __repr__(self) -> str:
+        return few_lines(f"history of {counted(len(self.documents), 'document')}", [*map(str, self.documents[::-1])])
+
     def _repr_html_(self) -> str:
-        return _table_of(self.documents, "history", *map(str, (*self.unreadable, *self.releases)))
+        return history_card(self.documents, [*map(str, (*self.unreadable, *self.releases))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,13 +250,3 @@ class Pages:
     def _repr_html_(self) -> str:
         sentences = (f"index: {self.index}", *map(str, self.unreadable))
         return render_card("report", sentences, ("page of a run",), [(str(page),) for page in self.runs])
-
-
-def _table_of(documents: tuple[RunDocument, ...], title: str, *sentences: str) -> str:
-    rows = [(each.table, each.operation, each.outcome, _version(each), each.reason or "") for each in documents]
-    return render_card(title, sentences, _HEAD, rows)
-
-
-def _version(document: RunDocument) -> str:
-    version = document.base_version if document.committed_version is None else document.committed_version
-    return "" if version is None else str(version)

@@ -8,9 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from nightkeep.api.call_context import find_context, require_policy
+from nightkeep.card import render_card
 from nightkeep.groups.night_plan import budgets_of, night_order
 from nightkeep.groups.read_tables import statuses
 from nightkeep.model import Outcome
+from nightkeep.model.counted import counted
+from nightkeep.pages import few_lines
 from nightkeep.pages.bars import show_bytes
 from nightkeep.pages.text_table import aligned_lines, indented, printable
 from nightkeep.policy import PolicyFile
@@ -45,6 +48,13 @@ class Statuses:
 
     def to_json(self) -> list[StatusJson]:
         return [{**each.to_json(), "table": redact(each.table), "why": redact(each.why)} for each in self.tables]
+
+    def __repr__(self) -> str:
+        lines = [f"{each.name}: {each.why}" for each in self.tables]
+        return few_lines(f"status of {counted(len(self.tables), 'table')}", lines)
+
+    def _repr_html_(self) -> str:
+        return render_card("status", (), (*_HEAD, "why"), [(*_row(each), each.why) for each in self.tables])
 
     def __str__(self) -> str:
         head, *rows = aligned_lines([_HEAD, *map(_row, self.tables)], numbers=range(1, len(_HEAD)))

@@ -4,6 +4,7 @@ from nightkeep.pages.attention import Attention, Holds, attention_of
 from nightkeep.pages.audit_section import audit_text
 from nightkeep.pages.history_text import history_text, run_name
 from nightkeep.pages.html_pages import render_run
+from nightkeep.pages.notebook import few_lines, history_card, plans_card, runs_card
 from nightkeep.pages.overview_pages import Overview, render_fleet, render_index, render_table
 from nightkeep.pages.retention_section import leftovers
 from nightkeep.pages.summary import plan_text, plans_text, removal_text, summary_text
@@ -16,9 +17,12 @@ __all__ = [
     "Overview",
     "attention_of",
     "audit_text",
+    "few_lines",
+    "history_card",
     "history_text",
     "leftovers",
     "plan_text",
+    "plans_card",
     "plans_text",
     "removal_text",
     "render_fleet",
@@ -26,5 +30,6 @@ __all__ = [
     "render_run",
     "render_table",
     "run_name",
+    "runs_card",
     "summary_text",
 ]

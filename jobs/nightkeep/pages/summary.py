@@ -60,19 +60,27 @@ def _plan_of(alike: Sequence[RunDocument]) -> str:
 
 def plan_text(document: RunDocument) -> str:
     """The plan in one document: what would be done to each unit, and why. Ends without a newline."""
-    units = document.plan.units
+    units = [f"  {_unit(unit)}" for unit in document.plan.units]
+    return "\n".join(map(printable, [plan_head(document), *units, *(f"  {line}" for line in plan_end(document))]))
+
+
+def plan_head(document: RunDocument) -> str:
+    """The table, the operation, and how many units there are, or why there is none."""
     if document.base_version is None:
-        return printable(f"{document.table}: {document.operation} {document.outcome}: {document.reason}")
+        return f"{document.table}: {document.operation} {document.outcome}: {document.reason}"
     order = f", {document.plan.clustering}" if document.plan.clustering else ""
-    head = f"{document.table}: {document.operation} of version {document.base_version}{order}"
-    head += (
-        f", {len(units)} unit{'s' if len(units) > 1 else ''}" if units else f": {document.outcome}: {document.reason}"
-    )
-    lines = [head, *(f"  {_unit(unit)}" for unit in units), *(f"  {text}" for text in _expected(document))]
-    lines += [f"  note: {note}" for note in document.plan.notes]
-    if units and "matching_rows" in document.extra:
-        lines.append(f"  {document.reason}")
-    return "\n".join(map(printable, lines))
+    units = document.plan.units
+    found = f", {counted(len(units), 'unit')}" if units else f": {document.outcome}: {document.reason}"
+    return f"{document.table}: {document.operation} of version {document.base_version}{order}{found}"
+
+
+def plan_end(document: RunDocument) -> list[str]:
+    """What is expected of the work, what is noted, and how many rows a condition selects."""
+    if document.base_version is None:
+        return []
+    selected = document.plan.units and "matching_rows" in document.extra
+    notes = (f"note: {note}" for note in document.plan.notes)
+    return [*_expected(document), *notes, *([str(document.reason)] if selected else [])]
 
 
 def _expected(document: RunDocument) -> Iterator[str]:

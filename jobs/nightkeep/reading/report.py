@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from nightkeep.card import render_card
 from nightkeep.model.counted import counted
 from nightkeep.protocol.reading import ReadView
 from nightkeep.sql_text.rows.parse import shortened
@@ -79,6 +80,12 @@ class ReadPlan:
                 for each in self.left_out
             },
         }
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def _repr_html_(self) -> str:
+        return render_card(self.table, str(self).removeprefix(f"{self.table}: ").split("\n"))
 
     def __str__(self) -> str:
         head = f"{self.table}: {self.view} read of version {self.version}, {counted(len(self.columns), 'column')}"

@@ -271,6 +271,9 @@ class RunDocument:
         reason = "" if self.reason is None else f": {self.reason}"
         return redact(f"{self.table}: {self.operation}: {self.outcome}{version}{reason}")
 
+    def __repr__(self) -> str:
+        return f"<run {redact(self.run_id)} {self}>"
+
     def _repr_html_(self) -> str:
         rows = [
             (name, "" if value is None else f"{value:,}")
