@@ -64,6 +64,8 @@ def test_pages_hold_the_results_and_load_nothing(tmp_path: Path, monkeypatch: py
         assert not _LOADED.search(html) and "default-src 'none'" in html, page
         links = re.findall('href="([^"#]+)"', html)
         assert all((folder / unquote(link)).is_file() for link in links) and links
+        back = {unquote(link).split("/")[1] for link in links if link.startswith("../")}
+        assert back == ({"index.html"} if page.name == "index.html" else {"index.html", "night.html", "tables"})
     index = (folder / "index.html").read_text()
     listed = set(re.findall(r'<li><a href="([^"]+)"', index))
     assert {unquote(link) for link in listed} == {page.name for page in folder.iterdir()} - {"index.html"}

@@ -183,15 +183,26 @@ def _build_data_docs(documents: Sequence[RunDocument], reports: str, folder: str
             name, suite = docs_page_name(document, number), str(validation.get("suite_name"))
             names.add(name)
             title = f"{document.table}, {document.operation}, {document.run_id}: {suite}"
-            html = docs_page(validation, run_id=document.run_id, started_at=document.started_at, title=title)
+            html = docs_page(
+                validation, run_id=document.run_id, started_at=document.started_at, title=title, back=_back(document)
+            )
             write_docs_page(folder, name, html)
             word = "passed" if validation.get("success") else "not passed"
             lines.append(f'<li><a href="{escape(quote(name))}.html">{escape(title)}</a>, {word}</li>')
     if folder == reports:
         forget_pages(reports, names)
     body = f"<h1>Data Docs</h1><ul>{''.join(reversed(lines))}</ul>" if lines else "<p>No run has left results yet.</p>"
-    page = framed(f"<html><head></head><body>{body}</body></html>", "Data Docs")
+    page = framed(f"<html><head></head><body>{body}</body></html>", "Data Docs", back={"All runs": "../index.html"})
     return write_docs_page(folder, _INDEX, page)
+
+
+def _back(document: RunDocument) -> dict[str, str]:
+    """Links from a page of Data Docs to the pages that lead to it."""
+    return {
+        "Run": f"../{quote(page_name(run_name(document)))}",
+        "Table": f"../{quote(table_page_name(document.table))}",
+        "All runs": "../index.html",
+    }
 
 
 def _docs_index(folder: str) -> str | None:

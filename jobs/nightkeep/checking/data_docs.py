@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from html import escape
+from types import MappingProxyType
 from typing import Any, Final
 
 from nightkeep.causes import one_sentence
@@ -26,9 +27,16 @@ with quick_import():
     from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
     from great_expectations.render.view.view import DefaultJinjaPageView
 
+_NO_LINKS: Final[Mapping[str, str]] = MappingProxyType({})
 
-def docs_page(validation: Mapping[str, Any], *, run_id: str, started_at: datetime, title: str) -> str:
-    """The page. Expectations that Great Expectations cannot make, which have errored, are listed above its own part."""
+
+def docs_page(
+    validation: Mapping[str, Any], *, run_id: str, started_at: datetime, title: str, back: Mapping[str, str] = _NO_LINKS
+) -> str:
+    """The page. Expectations that Great Expectations cannot make, which have errored, are listed above its own part.
+
+    `back`: links to what the page is about, by their texts.
+    """
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
     results = [_with_sentences(each) for each in validation.get("results", [])]
     made = [each for each in results if _can_be_made(each["expectation_config"])]
@@ -41,23 +49,25 @@ def docs_page(validation: Mapping[str, Any], *, run_id: str, started_at: datetim
     view: Any = DefaultJinjaPageView()
     html: str = view.render(rendered, show_how_to_buttons=False)
     rest = (each for each in results if each not in made)
-    return offline(html, title, [f"{each['expectation_config']['type']}: {_message(each)}" for each in rest])
+    errors = [f"{each['expectation_config']['type']}: {_message(each)}" for each in rest]
+    return offline(html, title, errors, back)
 
 
-def offline(html: str, title: str, errors: Sequence[str] = ()) -> str:
+def offline(html: str, title: str, errors: Sequence[str] = (), back: Mapping[str, str] = _NO_LINKS) -> str:
     """The page of Great Expectations without anything that a browser would load or run, and without its links, whose
     pages are not there; these errors are at its top."""
     for pattern in _LOADS:
         html = pattern.sub("", html)
-    return framed(_LINK.sub(r"\1", html), title, errors)
+    return framed(_LINK.sub(r"\1", html), title, errors, back)
 
 
-def framed(html: str, title: str, errors: Sequence[str] = ()) -> str:
-    """The page with a title, styles, a link to the index, and a policy by which browsers load nothing."""
+def framed(html: str, title: str, errors: Sequence[str] = (), back: Mapping[str, str] = _NO_LINKS) -> str:
+    """The page with a title, styles, links to the index and back, and a policy by which browsers load nothing."""
     name = escape(title)
+    links = " ".join(f'<a href="{escape(href)}">{escape(text)}</a>' for text, href in back.items())
     listed = "".join(f"<p>errored: {escape(each)}</p>" for each in errors)
     return html.replace("<head>", f"<head>{_POLICY}<title>{name}</title><style>{_STYLE}</style>", 1).replace(
-        "<body>", f'<body><p class="home"><a href="index.html">All results</a> / {name}</p>{listed}', 1
+        "<body>", f'<body><p class="home"><a href="index.html">All results</a> {links} / {name}</p>{listed}', 1
     )
 
 
