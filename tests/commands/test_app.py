@@ -94,6 +94,7 @@ def test_a_run_prints_one_document(shell: Shell) -> None:
         "curve": "hilbert",
         "range_ids": 1000,
         "noise": False,
+        "order": None,
     }
 
 

@@ -188,7 +188,7 @@ def test_a_check_is_left_to_the_command_that_the_sentence_names(clicks: Path, tm
 
 def test_a_second_signal_ends_it_at_once(clicks: Path, tmp_path: Path) -> None:
     with running(tmp_path, *NIGHTKEEP, "run", f"delta:{clicks}", "--operation", "optimize", "--no-check") as program:
-        program.wait_for(lambda: "log level" in (tmp_path / "stderr").read_text())
+        program.wait_for(lambda: "starting Spark" in (tmp_path / "stderr").read_text())
         ended = program.ended(signal.SIGINT, signal.SIGINT)
     assert ended.status == 130 and "interrupted by SIGINT" in ended.sentence()
 
