@@ -7,7 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,6 +66,28 @@ def test_a_stage_that_comes_again_is_one_line_on_a_pipe(capsys: pytest.CaptureFi
                 note("a note of [bold]any[/bold] text")
     lines = capsys.readouterr().err.splitlines()
     assert lines == ["a[b] optimize: rewrite", *["a note of [bold]any[/bold] text"] * 3]
+
+
+def test_a_first_stage_that_ends_at_once_goes_unsaid(capsys: pytest.CaptureFixture[str]) -> None:
+    plan, rewrite = Stage("t", "optimize", "plan", 1, 5), Stage("t", "optimize", "rewrite", 2, 5)
+    with shown_progress(quiet=False):
+        with suppress(ValueError), in_stage(plan):
+            raise ValueError("a slip")
+        with in_stage(replace(plan, table="u")):
+            pass
+        with in_stage(replace(rewrite, table="u")):
+            pass
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["u optimize: plan, stage 1 of 5", "u optimize: rewrite, stage 2 of 5"]
+
+
+def test_a_first_stage_that_takes_long_is_said_while_it_lasts(capsys: pytest.CaptureFixture[str]) -> None:
+    said, deadline = "", time.monotonic() + 30
+    with shown_progress(quiet=False), in_stage(Stage("t", "optimize", "plan", 1, 5)):
+        while not said and time.monotonic() < deadline:
+            time.sleep(0.05)
+            said += capsys.readouterr().err
+    assert said == "t optimize: plan, stage 1 of 5\n"
 
 
 def test_a_terminal_has_a_bar_once_the_number_of_tasks_is_known(terminal: io.StringIO) -> None:

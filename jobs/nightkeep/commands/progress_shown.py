@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock
+from threading import Lock, Timer
 from typing import Final
 
 from rich.console import Console
@@ -13,6 +13,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from nightkeep.progress import Stage, watching
 
 _LEAST: Final = 0.05
+_PATIENCE: Final = 1.0
+"""Seconds for which a first stage goes unsaid."""
 
 
 @contextmanager
@@ -51,17 +53,29 @@ def line_of(stage: Stage) -> str:
 
 
 class _Lines:
-    """A line for each stage of each operation, when it begins for the first time."""
+    """A line for each stage of each operation, when it begins for the first time.
+
+    The line of a first stage waits until more is to be said, or a second long: what is refused at once, or needs
+    nothing, is a sentence and no progress.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console, self._lock = console, Lock()
         self._seen = set[tuple[str, str, str]]()
+        self._waiting: dict[tuple[str, str], tuple[Stage, Timer]] = {}
 
     def began(self, stage: Stage) -> None:
-        named = (stage.table, stage.operation, stage.name)
+        named, key = (stage.table, stage.operation, stage.name), (stage.table, stage.operation)
         with self._lock:
             is_new = named not in self._seen
             self._seen.add(named)
+            if is_new and stage.number == 1:
+                timer = Timer(_PATIENCE, self._print_waiting, [key])
+                timer.daemon = True
+                self._waiting[key] = (stage, timer)
+                timer.start()
+                return
+        self._print_waiting(key)
         if is_new:
             self._print(line_of(stage))
 
@@ -69,10 +83,24 @@ class _Lines:
         """A pipe has a line for a stage, and no more."""
 
     def ended(self, stage: Stage) -> None:
-        """The next stage has the seconds."""
+        """The next stage has the seconds. A line that still waits comes before that of the next stage, if there is
+        one."""
+        with self._lock:
+            waiting = self._waiting.get((stage.table, stage.operation))
+        if waiting is not None and waiting[0] == stage:
+            waiting[1].cancel()
 
     def noted(self, text: str) -> None:
+        for key in [*self._waiting]:
+            self._print_waiting(key)
         self._print(text)
+
+    def _print_waiting(self, key: tuple[str, str]) -> None:
+        with self._lock:
+            waiting = self._waiting.pop(key, None)
+        if waiting is not None:
+            waiting[1].cancel()
+            self._print(line_of(waiting[0]))
 
     def _print(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
