@@ -44,6 +44,10 @@ def test_a_plan_shows_its_units_and_not_that_nothing_was_done() -> None:
     assert "skipped" not in html
 
 
+def test_a_prompt_shows_what_a_plan_would_do() -> None:
+    assert repr(Runs((PLANNED,), is_plan=True)) == "<1 plan>\n  db.t: optimize of version 7, 2 units"
+
+
 def test_a_history_has_dates_runs_and_versions_newest_first() -> None:
     older = replace(DONE, run_id="first:db.t", started_at=datetime(2026, 11, 26, 3, 4, tzinfo=UTC))
     html = RunHistory((older, DONE), ())._repr_html_()

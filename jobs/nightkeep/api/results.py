@@ -13,7 +13,16 @@ from typing import TypedDict
 from nightkeep.card import render_card
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.counted import counted
-from nightkeep.pages import few_lines, history_card, history_text, plans_card, plans_text, runs_card, summary_text
+from nightkeep.pages import (
+    few_lines,
+    history_card,
+    history_text,
+    plan_head,
+    plans_card,
+    plans_text,
+    runs_card,
+    summary_text,
+)
 from nightkeep.policy import EffectivePolicy, explain_text
 from nightkeep.policy.explain import settings_of
 from nightkeep.records import Hold, RunDocument, Unreadable
@@ -100,8 +109,9 @@ class Runs:
         return summary_text(self.documents)
 
     def __repr__(self) -> str:
-        what = "plan" if self.is_plan else "run"
-        return few_lines(f"{counted(len(self.documents), what)}, {self.outcome}", [*map(str, self.documents)])
+        if self.is_plan:
+            return few_lines(counted(len(self.documents), "plan"), [*map(plan_head, self.documents)])
+        return few_lines(f"{counted(len(self.documents), 'run')}, {self.outcome}", [*map(str, self.documents)])
 
     def _repr_html_(self) -> str:
         return plans_card(self.documents) if self.is_plan else runs_card(self.documents)

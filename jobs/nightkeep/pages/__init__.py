@@ -7,7 +7,7 @@ from nightkeep.pages.html_pages import render_run
 from nightkeep.pages.notebook import few_lines, history_card, plans_card, runs_card
 from nightkeep.pages.overview_pages import Overview, render_fleet, render_index, render_table
 from nightkeep.pages.retention_section import leftovers
-from nightkeep.pages.summary import plan_text, plans_text, removal_text, summary_text
+from nightkeep.pages.summary import plan_head, plan_text, plans_text, removal_text, summary_text
 from nightkeep.pages.templating import Links
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "history_card",
     "history_text",
     "leftovers",
+    "plan_head",
     "plan_text",
     "plans_card",
     "plans_text",
