@@ -134,16 +134,18 @@ def repeated(
     return side
 
 
-def rewritten(bench: Bench, table: Table) -> None:
+def rewritten(bench: Bench, table: Table, *, strategy: str = "binpack") -> None:
     """What Iceberg has for it: all data is written anew."""
-    catalog = table.warehouse.name
-    call = f"CALL {catalog}.system.rewrite_data_files(table => '{table.name}', options => map('rewrite-all', 'true'))"
+    call = (
+        f"CALL {table.warehouse.name}.system.rewrite_data_files(table => '{table.name}', strategy => '{strategy}', "
+        "options => map('rewrite-all', 'true'))"
+    )
     bench.spark.sql(call, timeout=TIMEOUT)
 
 
-def converted(table: Table, ours_on: Engine) -> RunDocument:
+def maintained(table: Table, ours_on: Engine, operation: Operation = Operation.PERSIST_DELETES) -> RunDocument:
     policy = load("tables.yaml", text="version: 1").effective(f"iceberg:{table.warehouse.name}/{table.name}")
-    order = Order(Operation.PERSIST_DELETES, f"bench-{table.warehouse.name}", str(table.warehouse.folder / "reports"))
+    order = Order(operation, f"bench-{table.warehouse.name}", str(table.warehouse.folder / "reports"))
     document = run_operation(policy, order, mapper=ours_on.mapper, exchange=ours_on.exchange)
     if document.outcome is not Outcome.VERIFIED:
         raise SystemExit(f"bench: expected verified, found {document.outcome}: {document.reason}")
@@ -163,7 +165,7 @@ def conversion(folder: Path, java: IcebergJava, size: Size, format_version: int)
         before = bench.copy(made, f"{made.warehouse.name}before")
         theirs = repeated(bench, made, "rewrite_data_files", lambda table: rewritten(bench, table))
         with engine() as ours_on:
-            ours = repeated(bench, made, "Nightkeep", lambda table: converted(table, ours_on))
+            ours = repeated(bench, made, "Nightkeep", lambda table: maintained(table, ours_on))
         sides = {"before": before, "after rewrite": theirs.tables[0], "after Nightkeep": ours.tables[0]}
         same = len({bench.digest(table) for table in sides.values()}) == 1
     print(f"\nv{format_version}, {size}")
@@ -190,7 +192,7 @@ def backlog(folder: Path, java: IcebergJava, size: Size) -> None:
     with iceberg_spark() as spark, engine() as ours_on:
         bench = Bench(folder, java, spark)
         made = build(bench.folder, bench.java, size, 2)
-        ours = repeated(bench, made, "Nightkeep", lambda table: converted(table, ours_on), times=1)
+        ours = repeated(bench, made, "Nightkeep", lambda table: maintained(table, ours_on), times=1)
         theirs = repeated(bench, made, "rewrite_data_files", lambda table: rewritten(bench, table), times=1)
         same = len({bench.digest(side.tables[0]) for side in (ours, theirs)}) == 1
     print(f"\nv2, {size}\n  {theirs}\n  {ours}\n  conversion: {theirs.seconds[0] / ours.seconds[0]:.2f} x")
@@ -209,9 +211,9 @@ def sort(folder: Path, java: IcebergJava, size: Size) -> None:
         spark.attach(made.warehouse)
         spark.sql(f"ALTER TABLE {made.sql} WRITE ORDERED BY {ORDER}", timeout=TIMEOUT)
         before = bench.copy(made, f"{made.warehouse.name}unsorted")
-        theirs = repeated(bench, made, "rewrite_data_files", lambda table: sorted_by_spark(bench, table))
+        theirs = repeated(bench, made, "rewrite_data_files", lambda table: rewritten(bench, table, strategy="sort"))
         with engine() as ours_on:
-            ours = repeated(bench, made, "Nightkeep sort", lambda table: sorted_by_us(table, ours_on))
+            ours = repeated(bench, made, "Nightkeep sort", lambda table: maintained(table, ours_on, Operation.OPTIMIZE))
         sides = (before, theirs.tables[0], ours.tables[0])
         same = len({bench.digest(table) for table in sides}) == 1
     print(f"\nv2, {size}, sorted by {ORDER}")
@@ -221,24 +223,6 @@ def sort(folder: Path, java: IcebergJava, size: Size) -> None:
     print(f"  sort: {first:.2f} x first, {best:.2f} x best")
     _costs(ours.documents[0])
     print(f"  Spark reads the same rows of all: {same}", flush=True)
-
-
-def sorted_by_spark(bench: Bench, table: Table) -> None:
-    catalog = table.warehouse.name
-    call = (
-        f"CALL {catalog}.system.rewrite_data_files(table => '{table.name}', strategy => 'sort', "
-        "options => map('rewrite-all', 'true'))"
-    )
-    bench.spark.sql(call, timeout=TIMEOUT)
-
-
-def sorted_by_us(table: Table, ours_on: Engine) -> RunDocument:
-    policy = load("tables.yaml", text="version: 1").effective(f"iceberg:{table.warehouse.name}/{table.name}")
-    order = Order(Operation.OPTIMIZE, f"bench-{table.warehouse.name}", str(table.warehouse.folder / "reports"))
-    document = run_operation(policy, order, mapper=ours_on.mapper, exchange=ours_on.exchange)
-    if document.outcome is not Outcome.VERIFIED:
-        raise SystemExit(f"bench: expected verified, found {document.outcome}: {document.reason}")
-    return document
 
 
 def scanned(table: Table) -> list[float]:
@@ -284,7 +268,7 @@ def width(bench: Bench, ours_on: Engine, size: Size, wide: int) -> None:
     print(f"\nv2, {size}, and rows ten times as wide")
     for each in (size, Size(size.rows, size.upserted, wide)):
         made = build(bench.folder, bench.java, each, 2)
-        side = repeated(bench, made, "Nightkeep", lambda table: converted(table, ours_on))
+        side = repeated(bench, made, "Nightkeep", lambda table: maintained(table, ours_on))
         stored = sum(path.stat().st_size for path in made.warehouse.folder.rglob("*.parquet")) / 2**20
         print(f"  {len(each.columns)} columns, {stored:,.0f} MiB: {side}")
         _costs(side.documents[0])

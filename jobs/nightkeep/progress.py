@@ -30,7 +30,7 @@ class Stage:
 
 
 class Watcher(Protocol):
-    """Is told from any thread, and answers at once."""
+    """Gets the stages of a process. It is called from any thread, and returns at once."""
 
     def began(self, stage: Stage) -> None:
         """A stage begins."""
@@ -52,7 +52,7 @@ _here = threading.local()
 
 @contextmanager
 def watching(watcher: Watcher) -> Iterator[None]:
-    """In the `with` block, the watcher is told of all stages of this process. Of several, the last one is."""
+    """In the `with` block, the watcher gets all stages of this process. Of several watchers, the last one gets them."""
     _watchers.append(watcher)
     try:
         yield
@@ -76,7 +76,8 @@ def in_stage(stage: Stage) -> Iterator[None]:
 
 
 def task_counter(total: int) -> Callable[[int], None] | None:
-    """Tells of tasks of the stage that this thread is in, from any thread; None where nobody watches."""
+    """A function that reports how many tasks are done of the stage that this thread is in. Any thread may call it.
+    None without a watcher."""
     stage = _stage_here()
     if not _watchers or stage is None:
         return None
@@ -90,6 +91,6 @@ def _stage_here() -> Stage | None:
 
 
 def note(text: str) -> None:
-    """Tell the watcher."""
+    """Send a line to the watcher, if there is one."""
     if _watchers:
         _watchers[-1].noted(text)

@@ -154,6 +154,14 @@ def name_run(run_id: str | None) -> str:
     return run_id or f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
 
 
+def refuse_others(option: str, expected: str, others: Mapping[str, object]) -> None:
+    """Raise UsageError for the first other option that the call gives beside `option`. Options that are None are not
+    given; `expected` states what may stand there."""
+    given = [name for name, value in others.items() if value is not None]
+    if given:
+        raise UsageError(f"{option}: expected {expected}, found {given[0]}")
+
+
 def choose(option: str, kind: type[Named], value: str | None) -> Named | None:
     """The value with this name, or None. Raises UsageError for an unknown name."""
     try:

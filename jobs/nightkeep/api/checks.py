@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
-from nightkeep.api.call_context import find_context, name_run, start_engine
+from nightkeep.api.call_context import find_context, name_run, refuse_others, start_engine
 from nightkeep.api.left_checks import check_left
 from nightkeep.api.newest_document import newest_commit
 from nightkeep.api.notices import notify_of_check
@@ -78,14 +78,12 @@ def check(
     context = find_context(policy, reports)
     if left:
         given = {"--version": version, "--base": base, "--reader": reader, "--last": last or None}
-        if named := [option for option, value in given.items() if value is not None]:
-            raise UsageError(f"--left: expected no other choice of what is checked, found {named[0]}")
+        refuse_others("--left", "no other choice of what is checked", given)
         return check_left(context, table, master, spark)
     if table is None:
         raise UsageError("TABLE: expected the name or address of a table, or --left, found neither")
-    if last and (version is not None or base is not None):
-        raise UsageError("--last: expected no other choice of a version, found --version or --base")
     if last:
+        refuse_others("--last", "no other choice of a version", {"--version": version, "--base": base})
         version = newest_commit(context, table).committed_version
     chosen = context.chosen(table)
     other = _other_reader(chosen, reader)

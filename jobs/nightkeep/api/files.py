@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
 from nightkeep.admission.order import Order, RemovalOptions
-from nightkeep.api.call_context import CallContext, find_context, name_run, parse_duration_option, start_engine
+from nightkeep.api.call_context import (
+    CallContext,
+    find_context,
+    name_run,
+    parse_duration_option,
+    refuse_others,
+    start_engine,
+)
 from nightkeep.api.newest_document import newest_quarantine
 from nightkeep.api.night import WholeRun, sweep_all
 from nightkeep.api.notices import notify_of_documents
@@ -90,8 +97,7 @@ def sweep(
             "--no-check": no_check or None,
             "--expect-plan": expect_plan,
         }
-        if named := [option for option, value in of_one.items() if value is not None]:
-            raise UsageError(f"--all: expected nothing but what the policy states of each table, found {named[0]}")
+        refuse_others("--all", "nothing but what the policy states of each table", of_one)
         return sweep_all(policy=policy, reports=reports, master=master, run_id=run_id, spark=spark)
     if table is None:
         raise UsageError("TABLE: expected the name or address of a table, or --all, found neither")

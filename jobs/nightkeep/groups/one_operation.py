@@ -24,6 +24,7 @@ from nightkeep.errors import STOPS, UsageError
 from nightkeep.groups.reads import Reads
 from nightkeep.groups.stored_document import StoredDocument, permanent
 from nightkeep.model import Operation
+from nightkeep.model.operations import REWRITE_STAGES
 from nightkeep.pages import plan_text
 from nightkeep.policy import EffectivePolicy
 from nightkeep.progress import Stage, in_stage
@@ -38,7 +39,6 @@ from nightkeep.running.carry_out import Do, carry_out
 from nightkeep.running.ended_early import report_unchecked
 from nightkeep.running.release_hold import release_hold
 from nightkeep.running.rewrites.run_operation import rewrite
-from nightkeep.running.run_log import STAGES
 from nightkeep.spark.engine import Engine
 from nightkeep.surprises import guarded, log_failure
 
@@ -148,7 +148,7 @@ def _checked(document: RunDocument, policy: EffectivePolicy, order: Order, engin
         return unfinished_check(document, failure_text(failure))
 
     check, predicted = KINDS[document.operation].check, document.metrics.predicted
-    number = len(STAGES) if document.operation.rewrites else None
+    number = len(REWRITE_STAGES) if document.operation.rewrites else None
     stage = Stage(
         document.table,
         document.operation,

@@ -69,3 +69,6 @@ OPERATION_TABLE: Final[Mapping[Operation, OperationRow]] = {
 
 RUN_OPERATIONS: Final = tuple(each for each, row in OPERATION_TABLE.items() if row.in_run)
 """What `nightkeep run` does, and a run of the form for which no operation is chosen."""
+
+REWRITE_STAGES: Final = ("plan", "rewrite", "verify", "publish", "check")
+"""The stages of an operation that rewrites, in their order."""

@@ -40,5 +40,5 @@ def notify_of_tables(
 
 
 def heard_results(policy: PolicyFile, results: Iterable[Settled]) -> list[Settled]:
-    """Those of which somebody wants to hear."""
+    """Those whose outcome is sent to a receiver."""
     return [each for each in results if receivers_of(policy, each.table, EventKind(each.outcome.value))]

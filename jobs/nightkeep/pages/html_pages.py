@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from nightkeep.model import Outcome, VerifyLevel
+from nightkeep.model.operations import REWRITE_STAGES
 from nightkeep.pages import bars, column_metrics
 from nightkeep.pages.attention import Attention, attention_of
 from nightkeep.pages.audit_section import AuditedCommits, audited_commits
 from nightkeep.pages.facts import facts_of
 from nightkeep.pages.retention_section import Leftover, Leftovers, leftovers, retention_summary
-from nightkeep.pages.templating import NO_LINKS, STAGES, UPKEEP_STAGES, Excerpt, Links, environment, excerpt
+from nightkeep.pages.templating import NO_LINKS, UPKEEP_STAGES, Excerpt, Links, environment, excerpt
 from nightkeep.records.document import PlanUnit, RunDocument, UnitResult
 from nightkeep.redaction import redact
 
@@ -118,7 +119,7 @@ def _took(documents: Sequence[RunDocument]) -> str:
 def stage_names(documents: Sequence[RunDocument]) -> tuple[str, ...]:
     """The stages that any document measured: in the order of the flow, then unknown ones by name."""
     stages = {stage for document in documents for stage in document.metrics.seconds}
-    in_order = (*STAGES[:-1], *UPKEEP_STAGES, STAGES[-1])
+    in_order = (*REWRITE_STAGES[:-1], *UPKEEP_STAGES, REWRITE_STAGES[-1])
     return (*(s for s in in_order if s in stages), *sorted(stages - set(in_order)))
 
 

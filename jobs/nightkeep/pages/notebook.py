@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final
 
 from nightkeep.card import render_card
 from nightkeep.pages.bars import show_bytes, show_seconds
 from nightkeep.pages.history_text import run_name
 from nightkeep.pages.summary import plan_end, plan_head
+from nightkeep.pages.templating import minute
 from nightkeep.records.document import PlanUnit, RunDocument
 from nightkeep.redaction import redact
 
@@ -47,7 +47,7 @@ def history_card(documents: Sequence[RunDocument], sentences: Sequence[str]) -> 
     """A row for each document, newest first."""
     rows = [
         (
-            _minute(each.started_at),
+            minute(each.started_at),
             run_name(each),
             each.table,
             each.operation,
@@ -68,10 +68,6 @@ def _without_table(document: RunDocument) -> str:
 def _unit(unit: PlanUnit) -> tuple[str, ...]:
     bucket = "" if unit.bucket is None else str(unit.bucket)
     return (unit.partition, bucket, unit.reason, f"{len(unit.input_files):,}", show_bytes(unit.input_bytes))
-
-
-def _minute(time: datetime | None) -> str:
-    return "" if time is None else f"{time:%Y-%m-%d %H:%M}"
 
 
 def _version(document: RunDocument) -> str:

@@ -14,12 +14,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from nightkeep.model import UnitKey
+from nightkeep.model.operations import REWRITE_STAGES
 from nightkeep.pages import bars, column_metrics
 from nightkeep.records.document import PlanUnit, RunDocument, UnitResult
 
 T = TypeVar("T")
 
-STAGES: Final = ("plan", "rewrite", "verify", "publish", "check")
 UPKEEP_STAGES: Final = (
     "list", "live", "compare", "tell", "before", "act", "sweep", "expire", "restore", "audit", "files",
 )  # fmt: skip
@@ -82,13 +82,13 @@ def name_in_parts(name: str) -> Markup:
     return Markup("<wbr>").join(map(escape, _PARTS.split(name)))
 
 
-def _minute(moment: datetime) -> str:
+def minute(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def _stage_colour(stage: str) -> int:
-    known = STAGES if stage in STAGES else (*UPKEEP_STAGES, stage)
-    return known.index(stage) % (len(STAGES) + 1)
+    known = REWRITE_STAGES if stage in REWRITE_STAGES else (*UPKEEP_STAGES, stage)
+    return known.index(stage) % (len(REWRITE_STAGES) + 1)
 
 
 @cache
@@ -103,7 +103,7 @@ def environment() -> Environment:
     )
     made.filters |= {
         "clock": clock,
-        "minute": _minute,
+        "minute": minute,
         "parts": name_in_parts,
         "unit_name": unit_name,
         "stage_colour": _stage_colour,

@@ -17,13 +17,12 @@ from nightkeep.admission.order import Order
 from nightkeep.admission.owner_settings import OwnerSettings
 from nightkeep.admission.run_ids import ASKED
 from nightkeep.model import Committed, Operation, Outcome
+from nightkeep.model.operations import REWRITE_STAGES
 from nightkeep.model.version import __version__
 from nightkeep.policy import EffectivePolicy
 from nightkeep.progress import Stage, in_stage
 from nightkeep.records import CommitResult, Metrics, RunDocument
 
-STAGES: Final = ("plan", "rewrite", "verify", "publish", "check")
-"""Of a rewrite, in their order."""
 _UNMEASURED: Final = Metrics()
 _NOT_LISTED: Final[Mapping[Operation, Mapping[str, object]]] = {
     Operation.EXPIRE: {"expired": [], "kept": []},
@@ -77,7 +76,7 @@ class RunLog:
 
     def progress(self, stage: str) -> Stage:
         """The stage of this run that begins now, for who watches."""
-        stages = STAGES if self.order.operation.rewrites else ()
+        stages = REWRITE_STAGES if self.order.operation.rewrites else ()
         predicted = self.facts.get("metrics", _UNMEASURED).predicted
         return Stage(
             self.table,

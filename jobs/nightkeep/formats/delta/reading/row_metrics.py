@@ -12,7 +12,7 @@ from typing import Final
 
 from nightkeep.formats.delta.metadata.actions import Raw, vector_id
 from nightkeep.formats.delta.reading.commit_faults import LoggedCommit, file_of, rows_of
-from nightkeep.formats.delta.reading.stated_totals import RUST, SPARK, WRITES, of_engine, stated_number
+from nightkeep.formats.delta.reading.stated_totals import RUST, SPARK, WRITES, known_sum, of_engine, stated_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def row_faults(commit: LoggedCommit, live: Mapping[str, Raw]) -> Iterator[str]:
     metrics, adds = commit.info.get("operationMetrics"), commit.of("add")
     if not isinstance(metrics, Mapping):
         return
-    shown = _sum(map(_live_rows, adds))
+    shown = known_sum(map(_live_rows, adds))
     if commit.info.get("operation") in WRITES:
         # deltalake's `num_added_rows` leaves out rows that a write by predicate copies.
         stated = stated_number(metrics.get("numOutputRows"))
@@ -52,8 +52,8 @@ def row_faults(commit: LoggedCommit, live: Mapping[str, Raw]) -> Iterator[str]:
             yield f"its metrics state numOutputRows {stated}, and the files that it adds have {shown} rows"
         return
     counts = of_engine(commit, _COUNTS, _Counts())
-    yield from _written_faults(counts, metrics, _sum(rows_of(add) for add in adds if vector_id(add) is None))
-    before = _sum(_live_before(remove, live) for remove in commit.of("remove"))
+    yield from _written_faults(counts, metrics, known_sum(rows_of(add) for add in adds if vector_id(add) is None))
+    before = known_sum(_live_before(remove, live) for remove in commit.of("remove"))
     if counts.more is None or shown is None or before is None:
         return
     more, fewer = _stated(metrics, counts.more), _stated(metrics, counts.fewer)
@@ -72,7 +72,7 @@ def _written_faults(counts: _Counts, metrics: Mapping[str, object], found: int |
 
 
 def _stated(metrics: Mapping[str, object], names: Iterable[str]) -> int | None:
-    return _sum(stated_number(metrics.get(name)) for name in names)
+    return known_sum(stated_number(metrics.get(name)) for name in names)
 
 
 def _live_before(remove: Raw, live: Mapping[str, Raw]) -> int | None:
@@ -86,10 +86,3 @@ def _live_rows(add: Raw) -> int | None:
     rows, vector = rows_of(add), add.get("deletionVector")
     gone = stated_number(vector.get("cardinality")) if isinstance(vector, Mapping) else 0
     return None if rows is None or gone is None else rows - gone
-
-
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    """None where one of the numbers is not known."""
-    held = [*numbers]
-    known = [number for number in held if number is not None]
-    return sum(known) if len(known) == len(held) else None

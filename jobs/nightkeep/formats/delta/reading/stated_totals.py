@@ -8,7 +8,7 @@ File".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -119,8 +119,14 @@ def _engine(commit: LoggedCommit) -> str:
 
 
 def _bytes(files: Sequence[Raw]) -> int | None:
-    sizes = [stated_number(each.get("size")) for each in files]
-    return None if None in sizes else sum(size for size in sizes if size is not None)
+    return known_sum(stated_number(each.get("size")) for each in files)
+
+
+def known_sum(numbers: Iterable[int | None]) -> int | None:
+    """None where one of the numbers is not known."""
+    held = [*numbers]
+    known = [number for number in held if number is not None]
+    return sum(known) if len(known) == len(held) else None
 
 
 def stated_number(value: object) -> int | None:
