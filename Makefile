@@ -96,10 +96,10 @@ tools:  ## list the tools that the tests need and this machine lacks, with the l
 
 test test-quick: export NIGHTKEEP_EXAMPLES := 0.2
 test: tools environment  ## every engine, every kind of race and fault, three files at a time
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --without-extended
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --without-extended --durations 20 --durations-min 20
 
 test-extended: tools environment  ## what make test leaves out: other combinations, all examples, longer histories
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --only-extended
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --only-extended --timeout 3600
 
 test-quick: environment  ## the tests that start no process (no JVM, no Airflow), for after each change
 	$(BIN)/python -m pytest --quick -q -n 2 --dist worksteal
@@ -116,7 +116,7 @@ coverage: environment  ## the suite with the library's lines and branches counte
 	$(BIN)/coverage report
 
 docs-test: environment  ## every command of README and docs as printed, in a fresh clone of what is committed
-	NIGHTKEEP_DOCS=slow $(BIN)/python -m pytest tests/project/test_docs.py
+	NIGHTKEEP_DOCS=slow $(BIN)/python -m pytest tests/project/test_docs.py --timeout 0
 
 format: environment  ## ruff's format, and what it can mend
 	$(BIN)/ruff check --fix --quiet .
@@ -129,11 +129,11 @@ lint: environment  ## ruff and mypy
 
 soak: tools environment  ## long random histories against the engines, damaged metadata (NIGHTKEEP_MUTATIONS, _DAMAGES), properties
 	NIGHTKEEP_HISTORIES=2000 NIGHTKEEP_MUTATIONS=$${NIGHTKEEP_MUTATIONS:-20000} \
-		NIGHTKEEP_DAMAGES=$${NIGHTKEEP_DAMAGES:-10000} $(BIN)/python -m pytest tests/soak -m soak
+		NIGHTKEEP_DAMAGES=$${NIGHTKEEP_DAMAGES:-10000} $(BIN)/python -m pytest tests/soak -m soak --timeout 0
 	NIGHTKEEP_EXAMPLES=$${NIGHTKEEP_EXAMPLES:-10} $(BIN)/python -m pytest --quick -q -n 2 --dist worksteal
 
 test-cluster: tools environment  ## a cluster of processes: nights, a form and a sweep over REST, and each fault of docs/clusters.md
-	$(BIN)/python -m pytest -q --cluster tests/cluster
+	$(BIN)/python -m pytest -q --cluster tests/cluster --timeout 3600
 
 test-versions: environment  ## the wheels with each release of Spark and Airflow, an environment for each (VERSIONS="spark 3.5" for a part)
 	$(BIN)/python -m tests.versions.matrix $(VERSIONS)

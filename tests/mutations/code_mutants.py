@@ -37,7 +37,7 @@ JUDGES = ("faults", "formats/test_contract.py", "stages")
 ESTIMATES = frozenset({"health.py", "lag.py", "merged_size.py", "writer_clock.py"})
 """Modules that count for people and for plans. What is written does not depend on them."""
 Told = TypeVar("Told")
-_OPTIONS = ("-q", "-n", "0", "--quick", "-s", "-p", "no:cacheprovider", "-W", "ignore")
+_OPTIONS = ("-q", "-n", "0", "--quick", "-s", "-p", "no:cacheprovider", "-p", "no:timeout", "-W", "ignore")
 
 
 class End(StrEnum):
