@@ -141,10 +141,10 @@ class Order:
         """Whether a check follows on what the run does."""
         return self.checks and policy.settings.check.enabled
 
-    def attempt(self) -> Run:
-        """A new attempt of the run, as of now."""
+    def attempt(self, branch: str = "") -> Run:
+        """A new attempt of the run, as of now. `branch`: the one that it commits to, as Address.branch."""
         now_ms = time.time_ns() // 1_000_000
-        return Run(self.run_id, run_token(self.run_id, self.operation), new_attempt(), now_ms)
+        return Run(self.run_id, run_token(self.run_id, self.operation), new_attempt(), now_ms, branch)
 
 
 def policy_mode(policy: EffectivePolicy, operation: Operation) -> SweepMode:

@@ -97,7 +97,7 @@ def _opinion(version: int | None, document: RunDocument, policy: EffectivePolicy
         base_version=document.base_version,
         # The budgets are for the whole run, so the commits share them.
         byte_budget=chosen.byte_budget // commits,
-        commit_user=commit_user(run_token(document.run_id, document.operation)),
+        commit_user=commit_user(run_token(document.run_id, document.operation), policy.address.branch),
         known=tuple(_known(version, document)),
         join_budget=chosen.join_budget,
         keys_budget=chosen.keys_budget // commits,

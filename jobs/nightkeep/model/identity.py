@@ -72,6 +72,12 @@ class Address:
     def __str__(self) -> str:
         return f"{self.format}:{self.location}"
 
+    @property
+    def branch(self) -> str:
+        """What follows `$branch_` in the location; empty for the main branch. The format decides whether it has one."""
+        name = self.location.rpartition("$branch_")[2] if "$branch_" in self.location else ""
+        return "" if name == "main" else name
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class UnitKey:

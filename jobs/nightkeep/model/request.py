@@ -105,6 +105,8 @@ class Run:
     token: str
     attempt: str
     now_ms: int
+    branch: str = ""
+    """The branch of the table that the run works on; empty for the main branch."""
 
 
 def run_token(run_id: str, operation: Operation) -> str:

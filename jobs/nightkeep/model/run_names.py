@@ -27,9 +27,18 @@ def file_stem(run: Run, key: UnitKey | None) -> str:
     return f"{MARK}-{run.token}-{unit_token(key) if key else 'table'}-{run.attempt}"
 
 
-def commit_user(token: str) -> str:
-    """The committer's name for the run with this token: the same for all attempts, different for every other run."""
-    return f"{COMMIT_USER}{token}"
+def committer(run: Run) -> str:
+    """The committer's name of this run, as `commit_user`."""
+    return commit_user(run.token, run.branch)
+
+
+def commit_user(token: str, branch: str = "") -> str:
+    """The committer's name for the run with this token: the same for all attempts, different for every other run.
+
+    It differs by branch, as a branch begins with commits of another: a run of one must not take these for its own.
+    """
+    mark = f"-{hashlib.sha256(branch.encode()).hexdigest()[:8]}" if branch else ""
+    return f"{COMMIT_USER}{token}{mark}"
 
 
 def horizon_ms(run: Run, newest_ms: int) -> int:

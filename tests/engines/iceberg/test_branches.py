@@ -116,6 +116,26 @@ def test_a_branch_is_read_planned_and_compared(iceberg_java: IcebergJava, wareho
     assert "6 files" in str(planned) or "3 files" in str(planned)
 
 
+@VERSIONS
+def test_a_run_of_one_branch_takes_no_commit_of_another(
+    iceberg_java: IcebergJava, warehouse: Warehouse, version: int
+) -> None:
+    """The branch begins with main's commit of a run with the same id, which is not the branch's run."""
+    table = branched(iceberg_java, warehouse, version)
+    on_main = runs.care_for(table, run_id="night", operation=Operation.OPTIMIZE)
+    assert on_main.outcome is Outcome.VERIFIED
+    number = refs(table)["main"]
+    iceberg_java.refs(table, {"change": "create_branch", "name": "late", "snapshot": number})
+    again = night(table, "late")
+    assert (again.outcome, again.commits) == (Outcome.UNCHANGED, ())
+    done = night(table, "dev")
+    assert done.outcome is Outcome.VERIFIED and done.committed_version == refs(table)["dev"]
+    # A retry of each finds its own.
+    assert night(table, "dev").committed_version == done.committed_version
+    retried = runs.care_for(table, run_id="night", operation=Operation.OPTIMIZE)
+    assert retried.committed_version == on_main.committed_version
+
+
 def test_spark_writes_to_the_branch_between_our_nights(
     iceberg_java: IcebergJava, iceberg_spark: IcebergSpark, warehouse: Warehouse
 ) -> None:

@@ -116,6 +116,21 @@ def test_random_care_of_branches(paimon_java: PaimonJava, tmp_path: Path, seed: 
     assert made.care(made.dev).outcome in (Outcome.VERIFIED, Outcome.UNCHANGED)
 
 
+@pytest.mark.parametrize("kind", range(len(KINDS)))
+def test_a_run_of_a_branch_takes_no_commit_of_main(paimon_java: PaimonJava, tmp_path: Path, kind: int) -> None:
+    """The branch begins with main's commit of a run with the same id, which is not the branch's run."""
+    made = Branched(paimon_java, tmp_path / "table", kind)
+    on_main = made.care(made.table, full=kind == 1, run_id="night")
+    assert on_main.outcome is Outcome.VERIFIED, on_main.reason
+    paimon_java.create_tag(made.table, "late", snapshot=on_main.committed_version)
+    paimon_java.create_branch(made.table, "late", tag="late")
+    late = Path(f"{made.table}$branch_late")
+    found = made.care(late, run_id="night")
+    assert (found.outcome, found.commits) == (Outcome.UNCHANGED, ())
+    retried = made.care(made.table, full=kind == 1, run_id="night")
+    assert retried.committed_version == on_main.committed_version
+
+
 def test_a_branch_is_not_swept_on_its_own(paimon_java: PaimonJava, tmp_path: Path) -> None:
     made = Branched(paimon_java, tmp_path / "table", 0)
     there = sorted(path for path in made.table.rglob("*"))

@@ -79,13 +79,13 @@ def run_operation(
 def published_earlier(policy: EffectivePolicy, order: Order) -> RunDocument | None:
     """The document of the commits that this run has already published, or None. Reads metadata only."""
     table = open_table(policy.address)
-    done = table.commits.committed(order.attempt())
+    done = table.commits.committed(order.attempt(policy.address.branch))
     return run_outcomes.published_document(RunLog(policy, order), table, done) if done else None
 
 
 def rewrite(log: RunLog, case: Case, *, workers: LazyWorkers, reader: TableReader) -> RunDocument:
     """Plan, rewrite, prove and publish by the order. `reader` does what `read_table` does, wherever it does it."""
-    order, run = log.order, log.order.attempt()
+    order, run = log.order, log.order.attempt(log.policy.address.branch)
     waiting = reason_to_skip(case)
     if order.left_out and not order.dry_run and not may_have_published(order, log.table):
         # The night has opened it once, for its place.

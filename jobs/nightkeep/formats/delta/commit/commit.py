@@ -24,7 +24,7 @@ from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
 from nightkeep.model import Candidate, Operation, Rewrite, Run, UnitKey
-from nightkeep.model.run_names import commit_user, horizon_ms
+from nightkeep.model.run_names import committer, horizon_ms
 from nightkeep.storage import Storage
 from nightkeep.storage.exclusive import require_exclusive_create
 from nightkeep.storage.times import not_ahead
@@ -121,7 +121,7 @@ def committed(storage: Storage, run: Run) -> tuple[int, ...]:
     newest_ms = 0
     for version, info in commit_infos(storage):
         newest_ms = newest_ms or _time(info)
-        if info.get("userMetadata") == commit_user(run.token):
+        if info.get("userMetadata") == committer(run):
             versions.append(version)
         # A commit without a time proves nothing about the age of those before it.
         elif 0 < _time(info) < horizon_ms(run, newest_ms):
@@ -228,7 +228,7 @@ def _lines(parent: DeltaSnapshot, edit: DeltaEdit, run: Run, transaction: uuid.U
         domain = {"domain": ROW_TRACKING, "configuration": configuration, "removed": False}
         body.append(line("domainMetadata", domain))
     info = commit_info(parent, edit, now_ms=run.now_ms) | {
-        "userMetadata": commit_user(run.token),
+        "userMetadata": committer(run),
         "txnId": str(transaction),
     }
     # Readers look for the in-commit timestamp in the first line (PROTOCOL.md, "In-Commit Timestamps").

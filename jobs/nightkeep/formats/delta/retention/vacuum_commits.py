@@ -16,7 +16,7 @@ from nightkeep.formats.delta.metadata.head import LogHead, head
 from nightkeep.formats.delta.metadata.naming import commit_name, staged_name
 from nightkeep.formats.delta.retention.horizon import tombstone_retention_ms
 from nightkeep.model import Address, Run
-from nightkeep.model.run_names import commit_user
+from nightkeep.model.run_names import committer
 from nightkeep.model.version import __version__
 from nightkeep.protocol.table_files import Removal
 from nightkeep.storage import Storage
@@ -107,6 +107,6 @@ def _commit_info(newest: LogHead, figures: Figures, run: Run, transaction: uuid.
         "isBlindAppend": True,
         "operationMetrics": {name: str(number) for name, number in metrics.items()},
         "engineInfo": f"Nightkeep/{__version__}",
-        "userMetadata": commit_user(run.token),
+        "userMetadata": committer(run),
         "txnId": str(transaction),
     }

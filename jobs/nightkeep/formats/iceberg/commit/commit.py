@@ -34,7 +34,7 @@ from nightkeep.formats.iceberg.metadata.table_metadata import (
     summary_of,
 )
 from nightkeep.model import Candidate, Rewrite, Run, UnitKey
-from nightkeep.model.run_names import commit_user, horizon_ms
+from nightkeep.model.run_names import committer, horizon_ms
 from nightkeep.storage import Storage
 from nightkeep.storage.times import not_ahead
 
@@ -51,7 +51,7 @@ def stage(storage: Storage, parent: IcebergSnapshot, rewrites: Sequence[Rewrite[
         # The edits only state that equality deletes delete none of their rows. Other edits must cover the rest of the
         # scope before those deletes can be removed.
         return Candidate(parent.table, parent.version, parent.identity, "", (), units=())
-    summary = {"operation": OPERATIONS[intent.operation], **own_keys(intent, commit_user(run.token))}
+    summary = {"operation": OPERATIONS[intent.operation], **own_keys(intent, committer(run))}
     moved = {str(new.spec_id) for edit in edits.every if _moves(edit) for new in edit.added}
     summary |= {MOVED_PROPERTY: ", ".join(sorted(moved))} if moved else {}
     name, written = _write(place, change, summary, merges=merges)
@@ -170,7 +170,7 @@ def committed(handle: TableHandle, run: Run) -> tuple[tuple[int, int], ...]:
     versions: list[tuple[int, int]] = []
     for version in ancestors(metadata, table.current, subject=location):
         snapshot = table.snapshots[version]
-        if summary_of(snapshot, subject=location).get(RUN_PROPERTY) == commit_user(run.token):
+        if summary_of(snapshot, subject=location).get(RUN_PROPERTY) == committer(run):
             parent = parent_id(snapshot, subject=location)
             versions.append((version, NO_SNAPSHOT if parent is None else parent))
         elif integer(snapshot, "timestamp-ms", subject=location) < since_ms:

@@ -16,7 +16,7 @@ from nightkeep.formats.memory.metadata.versions import (
     versions,
 )
 from nightkeep.model import Address, Candidate, Committed, Rewrite, Run, UnitKey
-from nightkeep.model.run_names import commit_user
+from nightkeep.model.run_names import committer
 from nightkeep.protocol import Bound, Commits
 
 
@@ -40,7 +40,7 @@ def stage(table: Address, parent: MemorySnapshot, rewrites: Sequence[Rewrite[Mer
     after = replace(
         parent,
         version=version,
-        by=commit_user(run.token),
+        by=committer(run),
         staged_as=name,
         rows=parent.rows + sum(_live(edit.added) - _live(edit.removed) for edit in edits.values()),
         units=tuple(_edited(unit, edits[unit.key]) if unit.key in edits else unit for unit in parent.units),
@@ -93,7 +93,7 @@ def undermined(table: Address, candidate: Candidate) -> str | None:
 def committed(table: Address, run: Run) -> tuple[Committed, ...]:
     """The run's commits. Its attempts share one name. The units are those that differ from the version before."""
     every = (read_version(table, version) for version in sorted(versions(table)))
-    return tuple(_committed(table, snapshot) for snapshot in every if snapshot.by == commit_user(run.token))
+    return tuple(_committed(table, snapshot) for snapshot in every if snapshot.by == committer(run))
 
 
 def discard(table: Address, names: Sequence[str]) -> None:

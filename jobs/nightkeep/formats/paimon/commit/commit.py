@@ -29,7 +29,7 @@ from nightkeep.formats.paimon.metadata.schema import PaimonSchema, has_vectors
 from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonSnapshot
 from nightkeep.formats.paimon.metadata.snapshot_files import digest, newest_first, parse_snapshot, snapshot_ids
 from nightkeep.model import Candidate, Rewrite, Run, UnitKey, VersionIdentity, digest_of
-from nightkeep.model.run_names import commit_user, horizon_ms
+from nightkeep.model.run_names import committer, horizon_ms
 from nightkeep.storage import Storage
 from nightkeep.storage.exclusive import require_exclusive_create
 from nightkeep.storage.times import not_ahead
@@ -174,7 +174,7 @@ def committed(storage: Storage, run: Run) -> tuple[int, ...]:
     for raw in newest_first(storage):
         made_ms = int(str(raw["timeMillis"]))
         newest_ms = made_ms if newest_ms is None else newest_ms
-        if raw["commitUser"] == commit_user(run.token):
+        if raw["commitUser"] == committer(run):
             versions.append(int(str(raw["id"])))
         elif made_ms < horizon_ms(run, newest_ms):
             break
@@ -270,7 +270,7 @@ def _snapshot_json(
         "uuid": str(uuid.uuid4()),
         "id": parent.version + 1,
         "schemaId": parent.schema.id,
-        "commitUser": commit_user(run.token),
+        "commitUser": committer(run),
         "commitIdentifier": BATCH_COMMIT_IDENTIFIER,
         "commitKind": "COMPACT",
         "timeMillis": max(run.now_ms, int(str(parent.raw["timeMillis"]))),
