@@ -185,10 +185,7 @@ def main() -> None:
                 theirs, ours = nights(spark, Path(folder), case, options.nights)
                 are_same = same_rows(spark, theirs.table, ours.table)
             means = [f"{np.mean(side.reads):.1%}" for side in (theirs, ours)]
-            print(
-                f"  mean share read over all nights: {means[0]}, {means[1]}; the same rows: {are_same}\n",
-                flush=True,
-            )
+            print(f"  mean share read over all nights: {means[0]}, {means[1]}; the same rows: {are_same}\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 
 from nightkeep.model import Address, Run, UnitKey
-from nightkeep.model.run_names import COMMIT_USER, RETRY_HORIZON_MS, commit_user, committer, file_stem, horizon_ms, unit_token
+from nightkeep.model.run_names import (
+    COMMIT_USER,
+    RETRY_HORIZON_MS,
+    commit_user,
+    committer,
+    file_stem,
+    horizon_ms,
+    unit_token,
+)
 
 RUN = Run("nightly", "0" * 16, "a1", 10 * RETRY_HORIZON_MS)
 

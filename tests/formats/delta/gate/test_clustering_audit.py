@@ -1,14 +1,22 @@
 """Candidates of a clustered table that break the rules of its feature: the gate names the rule."""
 
 import json
+import math
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from tests.formats.delta.clustered_lake import clustered, provided, rows_of
+from tests.formats.delta.clustered_sabotage import CLUSTERED, filled, rewritten
+from tests.formats.delta.gate.test_sabotage import assert_caught, every_level
+from tests.formats.delta.gate.test_sabotage import judged as by_the_gate
+from tests.formats.delta.hand_made import HandMade
 from tests.formats.delta.laid_anew import a_run
 from tests.formats.delta.lake import Lake, request
+from tests.formats.delta.sabotage import Act, Staged
 
 from nightkeep.formats.delta.rewrite.optimize import LAYOUT
 from nightkeep.model import Candidate, Clustering, Curve, Mismatch, Plan, PlannedUnit, Rewrite, Verified, VerifyLevel
@@ -17,7 +25,6 @@ from nightkeep.stages.verify import verify
 from nightkeep.tasks import inline
 
 OF_OTHERS = "clustered it, expected it to be left to that"
-Adds = list[dict[str, Any]]
 
 
 def table(folder: Path) -> Lake:
@@ -50,15 +57,6 @@ def of_all_files(lake: Lake) -> Plan:
     return Plan(snapshot.table, asked.operation, snapshot.identity, (unit,))
 
 
-def with_adds(change: Callable[[Adds], None]) -> Callable[[Path], None]:
-    def damage(path: Path) -> None:
-        actions = [json.loads(line) for line in path.read_text().splitlines()]
-        change([action["add"] for action in actions if "add" in action])
-        path.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
-
-    return damage
-
-
 def test_what_the_rule_writes_is_verified(tmp_path: Path) -> None:
     lake = table(tmp_path)
     assert isinstance(judged(lake, lake.plan(request(target_bytes=4_000))), Verified)
@@ -70,44 +68,44 @@ def test_files_of_another_provider_are_not_rewritten(tmp_path: Path) -> None:
     assert isinstance(found, Mismatch) and "removed, though liquid " + OF_OTHERS in str(found)
 
 
-def forget_the_provider(adds: Adds) -> None:
-    del adds[0]["clusteringProvider"]
+@every_level
+def test_columns_of_every_type_are_verified(tmp_path: Path, level: VerifyLevel) -> None:
+    made = filled(tmp_path / "t")
+    assert isinstance(by_the_gate(made, rewritten(made), level), Verified)
 
 
-def claim_to_be_another_provider(adds: Adds) -> None:
-    adds[0]["clusteringProvider"] = "liquid"
+@every_level
+@pytest.mark.parametrize("act", CLUSTERED, ids=lambda act: act.__name__)
+def test_the_gate_catches_of_clustering(act: Act, level: VerifyLevel, tmp_path: Path) -> None:
+    made = filled(tmp_path / "t")
+    candidate = rewritten(made)
+    act(Staged(made, candidate))
+    assert_caught(by_the_gate(made, candidate, level), CLUSTERED[act])
 
 
-def leave_out(group: str) -> Callable[[Adds], None]:
-    def change(adds: Adds) -> None:
-        stats = json.loads(adds[0]["stats"])
-        del stats[group]["id"]
-        adds[0]["stats"] = json.dumps(stats)
-
-    return change
-
-
-def leave_out_a_text(adds: Adds) -> None:
-    stats = json.loads(adds[0]["stats"])
-    del stats["nullCount"]["text"]
-    adds[0]["stats"] = json.dumps(stats)
+HIGHEST = chr(0x10FFFF)
 
 
 @pytest.mark.parametrize(
-    ("damage", "reason"),
+    "values",
     [
-        (forget_the_provider, "clustering provider None, expected nightkeep"),
-        (claim_to_be_another_provider, "clustering provider liquid, expected nightkeep"),
-        (leave_out("minValues"), "no minValues of the clustering column id"),
-        (leave_out("maxValues"), "no maxValues of the clustering column id"),
-        (leave_out("nullCount"), "no nullCount of the clustering column id"),
-        (leave_out_a_text, "no nullCount of the clustering column text"),
+        ["a" * 40, HIGHEST * 70],
+        [math.nan, 1.5],
+        [-math.inf, math.inf],
+        [datetime(2026, 1, 1, tzinfo=UTC), None],
+        [None, None],
     ],
+    ids=repr,
 )
-def test_new_files_carry_our_name_and_statistics(tmp_path: Path, damage: Callable[[Adds], None], reason: str) -> None:
-    lake = table(tmp_path)
-    found = judged(lake, lake.plan(request(target_bytes=4_000)), with_adds(damage))
-    assert isinstance(found, Mismatch) and reason in str(found)
+def test_bounds_that_no_writer_can_state_are_not_asked_for(tmp_path: Path, values: list[Any]) -> None:
+    known = pa.array(values)
+    kind = pa.timestamp("us", "UTC") if pa.types.is_timestamp(known.type) else known.type
+    schema = pa.schema([("id", pa.int64()), ("c", pa.float64() if pa.types.is_null(kind) else kind)])
+    lake = clustered(tmp_path / "t", [["c"]], schema)
+    for _ in range(2):
+        lake.append(pa.table({"id": range(len(values)), "c": values}, schema))
+    made = HandMade.at(lake.folder)
+    assert isinstance(by_the_gate(made, rewritten(made), VerifyLevel.FULL), Verified)
 
 
 def test_a_file_that_stays_keeps_its_provider(tmp_path: Path) -> None:

@@ -227,10 +227,7 @@ def _lines(parent: DeltaSnapshot, edit: DeltaEdit, run: Run, transaction: uuid.U
         configuration = json.dumps({"rowIdHighWaterMark": mark}, separators=(",", ":"))
         domain = {"domain": ROW_TRACKING, "configuration": configuration, "removed": False}
         body.append(line("domainMetadata", domain))
-    info = commit_info(parent, edit, now_ms=run.now_ms) | {
-        "userMetadata": committer(run),
-        "txnId": str(transaction),
-    }
+    info = commit_info(parent, edit, now_ms=run.now_ms) | {"userMetadata": committer(run), "txnId": str(transaction)}
     # Readers look for the in-commit timestamp in the first line (PROTOCOL.md, "In-Commit Timestamps").
     return "\n".join([line("commitInfo", info), *body, ""])
 

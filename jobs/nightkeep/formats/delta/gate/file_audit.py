@@ -18,6 +18,7 @@ from nightkeep.encodings.parquet_rows import only
 from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.formats.delta.data.bounds import ColumnBounds, every_bounds
 from nightkeep.formats.delta.data.columns import DeltaFileReader, every_column
+from nightkeep.formats.delta.gate.clustering_audit import missing_faults
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.leaf_columns import leaves
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema
@@ -43,6 +44,7 @@ def file_faults(storage: Storage, unit: DeltaUnit, file: DeltaDataFile, *, live:
     claims = every_bounds(unit.schema, [file])
     for path, held in seen.items():
         yield from (f"{file.name}: {'.'.join(path)} {fault}" for fault in _claim_faults(held, claims[path]))
+    yield from (f"{file.name}: {fault}" for fault in missing_faults(unit.schema, file, seen))
 
 
 def _column_faults(stored: pa.Schema, schema: DeltaSchema) -> Iterator[str]:
