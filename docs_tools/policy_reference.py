@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from nightkeep.policy.address import NAME_PATTERN
 from nightkeep.policy.document import DiscoverEntry, Document, TeamDocument
 from nightkeep.policy.explain import shown_value
-from nightkeep.policy.setting_types import Budget
+from nightkeep.policy.setting_types import Budget, ReportSettings
 from nightkeep.policy.settings import (
     OPERATIONS,
     PRESETS,
@@ -45,7 +45,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, type[BaseModel]]]] = {
 }
 _BELOW: Final = {model.__name__ for models in _SECTIONS.values() for model in models.values()}
 """Blocks with a section of their own."""
-_NESTED: Final = {model.__name__ for model in (Budget, Check, Sweep, Expire, Audit, On)}
+_NESTED: Final = {model.__name__ for model in (Budget, ReportSettings, Check, Sweep, Expire, Audit, On)}
 _PATTERNS: Final = {
     SIZE_PATTERN: ("size", "such as `512MB`"),
     DURATION_PATTERN: ("duration", "such as `7d`, `36h`, `90m`"),

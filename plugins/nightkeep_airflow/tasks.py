@@ -62,6 +62,7 @@ from airflow.sdk import TriggerRule, XComArg, task, task_group
 
 from nightkeep.errors import NightkeepError
 from nightkeep.model import Operation, Outcome
+from nightkeep.nights.kept_reports import remove_old_reports
 from nightkeep.nights.messages_of_run import heard_results
 from nightkeep.nights.run_pages import RunPage, store_missing, write_run
 from nightkeep.nights.run_tables import RunOrder, find_all, order_all, run_policy
@@ -293,15 +294,15 @@ def unless_raised(results: Sequence[SettledEntry], place: int) -> Settled:
 
 @task
 def page(results: Any, policy: str, reports: str, *, operation: str | None = None, dag_run: Any = None) -> str:
-    """Write the run's page and the index over all runs; the address of the page."""
+    """Write the run's page and the index over all runs; the address of the page. Once a day, what the policy keeps no
+    longer is removed."""
     run = _run_page(dag_run, operation)
-    written = write_run(
-        reports,
-        run,
-        [settled_result(result) for chunk in results for result in chunk],
-        policy=run_policy(policy, reports, run.prefix),
-    )
+    loaded = run_policy(policy, reports, run.prefix)
+    settled = [settled_result(result) for chunk in results for result in chunk]
+    written = write_run(reports, run, settled, policy=loaded)
     _log.info("The report of this run is %s", written)
+    if removed := remove_old_reports(loaded, reports, run.now):
+        _log.info(removed)
     return written
 
 

@@ -64,7 +64,7 @@ EDGES = {
     "auditing": "admission checking errors formats kernels model protocol records retention running spark tasks",
     "groups": "admission auditing causes checking errors estimates formats interpreter limits model pages places "
     "policy progress records redaction retention running silence spark surprises",
-    "nights": "discovery errors groups model notifications pages places policy records",
+    "nights": "discovery errors groups model notifications pages places policy records redaction",
     "api": "admission card checking clustering discovery errors extras formats groups lineage model monitoring "
     "nights notifications other_readers pages places policy progress protocol readiness reading records redaction "
     "running spark sql_text tasks",

@@ -11,11 +11,11 @@ from nightkeep.api.results import RunHistory
 from nightkeep.errors import UsageError
 from nightkeep.groups.one_operation import stored
 from nightkeep.groups.reads import Reads
-from nightkeep.groups.session.left_checks import check_all_left, was_left
+from nightkeep.groups.session.left_checks import check_all_left
 from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import RunDocument, read_history
-from nightkeep.records.failure_outcomes import unfinished_check
+from nightkeep.records.failure_outcomes import unfinished_check, was_left
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -27,6 +27,7 @@ from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.lineage.emitting import emit_published, is_configured
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.counted import counted
+from nightkeep.nights.kept_reports import remove_old_reports
 from nightkeep.nights.messages_of_run import notify_of_tables
 from nightkeep.nights.run_pages import RunPage, store_missing, write_run
 from nightkeep.nights.run_tables import RunOrder, night_places, tables_of_run
@@ -167,6 +168,8 @@ class _Run:
             )
             if is_configured():
                 emit_published([*documents.values()])
+            if removed := remove_old_reports(self.policy, self.reports, now):
+                note(removed)
         return WholeRun(self.prefix, tuple(settled), tuple(documents.values()), page)
 
 

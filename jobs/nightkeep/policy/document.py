@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, St
 
 from nightkeep.model.dotted import join_name
 from nightkeep.policy.layers import Origin
-from nightkeep.policy.setting_types import AuditBudget, Budget, PriceList, Text
+from nightkeep.policy.setting_types import AuditBudget, Budget, PriceList, ReportSettings, Text
 from nightkeep.policy.settings import Defaults, PatternEntry, TableEntry
 
 KINDS: Final = ("paimon", "delta", "iceberg", "hive", "glue")
@@ -135,6 +135,9 @@ class Document(BaseModel):
         default=None, description="What the audits of one run may take. null: only the budget of each table."
     )
     prices: PriceList | None = Field(default=None, description="Prices for amounts on pages. null: no amounts.")
+    reports: ReportSettings = Field(
+        default_factory=ReportSettings, description="What becomes of documents, pages and results of runs."
+    )
     defaults: Defaults = Field(default_factory=Defaults, description="The layer below all patterns and tables.")
     imports: tuple[Text, ...] = Field(
         default=(),

@@ -22,7 +22,7 @@ from nightkeep.policy.address import is_address, metastore_address, names_of, pa
 from nightkeep.policy.document import Discovery
 from nightkeep.policy.format_fit import require_fit
 from nightkeep.policy.layers import BUILT_IN, CALL, Layer, Origin
-from nightkeep.policy.setting_types import AuditBudget, Budget
+from nightkeep.policy.setting_types import AuditBudget, Budget, ReportSettings
 from nightkeep.policy.settings import PRESETS, Preset, Settings, suited
 from nightkeep.policy.units import Window
 from nightkeep.policy.when import Condition
@@ -161,6 +161,8 @@ class PolicyFile:
     """What the audits of one run may take."""
     prices: Prices | None = None
     """What storage, requests and work cost."""
+    reports: ReportSettings = field(default_factory=ReportSettings)
+    """What becomes of documents, pages and results."""
     located: Mapping[str, str] = field(default_factory=dict)
     """The places of tables that metastores name, by the tables' addresses."""
 

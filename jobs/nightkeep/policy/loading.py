@@ -69,6 +69,7 @@ def load_usable(path: str | Path, *, text: str | None = None, environ: Mapping[s
         budget=main.document.budget,
         audit_budget=main.document.audit_budget,
         prices=None if main.document.prices is None else main.document.prices.prices,
+        reports=main.document.reports,
     )
     unknown = [place for place in places if isinstance(place, UnusableTable)]
     return policy.with_tables(tables, [*unusable, *unknown, *unreadable])

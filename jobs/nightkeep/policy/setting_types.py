@@ -46,6 +46,12 @@ def _a_day_or_longer(duration: int) -> int:
     return duration
 
 
+def _longer_than_a_check_waits(duration: int) -> int:
+    if duration < 14 * DAY_MS:
+        raise ValueError("at least 14d", format_duration(duration))
+    return duration
+
+
 def _not_an_address(name: str) -> str:
     if is_address(name):
         raise ValueError("a name, which does not start like an address")
@@ -57,6 +63,7 @@ Duration = Annotated[
     int, BeforeValidator(parse_duration), WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN})
 ]
 Age = Annotated[Duration, AfterValidator(_a_day_or_longer)]
+KeptFor = Annotated[Duration, AfterValidator(_longer_than_a_check_waits)]
 Hours = Annotated[Windows, BeforeValidator(parse_windows), WithJsonSchema(WINDOWS_SCHEMA)]
 ClusterBy = Annotated[Clustering, BeforeValidator(parse_clustering), WithJsonSchema(CLUSTERING_SCHEMA)]
 Expected = Annotated[
@@ -96,6 +103,18 @@ class PriceList(BaseModel):
     @property
     def prices(self) -> Prices:
         return Prices(self.currency, self.gb_month, self.requests_1000, self.core_hour)
+
+
+class ReportSettings(BaseModel):
+    """What becomes of documents, pages and results of runs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    keep: KeptFor | None = Field(
+        default=None,
+        description="How long documents of runs are kept, with their pages and results. At least 14d. What a hold, a "
+        "check or a restore still needs stays. null: all are kept.",
+    )
 
 
 class AuditBudget(BaseModel):

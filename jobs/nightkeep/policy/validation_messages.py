@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from nightkeep.policy.document import DiscoverEntry
-from nightkeep.policy.setting_types import AuditBudget, Budget, PriceList
+from nightkeep.policy.setting_types import AuditBudget, Budget, PriceList, ReportSettings
 from nightkeep.policy.settings import Audit, Check, Defaults, Expire, On, PatternEntry, Sweep, TableEntry
 from nightkeep.policy.yaml_source import Location, YamlDocument, dotted
 
@@ -27,6 +27,7 @@ _BLOCKS: dict[str | int, type[BaseModel]] = {
     "expire": Expire,
     "on": On,
     "prices": PriceList,
+    "reports": ReportSettings,
     "sweep": Sweep,
 }
 _EXPECTED = {

@@ -23,6 +23,10 @@ CHECK_UNFINISHED: Final = "published, but its check did not finish: "
 """How the part of a reason begins that a check left which ended by an unexpected failure."""
 AFTERWARDS_UNFINISHED: Final = "the check of what is left did not finish: "
 """The same, for the check that follows on a removal."""
+UNFINISHED: Final = "ended before it was done"
+"""How the reason begins of a document that is stored before any work."""
+UNKNOWN: Final = "whether a version was published is not known; the same run, started again, looks for it"
+"""How the reason ends of a run whose commit had no answer."""
 UNREPORTED: Final = "published, but its check did not report"
 """The part of a reason of a published version that no check has judged yet."""
 _SURPRISE: Final = re.compile(
@@ -36,6 +40,18 @@ def unjudged(document: RunDocument) -> bool:
     """Whether the run published a version or removed files, and no check has judged the table since."""
     removed = bool(document.extra.get("changed")) and document.expectations.status in UNJUDGED
     return document.awaits_check or removed
+
+
+def may_be_published(document: RunDocument) -> bool:
+    """Whether the table may have a commit of this run that its document does not name."""
+    reason = document.reason or ""
+    unknown = reason.startswith(UNFINISHED) or reason.endswith(UNKNOWN)
+    return document.operation.rewrites and document.committed_version is None and unknown
+
+
+def was_left(document: RunDocument) -> bool:
+    """Whether the run of a document has left a check, or may have left a commit without one."""
+    return document.awaits_check or may_be_published(document)
 
 
 def without_surprise(reason: str | None) -> str | None:

@@ -58,6 +58,12 @@ def hold_name(table: str) -> str:
     return f"{HOLDS}/{slug(table)}.json"
 
 
+def is_hold(name: str) -> bool:
+    """Whether a file of the folder of holds is one, and no mark or list beside it."""
+    # In a slug two hexadecimal digits follow on each `~`, or a second `~`.
+    return not name.endswith(("~look.json", "~releases.json"))
+
+
 def look_name(table: str) -> str:
     """The mark up to which a table's history was examined."""
     # No slug ends like this, as a single `~` in a slug is followed by hexadecimal digits.

@@ -15,9 +15,10 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -87,6 +88,15 @@ class _Index:
         changed = [each for each in rows.items() if self._row(each[0])[:-1] != each[1][:-1]]
         added = [self.add(name, row) for name, row in changed]
         return any(added)
+
+    def keep_only(self, there: Mapping[str, Collection[str]], before: datetime) -> None:
+        """Remove the rows of documents that ended before this time and are not there."""
+        for folder, rows in self.rows.items():
+            missing = [f"{folder}/{file}" for file in rows.keys() - {*there.get(folder, ())}]
+            for name in [name for name in missing if self.documents[name].finished_at < before]:
+                del rows[name.partition("/")[2]], self.documents[name]
+        known = self.documents.keys() | self.unreadable.keys()
+        self.older = sum(f"{folder}/{file}" not in known for folder, names in there.items() for file in names)
 
     def _row(self, name: str) -> Row:
         folder, _, file = name.partition("/")
@@ -160,6 +170,21 @@ def indexed(reports: str | Path, prefix: str, runs: Sequence[RunOfTable]) -> Ite
         oldest = min((each.modified_ns for each in listed_bundles(report_store(reports))), default=time.time_ns())
         if time.time_ns() - oldest > _DEAD_NS:
             keep_index(reports, prefix=prefix)
+
+
+def forget_rows(reports: str | Path, there: Mapping[str, Collection[str]], before: datetime) -> None:
+    """Remove the rows of documents that ended before this time and are not there any more, by folder and name, and
+    count those without a row again. Younger ones may have been stored since that was listed. An index that is not kept
+    is left to whoever needs it."""
+    store = report_store(reports)
+    for _ in range(_TRIES):
+        read, index = _read(store)
+        if index is None:
+            return
+        held = json.dumps(index.to_json())
+        index.keep_only(there, before)
+        if json.dumps(index.to_json()) == held or _replaced(store, index, read):
+            return
 
 
 def remove_index(reports: str | Path) -> None:

@@ -21,9 +21,10 @@ from nightkeep.places import report_store
 from nightkeep.records.codec import decode, encode
 from nightkeep.records.document import Extra
 from nightkeep.records.file_names import SENT, slug
-from nightkeep.records.json_files import read_json
+from nightkeep.records.json_files import parsed, read_kept
 from nightkeep.records.store import bytes_of
 from nightkeep.redaction import redacted
+from nightkeep.storage.kept import KeptFile, KeptFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +58,7 @@ def claim(reports: str | Path, name: str, mark: SentMark) -> SendClaim:
     if store.swap(name, _text(mark), read=None):
         return SendClaim.FIRST
     with suppress(FileNotFoundError, CorruptMetadata):
-        return (
-            SendClaim.SENT if decode(SentMark, read_json(store, name), store.address(name)).ended else SendClaim.UNKNOWN
-        )
+        return SendClaim.SENT if read_mark(store, name)[0].ended else SendClaim.UNKNOWN
     return SendClaim.UNKNOWN
 
 
@@ -73,6 +72,12 @@ def withdraw(reports: str | Path, name: str) -> None:
     """Remove the mark of a message that certainly did not arrive, so that it can be sent later."""
     with suppress(OSError):
         report_store(reports).remove(name, read=None)
+
+
+def read_mark(store: KeptFiles, name: str) -> tuple[SentMark, KeptFile]:
+    """A mark, and the file that it is in. Raises FileNotFoundError, and CorruptMetadata for what is no mark."""
+    kept, address = read_kept(store, name), store.address(name)
+    return decode(SentMark, parsed(kept, address), address), kept
 
 
 def _text(mark: SentMark) -> bytes:

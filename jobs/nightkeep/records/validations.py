@@ -99,7 +99,7 @@ def forget_results(reports: str | Path, *, older_than_ms: int) -> int:
     """Remove results that are older, and results without a document. Returns how many files were removed."""
     store, removed = report_store(reports), 0
     for table in store.folders():
-        if table not in NO_TABLES and _is_own(store, f"{table}/{RESULTS_OF_RUNS}"):
+        if table not in NO_TABLES and is_own_folder(store, f"{table}/{RESULTS_OF_RUNS}"):
             # Results are listed first: a document is there before its results are.
             old = list(_files(store, f"{table}/{RESULTS_OF_RUNS}", ".json", YOUNGEST_MS))
             older = {name for name, age_ms in old if age_ms > older_than_ms}
@@ -112,7 +112,7 @@ def forget_results(reports: str | Path, *, older_than_ms: int) -> int:
 def forget_pages(reports: str | Path, kept: Collection[str]) -> None:
     """Remove pages of Data Docs other than those of the names `kept`, which the index lists."""
     store, folder = report_store(reports), f"{PAGES}/{DATA_DOCS}"
-    for name, _ in _files(store, folder, ".html", YOUNGEST_MS) if _is_own(store, folder) else ():
+    for name, _ in _files(store, folder, ".html", YOUNGEST_MS) if is_own_folder(store, folder) else ():
         if _PAGE.fullmatch(name) and name.removesuffix(".html") not in kept:
             _removed(store, f"{folder}/{name}")
 
@@ -126,7 +126,7 @@ def _files(store: KeptFiles, folder: str, ending: str, least_ms: int) -> Iterato
             yield each.name, age_ms
 
 
-def _is_own(store: KeptFiles, folder: str) -> bool:
+def is_own_folder(store: KeptFiles, folder: str) -> bool:
     """Whether a folder is where its name leads. A bucket has no links."""
     address = store.address(folder)
     return is_address(address) or os.path.realpath(address) == os.path.join(os.path.realpath(store.root), folder)

@@ -18,13 +18,9 @@ from nightkeep.errors import CorruptMetadata, NightkeepError, NotCreated, UsageE
 from nightkeep.model import Committed, Operation, Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import Metrics, RunDocument, UnitResult, failure_outcome, secure, store_or_note
-from nightkeep.records.failure_outcomes import AFTER_COMMIT, unjudged, with_surprise
+from nightkeep.records.failure_outcomes import AFTER_COMMIT, UNFINISHED, UNKNOWN, unjudged, with_surprise
 from nightkeep.running.run_log import RunLog, commits
 from nightkeep.surprises import guarded, log_failure, sentence
-
-UNFINISHED: Final = "ended before it was done"
-"""How the reason begins of a document that is stored before any work."""
-UNKNOWN: Final = "whether a version was published is not known; the same run, started again, looks for it"
 
 
 def failed_document(log: RunLog, failure: Exception) -> RunDocument:
@@ -45,13 +41,6 @@ def failed_document(log: RunLog, failure: Exception) -> RunDocument:
 def failed(policy: EffectivePolicy, order: Order, reason: str) -> RunDocument:
     """The document of an order that ended by a failure of which only the reason is known."""
     return with_earlier(RunLog(policy, order), Outcome.FAILED, reason)
-
-
-def may_be_published(document: RunDocument) -> bool:
-    """Whether the table may have a commit of this run that its document does not name."""
-    reason = document.reason or ""
-    unknown = reason.startswith(UNFINISHED) or reason.endswith(UNKNOWN)
-    return document.operation.rewrites and document.committed_version is None and unknown
 
 
 def _of_published(log: RunLog, failure: Exception) -> RunDocument | None:

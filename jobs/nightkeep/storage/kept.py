@@ -61,6 +61,10 @@ class KeptFiles(Protocol):
     def remove(self, name: str, *, read: KeptFile | None) -> bool:
         """Remove what was read; False if it is another content by now. None: whatever is there."""
 
+    def discard(self, name: str, *, read: KeptFile) -> bool:
+        """Remove what was read, and the place of it, for a file that nobody is about to change; False if it is another
+        content by now. A store that deletes on no condition may lose what is written between its two requests."""
+
     def stand_in(self, name: str, to: str) -> None:
         """Make the file `to` have the content of `name`, with less space than a write needs, if the store can.
 

@@ -21,7 +21,7 @@ from nightkeep.policy import load
 from nightkeep.records import CheckStatus, RunDocument, load_history, store
 from nightkeep.records.check_report import CheckReport, ExpectationResult
 from nightkeep.records.document import Expectations
-from nightkeep.running.ended_early import UNFINISHED
+from nightkeep.records.failure_outcomes import UNFINISHED
 from nightkeep.spark.engine import Engine
 from nightkeep.tasks import inline, inline_exchange
 

@@ -24,19 +24,14 @@ from nightkeep.groups.session.after_crash import store_found_commits
 from nightkeep.groups.stored_document import StoredDocument
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import RunDocument, table_documents
+from nightkeep.records.failure_outcomes import may_be_published, was_left
 from nightkeep.retention.kept_versions import CHECK_WAIT_MS
-from nightkeep.running.ended_early import may_be_published
 from nightkeep.spark.engine import Engine
 
 _LOOKED_AT: Final = 20
 """How many of the newest documents of a table a night reads for this."""
 _MOST: Final = 3
 """How many checks a night does that earlier runs left, for each table: the newest ones."""
-
-
-def was_left(document: RunDocument) -> bool:
-    """Whether the run of a document has left a check, or may have left a commit without one."""
-    return document.awaits_check or may_be_published(document)
 
 
 def check_lately_left(policy: EffectivePolicy, reports: str, run_id: str, reads: Reads) -> Iterator[StoredDocument]:

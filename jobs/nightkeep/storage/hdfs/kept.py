@@ -84,6 +84,17 @@ class KeptInHdfs:
         self.storage.delete(name)
         return True
 
+    def discard(self, name: str, *, read: KeptFile) -> bool:
+        """A file that was never changed on a condition is deleted. Of another one the mark of its removal stays, as the
+        number after one that was read must never be free again."""
+        if isinstance(read.tag, _Version) and read.tag.number:
+            return self.remove(name, read=read)
+        found = self._found(name)
+        if found is None or found.data != read.data:
+            return False
+        self.storage.delete(name)
+        return True
+
     def stand_in(self, name: str, to: str) -> None:
         """A copy: files of HDFS have one name."""
         if not self.swap(to, self.read(name).data, read=None):

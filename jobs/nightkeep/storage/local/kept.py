@@ -67,6 +67,9 @@ class KeptOnDisk:
                     os.unlink(path)
             return True
 
+    def discard(self, name: str, *, read: KeptFile) -> bool:
+        return self.remove(name, read=read)
+
     def stand_in(self, name: str, to: str) -> None:
         """A link, which needs no space on a full disk."""
         os.link(self.address(name), self.address(to))

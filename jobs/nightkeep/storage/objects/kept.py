@@ -55,6 +55,10 @@ class KeptInBucket:
         self.storage.delete(name)
         return True
 
+    def discard(self, name: str, *, read: KeptFile) -> bool:
+        """Mark it as removed on the condition, then delete the mark, which nobody else replaces without writing."""
+        return self.remove(name, read=read) and self.remove(name, read=None)
+
     def stand_in(self, name: str, to: str) -> None:
         """A copy, if nothing is there: a key may be denied to one kind of request alone."""
         if not self.swap(to, self._found(name).data, read=None):
