@@ -6,8 +6,10 @@ with an older sequence number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,7 @@ import pyarrow.compute as pc
 
 from nightkeep.kernels.arrow_buffers import WORD_BITS, Rows, Words, one_array
 from nightkeep.kernels.row_hash import hash_blocks
+from nightkeep.model.arrow_types import Array, ChunkedArray, Datum
 
 Flags = npt.NDArray[np.bool_]
 
@@ -43,7 +46,8 @@ class EqualityIndex:
         """Index tables of keys, each with the sequence number of its delete file; at least one table.
 
         All have the same columns, of equal types and in one order; keys may repeat, and have nulls. Raises ValueError
-        naming the column for differing types, and for types that cannot be a key: floats and nested ones.
+        naming the column for differing types, and for nested types, which cannot be a key. Floats are equal as in Java:
+        NaN equals NaN, and 0.0 differs from -0.0 (Comparators.java, JavaHashes.java).
         """
         keyed = [(_plain(keys), sequence) for keys, sequence in deletes]
         for table, _ in keyed:
@@ -137,12 +141,27 @@ def _shift(filled: Flags) -> np.uint64:
 
 
 def _plain(keys: pa.Table) -> pa.Table:
-    """The keys in plain types: no dictionaries, no extension types, strings and binary with plain offsets."""
+    """The keys in plain types: no dictionaries, no extension types, strings and binary with plain offsets; floats as
+    the integers of their bits."""
     schema = pa.schema([pa.field(field.name, _plain_type(field.name, field.type)) for field in keys.schema])
     if schema.types == keys.schema.types:
         return keys
-    columns = [column.cast(kind) for column, kind in zip(keys.columns, schema.types, strict=True)]
+    columns = [
+        _bits(column) if column.type in _BITS else column.cast(kind)
+        for column, kind in zip(keys.columns, schema.types, strict=True)
+    ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+_BITS: Final[Mapping[pa.DataType, pa.DataType]] = {pa.float32(): pa.uint32(), pa.float64(): pa.uint64()}
+
+
+def _bits(column: ChunkedArray) -> ChunkedArray:
+    """Floats as the integers of their bits: unsigned, as no column is. All NaN are one, as in Java's floatToIntBits."""
+    nan: Datum = pa.scalar(math.nan, column.type)
+    numbers: Array = pc.if_else(pc.is_nan(column), nan, column).combine_chunks()
+    bits: Array = numbers.view(_BITS[column.type])
+    return pa.chunked_array([bits])
 
 
 def _plain_type(name: str, kind: pa.DataType) -> pa.DataType:
@@ -152,6 +171,8 @@ def _plain_type(name: str, kind: pa.DataType) -> pa.DataType:
         return _plain_type(name, kind.value_type)
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         return pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
+    if kind in _BITS:
+        return _BITS[kind]
     if pa.types.is_floating(kind) or pa.types.is_nested(kind):
         raise ValueError(f"key column {name!r}: type {kind}, expected one whose values are equal or not")
     return kind

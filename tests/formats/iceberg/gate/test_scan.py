@@ -1,6 +1,7 @@
 """What the gate sees of a unit: position deletes, vectors and equality deletes, by sequence number and scope."""
 
 import json
+import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -358,13 +359,27 @@ def test_deletes_of_rows_that_there_are_not_are_reported(tmp_path: Path) -> None
         world.shown()
 
 
-def test_keys_that_are_floats_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("deleted", "shown"),
+    [([0.0], {1, 2, 3, 4}), ([-0.0], {0, 2, 3, 4}), ([math.nan], {0, 1, 3, 4}), ([None, 1.5], {0, 1, 2})],
+)
+def test_floats_are_equal_as_in_java(tmp_path: Path, deleted: list[float | None], shown: set[int]) -> None:
+    """tests/engines/iceberg/test_float_keys.py asks it."""
+    world = World(str(tmp_path))
+    kind = pa.schema([with_id("d", pa.float64(), 3)])
+    world.files.append(world.put(FileContent.DATA, 1, pa.table([[0.0, -0.0, -math.nan, 1.5, None]], schema=kind)))
+    keys = pa.table([deleted], schema=kind)
+    world.equality = [world.put(FileContent.EQUALITY_DELETES, 2, keys, equality_ids=(3,))]
+    assert world.shown() == {world.files[0].name: shown}
+
+
+def test_nan_beside_other_keys_is_refused(tmp_path: Path) -> None:
     world = World(str(tmp_path))
     world.add(numbers(1, 5))
-    table = pa.table([[1.0]], schema=pa.schema([with_id("d", pa.float64(), 3)]))
-    world.equality = [world.put(FileContent.EQUALITY_DELETES, 2, table, equality_ids=(3,))]
-
-    with pytest.raises(RefusedTable, match="deletes by equal values of column d, a double"):
+    keys = pa.table([[1.0, math.nan]], schema=pa.schema([with_id("d", pa.float64(), 3)]))
+    raw = {"lower_bounds": {3: bytes(8)}, "nan_value_counts": {3: 1}}
+    world.equality = [world.put(FileContent.EQUALITY_DELETES, 2, keys, equality_ids=(3,), raw=raw)]
+    with pytest.raises(RefusedTable, match="equality deletes by NaN beside other values"):
         world.shown()
 
 

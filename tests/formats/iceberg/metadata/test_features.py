@@ -37,10 +37,13 @@ WRITTEN: Mapping[str, tuple[str, ...]] = {
     "position deletes": ("positions", "upgraded"),
     "deletion vectors": ("vectors", "vectors_named_parquet", "upgraded"),
     "equality deletes": ("upserts_v2", "upserts_v3", "mixed_keys_v2", "specs_deleted_v2"),
+    "equality deletes by float or double columns": ("float_keys",),
     "row lineage": ("lineage",),
     "default values": ("defaults", "defaulted_key"),
     "partition spec evolution": ("specs_v2", "specs_deleted_v3"),
     "schema evolution": ("evolved_v2", "foreign_v2"),
+    "default values of nanosecond timestamps": ("nano_defaults",),
+    "type unknown": ("unknown",),
     "type timestamp_ns": ("moments",),
     "type timestamptz_ns": ("moments",),
     "files outside the table's folder": ("outside",),
@@ -78,7 +81,41 @@ def moments(java: IcebergJava, warehouse: Warehouse, _: Path) -> Table:
     return table
 
 
-OWN = {"outside": outside, "moments": moments}
+def float_keys(java: IcebergJava, warehouse: Warehouse, _: Path) -> Table:
+    table = warehouse.table()
+    java.create(table, [("f", "float"), ("d", "double")])
+    java.append(table, [[0.0, "NaN"], [-0.0, 1.5], ["NaN", -0.0], [1.5, 0.0], [None, None], ["Infinity", 2.5]])
+    for column, value in (("f", -0.0), ("f", "NaN"), ("d", 0.0), ("d", None)):
+        java.commit(table, java.equality_deletes(table, [{column: value}], keys=[column]))
+    return table
+
+
+def nano_defaults(java: IcebergJava, warehouse: Warehouse, _: Path) -> Table:
+    table = warehouse.table()
+    java.create(table, [("id", "long")], Layout(format_version=3))
+    java.append(table, [[1], [2]])
+    for kind, zone in (("timestamp_ns", ""), ("timestamptz_ns", "Z")):
+        for name, moment in (("early", "1969-12-31T23:59:59.999999999"), ("even", "2026-11-01T00:00:00")):
+            added = {"name": f"{name}_{kind}", "type": kind, "default": f"{moment}{zone}"}
+            java.alter(table, {"change": "add_column", **added})
+    java.append(table, [[3, None, None, None, None]])
+    return table
+
+
+def unknown(java: IcebergJava, warehouse: Warehouse, _: Path) -> Table:
+    table = warehouse.table()
+    java.create(table, [("id", "long"), ("u", "unknown"), ("text", "string")], Layout(format_version=3))
+    java.append(table, [[1, None, "a"], [2, None, None]])
+    return table
+
+
+OWN = {
+    "outside": outside,
+    "moments": moments,
+    "float_keys": float_keys,
+    "nano_defaults": nano_defaults,
+    "unknown": unknown,
+}
 
 
 def test_every_feature_is_proven() -> None:
@@ -118,28 +155,23 @@ def several() -> None:
     refuse_features("db.t", metadata)
 
 
-def defaulted() -> None:
-    metadata = metadata_of([("a", "timestamp_ns")])
-    metadata["schemas"][0]["fields"][0]["initial-default"] = "2026-01-02T03:04:05.000006007"
-    refuse_features("db.t", metadata)
-
-
 KEYED = schema_of([("f", "float"), ("d", "double"), ("id", "int")])
 REFUSALS: Mapping[str, Callable[[], object]] = {
     "metadata of the first releases": lambda: refuse(version=1, **{"table-uuid": None}),
     "format version 1 in catalogs other than REST, SQL, Hive and Glue": lambda: refuse(version=1, any_version=False),
     "format versions above 3": lambda: refuse(version=4),
     "format version 3 in catalogs other than REST, SQL, Hive and Glue": lambda: refuse(any_version=False),
-    "equality deletes by float or double columns": lambda: refuse_keys(KEYED, [equality_of("e", 1, 3, 2)]),
+    "equality deletes by NaN beside other values": lambda: refuse_keys(
+        KEYED, [equality_of("e", 1, 2, raw={"lower_bounds": {2: bytes(8)}, "nan_value_counts": {2: 1}})]
+    ),
     "equality deletes by columns that no schema has": lambda: refuse_keys(KEYED, [equality_of("e", 1, 3, 4)]),
-    "default values of nanosecond timestamps": defaulted,
     "transforms of several columns": several,
     "unknown transforms": lambda: refuse([("a", "int")], [], [("a", "zorder[3]")]),
     "partition values of type fixed": lambda: entry_schema(schema_of([("a", "fixed[3]")], [("a", "identity")]), 0),
     "type variant": typed("variant"),
     "type geometry": typed("geometry(srid:4326)"),
     "type geography": typed("geography"),
-    "type unknown": typed("unknown"),
+    "type unknown within other types": typed("unknown"),
     "unknown types": typed("interval"),
     "ORC files": lambda: refuse_file(file_of("b", format="orc")),
     "Avro files": lambda: refuse_file(equality_of("b", 1, format="avro")),
@@ -159,6 +191,14 @@ def test_a_refused_feature_is_named(feature: str) -> None:
         REFUSALS[feature]()
     assert refusal.value.feature.startswith(feature)
     assert refusal.value.advice == FEATURES[feature].refused
+
+
+def test_keys_that_are_nan_alone_or_never_are_handled() -> None:
+    bounds = {"lower_bounds": {2: bytes(8)}, "upper_bounds": {2: bytes(8)}}
+    refuse_keys(KEYED, [equality_of("e", 1, 2), equality_of("n", 1, 2, raw={"nan_value_counts": {2: 3}})])
+    refuse_keys(KEYED, [equality_of("e", 1, 2, raw={**bounds, "nan_value_counts": {2: 0}})])
+    with pytest.raises(RefusedTable, match="does not state that no key is NaN"):
+        refuse_keys(KEYED, [equality_of("e", 1, 2, raw=bounds)])
 
 
 def test_what_is_encrypted_is_refused_wherever_it_is_named() -> None:

@@ -22,7 +22,7 @@ ORDERS = (("id", "long"), ("day", "date"), ("name", "string"))
 READ = sorted(
     name
     for name, recipe in RECIPES.items()
-    if not recipe.by_spark and not name.startswith(("avro", "orc", "nanoseconds", "partition_types"))
+    if not recipe.by_spark and not name.startswith(("avro", "orc", "partition_types"))
 )
 
 

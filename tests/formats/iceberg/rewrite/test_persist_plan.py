@@ -367,13 +367,12 @@ def test_a_task_holds_a_part_of_its_memory_in_keys() -> None:
 
 def test_columns_without_one_meaning_of_equal_are_refused() -> None:
     for number, message in (
-        (HALF, "float or double"),
         (INNER, "by inner, a field within another"),
         (NESTED, "by nested, a struct<.*>, of which readers differ"),
     ):
         with pytest.raises(RefusedTable, match=message):
             refuse_persisting(snapshot(unit([data("f")], [by_keys("d", keys=(number,))])), REQUEST)
-    refuse_persisting(snapshot(unit([data("f")], [by_keys("d", keys=(ID, NAME, UNIQUE))])), REQUEST)
+    refuse_persisting(snapshot(unit([data("f")], [by_keys("d", keys=(ID, NAME, UNIQUE, HALF))])), REQUEST)
 
 
 def test_notes() -> None:

@@ -128,7 +128,7 @@ class _Seen:
         length = mode.length if isinstance(kind, StringType | BinaryType) else None
         low = self.low if self.low is None or length is None else cut(self.low, length)
         high = top if top is None or length is None else raised(top, length)
-        return _serialised(kind, low), _serialised(kind, high)
+        return _serialised(kind, low, zero=-0.0), _serialised(kind, high, zero=0.0)
 
 
 def _farther(so_far: Bound, bound: Bound, choose: Callable[[Array], Scalar]) -> Bound:
@@ -138,11 +138,14 @@ def _farther(so_far: Bound, bound: Bound, choose: Callable[[Array], Scalar]) -> 
     return choose(pa.array([so_far, bound], so_far.type))
 
 
-def _serialised(kind: IcebergType, bound: Scalar | None) -> bytes | None:
+def _serialised(kind: IcebergType, bound: Scalar | None, *, zero: float) -> bytes | None:
     if bound is None or not bound.is_valid:
         return None
     # As the stored number of days, microseconds or nanoseconds: Python has no type for nanoseconds.
     value = bound.value if pa.types.is_temporal(bound.type) else bound.as_py()  # type: ignore[attr-defined]
+    if value == 0 and isinstance(value, float):
+        # Java orders -0.0 before 0.0, and leaves out files of other ends for a delete by one of them.
+        value = zero
     return to_bytes(kind, value)
 
 

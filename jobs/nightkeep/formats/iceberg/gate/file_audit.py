@@ -12,7 +12,7 @@ from operator import gt, lt
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.types import IcebergType, NestedField, StructType
+from pyiceberg.types import IcebergType, NestedField, StructType, UnknownType
 from pyroaring import BitMap64
 
 from nightkeep.encodings.parquet_rows import only
@@ -102,13 +102,15 @@ def _leaves(struct: StructType, path: tuple[str, ...]) -> Iterator[BoundedLeaf]:
     for field in struct.fields:
         if isinstance(field.field_type, StructType):
             yield from _leaves(field.field_type, (*path, field.name))
-        elif field.field_type.is_primitive:
+        elif field.field_type.is_primitive and not isinstance(field.field_type, UnknownType):
             yield BoundedLeaf((*path, field.name), field)
 
 
 def _column_faults(stored: pa.Schema, schema: IcebergSchema) -> Iterator[str]:
     """Faults in columns, matched by id. Readers take a missing column as null or as its default."""
-    declared = {field.field_id: parquet_field(field) for field in schema.current.fields}
+    # Data files do not hold columns of type unknown.
+    held = [field for field in schema.current.fields if not isinstance(field.field_type, UnknownType)]
+    declared = {field.field_id: parquet_field(field) for field in held}
     by_id = {field_id(field): field for field in stored}
     unknown = sorted(str(number) for number in by_id.keys() - declared.keys() - _LINEAGE)
     missing = [field.name for number, field in declared.items() if number not in by_id]

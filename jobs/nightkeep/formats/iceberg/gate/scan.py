@@ -19,6 +19,7 @@ from nightkeep.formats.iceberg.deletes.position_deletes import read_positions
 from nightkeep.formats.iceberg.deletes.vectors import read_vectors
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.delete_index import DeleteIndex, index_deletes
+from nightkeep.formats.iceberg.metadata.features import refuse_keys
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.kernels.bitmap import Width, from_positions
@@ -32,6 +33,8 @@ LEAST_ROWS = 1 << 18
 """Fewest data rows in one join. More with more keys: Polars hashes the keys again for every join."""
 _SEQUENCE, _FILE, _POSITION, _ADDED = "sequence", "file", "position", "added"
 """Names of further columns in frames of keys. Key columns are named by digits."""
+_BELOW_ZERO = "-"
+"""The end of the name of a column that states which floats of a key column are -0.0."""
 
 Hidden = dict[str, BitMap64]
 """Positions by a data file's path."""
@@ -107,6 +110,7 @@ def _by_equality(storage: Storage, index: DeleteIndex, unit: IcebergUnit) -> Ite
         if not files:
             continue
         _require_keys(unit.schema, columns)
+        refuse_keys(unit.schema, deletes)
         oldest = min(file.sequence_number for file in files)
         applied = [delete for delete in deletes if delete.sequence_number > oldest]
         for keys in _deleted_keys(storage, unit.schema, applied, columns):
@@ -121,7 +125,7 @@ def _columns(delete: ContentFile) -> tuple[int, ...]:
 def _require_keys(schema: IcebergSchema, columns: Sequence[int]) -> None:
     for number in columns:
         field = schema.field(number)
-        if str(field.field_type) in ("float", "double") or not field.field_type.is_primitive:
+        if not field.field_type.is_primitive:
             feature = f"deletes by equal values of column {field.name}, a {field.field_type}, are not handled"
             raise RefusedTable(schema.table, feature, "remove them with the engine that wrote them")
 
@@ -173,7 +177,8 @@ def _joined(
     names = [name for name in keys.columns if name != _SEQUENCE]
     newest: int = keys.select(pl.col(_SEQUENCE).max()).item()
     older = [file for file in files if file.sequence_number < newest]
-    for rows in _keyed_rows(storage, schema, older, [*map(int, names)], rows=max(LEAST_ROWS, keys.height)):
+    columns = [int(name) for name in names if not name.endswith(_BELOW_ZERO)]
+    for rows in _keyed_rows(storage, schema, older, columns, rows=max(LEAST_ROWS, keys.height)):
         matched = rows.join(keys, on=names, how="inner", nulls_equal=True)
         hidden = matched.filter(pl.col(_SEQUENCE) > pl.col(_ADDED)).select(_FILE, _POSITION)
         for (ordinal,), group in hidden.group_by(_FILE):
@@ -207,5 +212,11 @@ def _keyed_rows(
 
 
 def _frame(keys: pa.Table) -> pl.DataFrame:
-    """The keys as a Polars frame. Polars converts times of day and decimals; equal values stay equal."""
-    return pl.DataFrame(keys)
+    """The keys as a Polars frame. Polars converts times of day and decimals; equal values stay equal.
+
+    Polars joins NaN with NaN, and 0.0 with -0.0, which Java keeps apart: a further column has the sign of zeros.
+    """
+    frame = pl.DataFrame(keys)
+    floating = [name for name, kind in frame.schema.items() if kind.is_float()]
+    signs = [((pl.col(name) == 0) & (1 / pl.col(name) < 0)).alias(f"{name}{_BELOW_ZERO}") for name in floating]
+    return frame.with_columns(signs)

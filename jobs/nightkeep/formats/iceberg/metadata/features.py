@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pyiceberg.types import DoubleType, FloatType
+from pyiceberg.types import DoubleType, FloatType, NestedField
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, Manifest
@@ -116,6 +116,7 @@ def manifest_list_of(table: str, snapshot: Raw) -> str:
 
 def refuse_keys(schema: IcebergSchema, deletes: Iterable[ContentFile]) -> None:
     """Raises RefusedTable for equality deletes by columns that we cannot compare in the way readers do."""
+    deletes = tuple(deletes)
     fields = {field_id: file.path for file in deletes for field_id in file.equality_ids}
     for field_id, path in fields.items():
         try:
@@ -124,8 +125,18 @@ def refuse_keys(schema: IcebergSchema, deletes: Iterable[ContentFile]) -> None:
             found = f"{path} deletes by field {field_id}"
             raise refusal(schema.table, "equality deletes by columns that no schema has", found) from failure
         if isinstance(field.field_type, FloatType | DoubleType):
-            found = f"{path} deletes by {field.name}, a {field.field_type}"
-            raise refusal(schema.table, "equality deletes by float or double columns", found)
+            _refuse_nan(schema, field, deletes)
+
+
+def _refuse_nan(schema: IcebergSchema, field: NestedField, deletes: Iterable[ContentFile]) -> None:
+    """Bounds say nothing of NaN. Java leaves data files out by the bounds of a file's other keys, and so shows or hides
+    a row of NaN by what else is in its file."""
+    number = field.field_id
+    for file in (each for each in deletes if number in each.equality_ids):
+        has_bounds = any(file.bound(side, number) is not None for side in ("lower_bounds", "upper_bounds"))
+        if has_bounds and file.count("nan_value_counts", number) != 0:
+            found = f"{file.path} deletes by {field.name}, and does not state that no key is NaN"
+            raise refusal(schema.table, "equality deletes by NaN beside other values", found)
 
 
 def refusal(table: str, name: str, use: str) -> RefusedTable:
@@ -169,8 +180,8 @@ def _types(table: str, raw: Raw, schema_id: int | None) -> Iterator[tuple[str, s
         use = f"column {column} is of type {field.get('type')}"
         if not _TYPES.fullmatch(name):
             yield f"type {name}" if f"type {name}" in FEATURES else "unknown types", use
-        if name.endswith("_ns") and not {"initial-default", "write-default"}.isdisjoint(field):
-            yield "default values of nanosecond timestamps", use
+        if name == "unknown" and "." in column:
+            yield "type unknown within other types", use
 
 
 def _leaves(path: str, kind: Raw) -> Iterator[tuple[str, Raw]]:
@@ -197,7 +208,7 @@ _REWRITE: Final = (
 _TRANSFORM: Final = re.compile(r"identity|void|year|month|day|hour|bucket\[\d+\]|truncate\[\d+\]")
 _TYPES: Final = re.compile(
     r"boolean|int|long|float|double|decimal|date|time|timestamp|timestamptz|timestamp_ns|timestamptz_ns"
-    r"|string|uuid|fixed|binary"
+    r"|string|uuid|fixed|binary|unknown"
 )
 _FORMATS: Final[Mapping[str, str]] = {"parquet": "", "puffin": "", "orc": "ORC files", "avro": "Avro files"}
 
@@ -220,22 +231,31 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
     "position deletes": IcebergFeature(handled="Applied; in a table of version 3 rewritten as deletion vectors"),
     "deletion vectors": IcebergFeature(handled="Applied, checked and written, one for each data file"),
     "equality deletes": IcebergFeature(handled="Applied by sequence number, those of no partition everywhere"),
-    "equality deletes by float or double columns": IcebergFeature(refused=_ENGINE),
+    "equality deletes by float or double columns": IcebergFeature(
+        handled="Applied as Iceberg's Java does: NaN equals NaN, and 0.0 differs from -0.0"
+    ),
+    "equality deletes by NaN beside other values": IcebergFeature(
+        refused="compact those data files with Iceberg's Java: by bounds it decides which of them such deletes are for"
+    ),
     "equality deletes by columns that no schema has": IcebergFeature(refused=_ENGINE),
     "equality deletes by structs or fields within them": IcebergFeature(refused="delete by columns of primitive types"),
     "row lineage": IcebergFeature(handled="Rows keep their ids and the sequence numbers of their last change"),
     "default values": IcebergFeature(handled="Read where a file lacks the column"),
-    "default values of nanosecond timestamps": IcebergFeature(refused=_ENGINE),
+    "default values of nanosecond timestamps": IcebergFeature(handled="Read where a file lacks the column"),
     "partition spec evolution": IcebergFeature(
         handled="Files stay in the partition spec that they were written in, unless they shall move to the current one"
     ),
     "sort orders": IcebergFeature(handled="Files are sorted by the table's default order, and state its id"),
     "sort orders that are not understood": IcebergFeature(handled="Files are packed, and a note states why"),
     "schema evolution": IcebergFeature(handled="Columns are read by field id, of files without ids by name mapping"),
-    "transforms of several columns": IcebergFeature(refused=_ENGINE),
+    "transforms of several columns": IcebergFeature(
+        refused="use the engine that wrote them: Iceberg's Java and pyiceberg have none to compare values with"
+    ),
     "unknown transforms": IcebergFeature(refused=_ENGINE),
     "partition values of type fixed": IcebergFeature(
-        refused="partition by another column; other partitions are maintained", without="Swept and expired"
+        refused="partition by another column: Iceberg's Java writes such values as no Avro reader expects them; other "
+        "partitions are maintained",
+        without="Swept and expired",
     ),
     "identity partition values unlike the rows'": IcebergFeature(
         refused="write the rows of that partition again with the engine that shows what you mean: Iceberg's Java shows "
@@ -247,7 +267,8 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
     "type variant": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
     "type geometry": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
     "type geography": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
-    "type unknown": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
+    "type unknown": IcebergFeature(handled="Null in every row, and not written to files"),
+    "type unknown within other types": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
     "unknown types": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
     "ORC files": IcebergFeature(refused=_REWRITE),
     "Avro files": IcebergFeature(refused=_REWRITE),

@@ -214,7 +214,11 @@ def unwritten_type(schema: IcebergSchema, spec_id: int) -> RefusedTable | None:
     for kind in partition_types(schema, spec_id):
         if isinstance(kind, FixedType):
             feature = f"partition values of type {kind}, which engines write in two ways, are not handled"
-            return RefusedTable(schema.table, feature, "partition by another column; other partitions are maintained")
+            advice = (
+                "partition by another column: Iceberg's Java writes such values as no Avro reader expects them; other "
+                "partitions are maintained"
+            )
+            return RefusedTable(schema.table, feature, advice)
     return None
 
 

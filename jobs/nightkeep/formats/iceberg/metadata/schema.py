@@ -13,9 +13,12 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
+from nightkeep.formats.iceberg.metadata import nano_defaults
 from nightkeep.formats.iceberg.metadata.sort_orders import NO_ORDERS, SortOrders, sort_orders
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, integer, objects, properties, text
 from nightkeep.model.json_values import JsonValue
+
+nano_defaults.register()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from pyiceberg.types import (
     TimestamptzNanoType,
     TimestamptzType,
     TimeType,
+    UnknownType,
     UUIDType,
 )
 
@@ -135,6 +136,7 @@ _BUILD: Final[Mapping[type[IcebergType], _Build]] = {
     UUIDType: lambda _, tag: pa.binary(16) if tag is _untagged else pa.uuid(),
     FixedType: lambda kind, _: pa.binary(len(kind)),
     BinaryType: _plain(pa.binary()),
+    UnknownType: _plain(pa.null()),
     StructType: _struct,
     ListType: _list,
     MapType: _map,

@@ -15,7 +15,7 @@ from operator import and_
 from typing import Final
 
 import pyarrow as pa
-from pyiceberg.types import LongType, NestedField, StringType
+from pyiceberg.types import DoubleType, FloatType, LongType, NestedField, StringType
 from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -106,7 +106,12 @@ def key_name(number: int) -> str:
 
 def keys_of(stored: IcebergStoredRows, key_ids: Iterable[int]) -> list[Column]:
     fields = {field.field_id: field for field in stored.columns.fields}
-    return [stored.value(fields[number]).alias(key_name(number)) for number in key_ids]
+    return [_key(stored.value(fields[number]), fields[number]).alias(key_name(number)) for number in key_ids]
+
+
+def _key(value: Column, field: NestedField) -> Column:
+    """A value to compare. Floats are compared by text: Spark joins 0.0 with -0.0, which Java keeps apart."""
+    return value.cast("string") if isinstance(field.field_type, FloatType | DoubleType) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +193,8 @@ class Deleting:
             }
         )
         keyed = with_file_facts(read, frame_of(self.spark, numbered), "file_path")
+        for field in fields:
+            keyed = keyed.withColumn(stored_name(field), _key(F.col(stored_name(field)), field))
         groups = [*map(stored_name, fields), *(["delete_unit"] if scoped else [])]
         newest = keyed.groupBy(*groups).agg(F.max("delete_sequence").alias(_NEWEST))
         equal = [F.col(key_name(field.field_id)).eqNullSafe(F.col(stored_name(field))) for field in fields]

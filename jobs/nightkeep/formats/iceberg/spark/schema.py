@@ -33,6 +33,7 @@ from pyiceberg.types import (
     TimestamptzNanoType,
     TimestamptzType,
     TimeType,
+    UnknownType,
     UUIDType,
 )
 from pyspark.sql import Column
@@ -158,7 +159,7 @@ def _leaves(field: NestedField, value: Column) -> Iterator[tuple[NestedField, Co
     if isinstance(field.field_type, StructType):
         for inner in field.field_type.fields:
             yield from _leaves(inner, value.getField(stored_name(inner)))
-    elif field.field_type.is_primitive:
+    elif field.field_type.is_primitive and not isinstance(field.field_type, UnknownType):
         yield field, value
 
 
@@ -204,6 +205,8 @@ _PRIMITIVES: Final[Mapping[type[IcebergType], T.DataType]] = {
     UUIDType: T.BinaryType(),
     FixedType: T.BinaryType(),
     BinaryType: T.BinaryType(),
+    # No file has such a column, and Spark reads what is missing as null, but not as its own type void.
+    UnknownType: T.StringType(),
 }
 _CARRIED: Final[Mapping[type[IcebergType], pa.DataType]] = {
     BooleanType: pa.bool_(),
