@@ -150,7 +150,7 @@ bench-paimon: environment  ## upgrade and compaction against Paimon Java (BENCH=
 bench-memory: environment  ## peak memory of a task, and on ten times the rows, for the three formats (BENCH="'delta z-order' --rows 4")
 	PYTHONPATH=. ARROW_DEFAULT_MEMORY_POOL=system $(BIN)/python benches/bench_memory.py $(BENCH)
 
-bench-delta: environment  ## the Z-order against delta-spark and delta-rs, side by side (BENCH="--log" for a log of 100,000 commits)
+bench-delta: environment  ## the Z-order against delta-spark and delta-rs, side by side (BENCH="--log" for a log of 100,000 commits, "--vacuum" for removed files)
 	PYTHONPATH=. $(BIN)/python benches/bench_delta.py $(BENCH)
 
 bench-clustered: environment  ## thirty nights of a clustered Delta table, against delta-spark's OPTIMIZE (BENCH="--cases 2")

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from benches.delta_log import measure_log
+from benches.delta_vacuum import Vacuumed, measure_vacuum
 from benches.plain_cost import plain_cost
 from tests.drivers.delta_spark import DeltaSpark, named
 from tests.drivers.lakes_oracle import Lakes
@@ -281,6 +282,9 @@ def main() -> None:
     parser.add_argument(
         "--log", type=int, nargs="?", const=100_000, metavar="COMMITS", help="only the log of so many commits (100,000)"
     )
+    parser.add_argument(
+        "--vacuum", type=int, nargs="?", const=100_000, metavar="FILES", help="only removed files of so many (100,000)"
+    )
     arguments = parser.parse_args()
     names = ("pyspark", "pyarrow", "polars")
     print(
@@ -297,6 +301,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="nightkeep-bench-") as folder:
         if arguments.log is not None:
             measure_log(Path(folder), arguments.log)
+        elif arguments.vacuum is not None:
+            few, half = max(arguments.vacuum // 100, 1), arguments.vacuum // 2
+            nights = (Vacuumed(arguments.vacuum, half), Vacuumed(arguments.vacuum, few, swept=half))
+            measure_vacuum(Path(folder), nights)
         elif arguments.memory:
             memory(Size(10 * size.rows, 640, 16 * size.target_bytes), Path(folder))
         else:

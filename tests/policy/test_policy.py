@@ -123,6 +123,7 @@ def test_every_value_names_its_line_and_layer() -> None:
         "sweep.older_than": (None, "built-in"),
         "sweep.max_share": (None, "built-in"),
         "sweep.purge_after": (None, "built-in"),
+        "sweep.list_every": (None, "built-in"),
         "sweep.outside": (None, "built-in"),
         "expire.enabled": (None, "built-in"),
         "expire.older_than": (None, "built-in"),
@@ -235,7 +236,8 @@ def test_all_settings_can_be_written() -> None:
             allow_compacting_writers: true
             check: {enabled: false, byte_budget: 1TB, join_budget: 1GB, keys_budget: 2GB, keys: [id],
                     reader: duckdb, evidence: rows, expectations_on: changed}
-            sweep: {mode: delete, older_than: 36h, max_share: 0.1, purge_after: 90d, outside: true}
+            sweep: {mode: delete, older_than: 36h, max_share: 0.1, purge_after: 90d, list_every: 28d,
+              outside: true}
             expectations: [{type: expect_table_row_count_to_equal, kwargs: {value: 3}}]
             expire: {enabled: true, older_than: 90m, retain_last: 12}
             audit: {hold: true, files: 7d, sample: 0.01, byte_budget: 1TB}
@@ -251,7 +253,7 @@ def test_all_settings_can_be_written() -> None:
     assert effective.condition(Operation.PERSIST_DELETES) is None
     assert effective.settings.task_memory == 1536 * MB
     assert effective.settings.sweep == Sweep(
-        mode="delete", older_than="36h", max_share=0.1, purge_after="90d", outside=True
+        mode="delete", older_than="36h", max_share=0.1, purge_after="90d", list_every="28d", outside=True
     )
     assert (effective.settings.sweep.older_than, effective.settings.sweep.purge_after) == (36 * HOUR, 90 * 24 * HOUR)
     assert (effective.settings.expire.older_than, effective.settings.expire.retain_last) == (90 * 60_000, 12)
@@ -450,7 +452,7 @@ class TestAddresses:
         (
             "defaults:\n  sweep: {oldr_than: 7d}",
             ":3: defaults.sweep.oldr_than: unknown key; did you mean older_than? "
-            "(known: max_share, mode, older_than, outside, purge_after)",
+            "(known: list_every, max_share, mode, older_than, outside, purge_after)",
         ),
         (
             "defaults:\n  expire: {retain: 3}",
@@ -807,6 +809,7 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         sweep.older_than          7d                                  built-in
         sweep.max_share           0.5                                 built-in
         sweep.purge_after         30d                                 built-in
+        sweep.list_every          -                                   built-in
         sweep.outside             false                               built-in
         expire.enabled            false                               built-in
         expire.older_than         -                                   built-in

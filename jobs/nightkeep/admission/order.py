@@ -11,7 +11,7 @@ from typing import Any
 
 from nightkeep.model import Operation, Run, run_token
 from nightkeep.model.night import NightPlace
-from nightkeep.model.sweep_rules import SweepMode
+from nightkeep.model.sweep_rules import FoundBy, SweepMode
 from nightkeep.policy import EffectivePolicy
 from nightkeep.policy.setting_types import AuditBudget
 
@@ -20,7 +20,8 @@ from nightkeep.policy.setting_types import AuditBudget
 class RemovalOptions:
     """What a sweep or an expiry may remove. None means that the table's policy decides. Ages are in milliseconds.
 
-    `of_run`: only files that this run left; of a restore, the run whose files are restored.
+    `of_run`: only files that this run left; of a restore, the run whose files are restored. `found_by`: where a sweep
+    finds candidates.
     """
 
     mode: SweepMode | None = None
@@ -29,6 +30,7 @@ class RemovalOptions:
     retain_last: int | None = None
     below_floor: bool = False
     of_run: str | None = None
+    found_by: FoundBy | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +136,7 @@ class Order:
             "retain_last": self.removal.retain_last,
             "below_floor": self.removal.below_floor or None,
             "of_run": self.removal.of_run,
+            "found_by": None if self.removal.found_by is None else str(self.removal.found_by),
         }
         return {"mode": str(self.mode_for(policy)), **{k: v for k, v in options.items() if v is not None}}
 

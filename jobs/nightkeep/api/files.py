@@ -20,7 +20,7 @@ from nightkeep.api.notices import notify_of_documents
 from nightkeep.errors import UsageError
 from nightkeep.groups.one_operation import run_one
 from nightkeep.model import Operation
-from nightkeep.model.sweep_rules import SweepMode
+from nightkeep.model.sweep_rules import FoundBy, SweepMode
 from nightkeep.records import RunDocument
 from nightkeep.records.kept_index import indexed
 
@@ -39,6 +39,7 @@ def sweep(
     below_floor: bool = False,
     max_share: float | None = None,
     run: str | None = None,
+    find: str | None = None,
     run_id: str | None = None,
     no_check: bool = False,
     expect_plan: str | None = None,
@@ -72,6 +73,7 @@ def sweep(
     below_floor: bool = False,
     max_share: float | None = None,
     run: str | None = None,
+    find: str | None = None,
     run_id: str | None = None,
     no_check: bool = False,
     expect_plan: str | None = None,
@@ -82,6 +84,7 @@ def sweep(
 ) -> RunDocument | WholeRun:
     """List the orphan files of a table. With `quarantine` or `delete`, also move them to quarantine or delete them.
 
+    `find`: "listing" lists the table's folders, "log" takes what the log of a Delta table names as removed.
     With `all`, what the weekly DAG does: expire and sweep every table of the policy, each as its policy states.
     Raises UsageError for invalid arguments. Every other failure is the document's outcome.
     """
@@ -94,6 +97,7 @@ def sweep(
             "--below-floor": below_floor or None,
             "--max-share": max_share,
             "--run": run,
+            "--find": find,
             "--no-check": no_check or None,
             "--expect-plan": expect_plan,
         }
@@ -101,20 +105,20 @@ def sweep(
         return sweep_all(policy=policy, reports=reports, master=master, run_id=run_id, spark=spark)
     if table is None:
         raise UsageError("TABLE: expected the name or address of a table, or --all, found neither")
-    if max_share is not None and not 0 <= max_share <= 1:
-        raise UsageError(f"--max-share: expected a share from 0 to 1, found {max_share}")
+    removal = RemovalOptions(
+        mode=_mode(delete=delete, quarantine=quarantine),
+        older_than_ms=_duration("--older-than", older_than),
+        max_share=_share(max_share),
+        below_floor=below_floor,
+        of_run=run,
+        found_by=_found_by(find, run),
+    )
     context = find_context(policy, reports)
     order = Order(
         Operation.SWEEP,
         name_run(run_id),
         context.reports,
-        removal=RemovalOptions(
-            mode=_mode(delete=delete, quarantine=quarantine),
-            older_than_ms=_duration("--older-than", older_than),
-            max_share=max_share,
-            below_floor=below_floor,
-            of_run=run,
-        ),
+        removal=removal,
         checks=not no_check,
         expected_plan=expect_plan,
     )
@@ -187,6 +191,22 @@ def _mode(*, delete: bool, quarantine: bool) -> SweepMode:
     if delete and quarantine:
         raise UsageError("--delete and --quarantine: expected one of the two, found both")
     return SweepMode.DELETE if delete else SweepMode.QUARANTINE if quarantine else SweepMode.DRY_RUN
+
+
+def _share(share: float | None) -> float | None:
+    if share is not None and not 0 <= share <= 1:
+        raise UsageError(f"--max-share: expected a share from 0 to 1, found {share}")
+    return share
+
+
+def _found_by(text: str | None, of_run: str | None) -> FoundBy | None:
+    if text is None:
+        return None
+    if text not in [*FoundBy]:
+        raise UsageError(f"--find: expected {' or '.join(FoundBy)}, found {text!r}")
+    if text == FoundBy.LOG and of_run is not None:
+        raise UsageError("--find log and --run: expected one of the two: no log names files that a run left")
+    return FoundBy(text)
 
 
 def _carry_out(

@@ -84,6 +84,9 @@ OPTIONS: Final[dict[str, OptionRow]] = {
         _TEXT, _WHAT, "DIGEST", "Do nothing unless the plan is the one whose document has this plan_digest"
     ),
     "run": OptionRow(_TEXT, _WHAT, "RUN_ID", "Only files that this run left", "files of any run"),
+    "find": OptionRow(
+        _TEXT, _WHAT, "HOW", "listing of all folders, or log: what a Delta table's log names as removed", _OF_POLICY
+    ),
     "version": OptionRow(_NUMBER, _WHAT, "N", "One version"),
     "check.version": OptionRow(_NUMBER, _WHAT, "N", "The published version", "the latest"),
     "other": OptionRow(_NUMBER, _WHAT, "N", "The version to compare it with"),

@@ -27,6 +27,15 @@ class SweepMode(StrEnum):
     DELETE = "delete"
 
 
+class FoundBy(StrEnum):
+    """How a sweep finds files that may be orphans. The values are those of the command line."""
+
+    LISTING = "listing"
+    """A listing of all of the table's folders, which also finds what no log names."""
+    LOG = "log"
+    """What the table's log records as removed, without a listing."""
+
+
 def floor_ms(table_format: str) -> int:
     """The least age of files for a sweep, in milliseconds. Younger files may be those of a writer at work.
 

@@ -15,6 +15,7 @@ from nightkeep.policy.units import format_duration, format_size
 _NUMBERS: Mapping[str, Callable[[int], str]] = {
     "sweep.older_than": format_duration,
     "sweep.purge_after": format_duration,
+    "sweep.list_every": format_duration,
     "expire.older_than": format_duration,
     "expire.retain_last": str,
 }

@@ -110,6 +110,11 @@ class Sweep(_Block):
         description="How long quarantined files can be restored. At least 24h.",
         json_schema_extra={"default": "30d"},
     )
+    list_every: Duration | None = Field(
+        default=None,
+        description="List the folders of a Delta table only once this time has passed since the last listing, such as "
+        "28d. Sweeps in between find what the table's log names as removed. null: each sweep lists them.",
+    )
     outside: StrictBool = Field(
         default=False,
         description="Look also into folders outside of the table's own that its properties name: no other table has "

@@ -6,10 +6,11 @@ import os
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from nightkeep.errors import RefusedTable
-from nightkeep.storage import ListedFile, Storage, open_storage, spelled
+from nightkeep.storage import ListedFile, Storage, at_once, open_storage, spelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,28 @@ def require_one_format(table: str, storage: Storage, home: str, *, own: Collecti
             feature = f"{file.name} in its folder is the metadata of a table of {sign.format}'s"
             location = spelled(storage, home) if home else storage.root
             raise RefusedTable(table, feature, _whose_folder(sign.format, location))
+
+
+def folders_of_others(storage: Storage, folders: Collection[str]) -> frozenset[str]:
+    """Those of the folders that are another table's, of whatever format, or below one. The store's root is not looked
+    at: it is the folder of the table that asks."""
+    above = {folder: tuple(_ancestors(folder)) for folder in folders}
+    looked_at = sorted({each for chain in above.values() for each in chain})
+    found = {
+        each
+        for each, is_other in zip(looked_at, at_once(partial(_is_table, storage), looked_at), strict=True)
+        if is_other
+    }
+    return frozenset(folder for folder, chain in above.items() if not found.isdisjoint(chain))
+
+
+def _ancestors(folder: str) -> Iterator[str]:
+    parts = folder.split("/") if folder else []
+    return ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
+
+
+def _is_table(storage: Storage, folder: str) -> bool:
+    return any(_first(storage, sign, f"{folder}/{sign.folder}") is not None for sign in (*SIGNS, *_TRACES))
 
 
 def suggested_address(storage: Storage) -> str | None:

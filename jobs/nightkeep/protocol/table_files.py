@@ -70,6 +70,8 @@ class TableFiles:
     component of a live file stays too.
     `floor_ms`: no younger file is removed unless the order allows it.
     `dry_only`: why no file may be removed from a table whose files can still be listed.
+    `any_path`: metadata names files by paths that its author chose. A file that only metadata names, and no listing, is
+    removed only if no folder on its path holds another table.
     `unreadable`: names of files in its folders that look like the table's metadata and cannot be read. They stay.
     """
 
@@ -82,6 +84,7 @@ class TableFiles:
     floor_ms: int = DAY_MS
     dry_only: RefusedTable | None = None
     unreadable: tuple[str, ...] = ()
+    any_path: bool = False
 
 
 def refuse_changes(table_files: TableFiles) -> None:
@@ -207,6 +210,46 @@ class Expiry(Generic[R_co]):
 
 
 @dataclass(frozen=True, slots=True)
+class LogPoint:
+    """A version of a table, identified by content: the table's own id, and the digest of the version's commit.
+
+    A log names a removed file once. A sweep remembers the point up to which it has removed what the log names, and the
+    next one goes on from there. Where commits after the point are gone, only a listing finds their files.
+    """
+
+    table_id: str
+    version: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogRemovals(Generic[R_co]):
+    """Files that the log names as removed, long enough ago.
+
+    `roots`: what they reach are the files; none where the log names no such file. `through`: the newest version such
+    that all versions up to it removed only such files. It is the point that was asked for if no later version did, and
+    None without either.
+    """
+
+    roots: tuple[Root[R_co], ...]
+    through: LogPoint | None
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedByLog(Generic[R_co]):
+    """Functions that read removals from a table's log. All raise EvidenceError for a log that cannot be read."""
+
+    gap: Callable[[LogPoint | None], str | None]
+    """Why the log does not name all that was removed since the point, or since the table's first version without one.
+    None if it does."""
+    removals: Callable[[LogPoint | None, Retention], LogRemovals[R_co]]
+    """What was removed since the point, or since the table's first version. Nothing that a version to keep needs was
+    removed by a version up to `through`."""
+    settled: Callable[[Retention], LogPoint | None]
+    """The newest point such that what was removed up to it is old enough for a sweep by a listing. None if none is."""
+
+
+@dataclass(frozen=True, slots=True)
 class RetainedFiles(Generic[R, Q]):
     """Functions of a format's room `retention`: the files of a table, and which of them are needed. Pickles.
 
@@ -229,6 +272,8 @@ class RetainedFiles(Generic[R, Q]):
     """None for a format whose history has no entries for removals."""
     log: LogUpkeep | None = None
     """For a format whose log of versions is tended apart from its data files."""
+    by_log: RemovedByLog[R] | None = None
+    """For a format whose log names the files that it removed."""
 
 
 SomeRoot = NewType("SomeRoot", object)

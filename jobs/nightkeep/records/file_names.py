@@ -19,7 +19,8 @@ SENT: Final = "~sent"
 AUDITS: Final = "~audits"
 SPENT: Final = "~spent"
 INDEX: Final = "~index"
-NO_TABLES: Final = (HOLDS, PAGES, FOUND, RESULTS, LEDGER, SENT, AUDITS, SPENT, INDEX)
+SWEEPS: Final = "~sweeps"
+NO_TABLES: Final = (HOLDS, PAGES, FOUND, RESULTS, LEDGER, SENT, AUDITS, SPENT, INDEX, SWEEPS)
 """Folders that are not a table's."""
 
 # Upper case is escaped because some file systems ignore case; a leading dot because it hides the file.

@@ -49,6 +49,8 @@ class RemovalFacts(TypedDict, total=False):
     """What a removal found and did. A document that ended before that lacks these keys, and null is what was not
     counted.
 
+    `found_by`: `listing` or `log`, where a sweep found candidates. `log_since`: the version after which the log was
+    read, null for all of it; `log_through`: the version up to which nothing that the log names as removed is left.
     `orphans`: the first 1,000; `orphans_file` has all. `evidence`: whether other metadata proves the lists of live
     files complete; `unproven` states why not. `acted`: files that were removed, quarantined or restored; `left`: those
     that were kept in the end; `purged`: those of old quarantines; `failed`: those that could not be. `closed`:
@@ -59,6 +61,9 @@ class RemovalFacts(TypedDict, total=False):
     mode: str
     plan_digest: str
     cutoff: str
+    found_by: str
+    log_since: int | None
+    log_through: int | None
     orphans: list[OrphanRow]
     orphans_total: int
     orphans_bytes: int

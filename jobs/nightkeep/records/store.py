@@ -12,6 +12,7 @@
 <reports>/~audits/<table>.json                 how far the table's commits were audited (`audit_marks`)
 <reports>/~spent/<run>.json                    what the audits of a run have taken of their budget (`audit_spending`)
 <reports>/~index/...                           a row of each document, for lists of runs (`kept_index`, `bundles`)
+<reports>/~sweeps/<table>.json                 how far in the table's log sweeps have come (`sweep_marks`)
 <reports>/~results/...                         what a job passes to the task that submitted it
 """
 

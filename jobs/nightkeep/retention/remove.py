@@ -13,12 +13,14 @@ from nightkeep.admission.reasons import Act, Case, Opened, reason_to_skip
 from nightkeep.errors import NightkeepError
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome, Run
+from nightkeep.model.sweep_rules import FoundBy
 from nightkeep.policy import EffectivePolicy
-from nightkeep.protocol.table_files import OpenFiles, SomeSource
+from nightkeep.protocol.table_files import OpenFiles, OpenRoot, Retention, SomeSource
 from nightkeep.records import RunDocument
 from nightkeep.retention.expire import expire_order
 from nightkeep.retention.kept_versions import retained_files, retention_settings
 from nightkeep.retention.orphans.growing_sets import NAMES_HERE
+from nightkeep.retention.search import search_of
 from nightkeep.running.run_log import RunLog
 from nightkeep.spark.engine import Engine
 
@@ -62,7 +64,8 @@ def _read_once(table: OpenFiles, policy: EffectivePolicy, order: Order) -> None:
     if order.operation is Operation.EXPIRE:
         table.expiry(expire_order(RunLog(policy, order), order.mode_for(policy), now_ms).request)
     names, read = 0, set[SomeSource]()
-    for root in table.roots(retention_settings(policy, order, now_ms=now_ms)):
+    retention = retention_settings(policy, order, now_ms=now_ms)
+    for root in (*table.roots(retention), *_removed_by_log(table, policy, order, retention)):
         for source in table.reach(root).sources:
             if source not in read:
                 read.add(source)
@@ -70,3 +73,13 @@ def _read_once(table: OpenFiles, policy: EffectivePolicy, order: Order) -> None:
                     names += files.num_rows
                     if names > NAMES_HERE:
                         return
+
+
+def _removed_by_log(
+    table: OpenFiles, policy: EffectivePolicy, order: Order, retention: Retention
+) -> tuple[OpenRoot, ...]:
+    """The roots of what a sweep from the log would remove; none for another removal."""
+    if order.operation is not Operation.SWEEP or table.by_log is None:
+        return ()
+    search = search_of(RunLog(policy, order), table, now_ms=retention.now_ms)
+    return table.by_log.removals(search.since, retention).roots if search.found_by is FoundBy.LOG else ()

@@ -11,6 +11,7 @@ from nightkeep.model import Operation, Outcome, Run
 from nightkeep.model.counted import counted
 from nightkeep.protocol.table_files import OpenFiles
 from nightkeep.records import RunDocument, document_path, load_document, require_writable
+from nightkeep.records.sweep_marks import forget_sweep_mark
 from nightkeep.retention.orphans.quarantine import restorable, restore
 from nightkeep.retention.orphans.quarantine_manifest import PlannedMove
 from nightkeep.retention.sweep import failures, full
@@ -38,6 +39,8 @@ def restore_run(log: RunLog, table: OpenFiles, run: Run) -> RunDocument:
             if log.order.dry_run:
                 return _listed(log, root, found.left)
         require_writable(log.order.reports, log.table)
+        # What sweeps from the log counted as gone comes back: only a listing finds it again.
+        forget_sweep_mark(log.order.reports, log.table)
         result = restore(table_files, restored, now_ms=run.now_ms, vouched=vouched)
     log.extra |= {"acted": {"files": result.files, "bytes": result.bytes}, "failed": failures(result.conflicts, root)}
     return log.document(result.outcome, result.reason)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Final
 
 from nightkeep.model import Outcome, Run
@@ -18,6 +20,7 @@ from nightkeep.retention.orphans.sets import SetCounts, Sets
 from nightkeep.retention.orphans.sweep_request import SweepOrder, SweepResult
 from nightkeep.retention.orphans.sweep_table import sweep_table
 from nightkeep.retention.resume import end_resumed, resume_sweep
+from nightkeep.retention.search import remember_search, search_facts, search_of
 from nightkeep.running.ended_early import store_unfinished
 from nightkeep.running.plan_digest import digest_of_removal, require_expected
 from nightkeep.running.run_log import RunLog
@@ -30,6 +33,7 @@ _UNREADABLE: Final = "was left out: it cannot be read, and the catalog names ano
 def sweep_orphans(log: RunLog, table: OpenFiles, run: Run, engine: Engine) -> RunDocument:
     """Sweep the table by the order. Raises what `sweep_table` raises."""
     mode = log.order.mode_for(log.policy)
+    search = search_of(log, table, now_ms=run.now_ms)
 
     def before() -> None:
         require_expected(log, digest_of_removal(log, list_orphans(log, table, watched.sets, run.now_ms)))
@@ -40,8 +44,11 @@ def sweep_orphans(log: RunLog, table: OpenFiles, run: Run, engine: Engine) -> Ru
     watched = TimedSets(sets_of(engine), log.stage)
     with closing(watched):
         with log.stage("sweep" if mode is SweepMode.DRY_RUN else "act"):
-            result = sweep_table(table, sweep_order(log, mode, run.now_ms), run, sets=watched, before=before)
-        log.extra |= sweep_facts(result, root=table.table_files().storage.root)
+            order = replace(sweep_order(log, mode, run.now_ms), found_by=search.found_by, since=search.since)
+            result = sweep_table(table, order, run, sets=watched, before=before)
+        remember_search(log, search, result, now_ms=run.now_ms)
+        log.extra |= sweep_facts(result, root=table.table_files().storage.root, notes=search.notes)
+        log.extra |= search_facts(search, result)
         if result.counted is not None and result.counted.orphans.files and log.extra.get("orphans_file") is None:
             require_expected(log, digest_of_removal(log, list_orphans(log, table, watched.sets, run.now_ms)))
         if log.earlier is not None and result.outcome in (Outcome.UNCHANGED, Outcome.VERIFIED):
@@ -68,7 +75,7 @@ def sweep_order(log: RunLog, mode: SweepMode, now_ms: int) -> SweepOrder:
     )
 
 
-def sweep_facts(result: SweepResult, *, root: str) -> dict[str, object]:
+def sweep_facts(result: SweepResult, *, root: str, notes: Sequence[str] = ()) -> dict[str, object]:
     """The document's facts about a sweep, apart from its outcome."""
     return {
         "cutoff": iso(result.cutoff_ms),
@@ -83,6 +90,7 @@ def sweep_facts(result: SweepResult, *, root: str) -> dict[str, object]:
         "notes": [
             *(f"{full(root, folder)} {_UNSEEN}" for folder in result.unseen),
             *(f"{full(root, name)} {_UNREADABLE}" for name in result.unreadable),
+            *notes,
         ],
         "changed": result.changed,
         "finished": result.outcome is Outcome.VERIFIED,

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import polars as pl
 
+from nightkeep.protocol.foreign_tables import folders_of_others
 from nightkeep.protocol.table_files import TableFiles, TableFolder
-from nightkeep.storage import Storage, is_within
+from nightkeep.storage import LocalStorage, Storage, at_once, is_within
 
 KEPT = "_nightkeep"
 """Our own folder in a table's folder. Engines skip it, as its name begins with an underscore."""
@@ -98,13 +99,24 @@ def bare(column: str) -> pl.Expr:
 
 def stored(storage: Storage, names: Sequence[str]) -> pl.DataFrame:
     """The files among `names` that exist: name, bytes, modified_ms. One request per name."""
-    files = [file for name in names if (file := storage.stat(name)) is not None]
+    # A disk answers faster than threads are handed over.
+    answers = map(storage.stat, names) if isinstance(storage, LocalStorage) else at_once(storage.stat, names)
+    files = [file for file in answers if file is not None]
     columns = {
         "name": [file.name for file in files],
         "bytes": [file.bytes for file in files],
         "modified_ms": [file.modified_ms for file in files],
     }
     return pl.DataFrame(columns, schema={"name": pl.String, "bytes": pl.Int64, "modified_ms": pl.Int64})
+
+
+def unless_of_others(files: pl.DataFrame, table_files: TableFiles) -> pl.DataFrame:
+    """`files` without those in folders of other tables, for files that were not listed. `files` has a column `name`."""
+    if not table_files.any_path or not len(files):
+        return files
+    folder = pl.col("name").str.extract(r"\A(.*)/[^/]*\z", 1).fill_null("")
+    others = folders_of_others(table_files.storage, files.select(folder.unique())["name"].to_list())
+    return files.filter(~folder.is_in(sorted(others)))
 
 
 def _in_place(files: pl.DataFrame, place: TableFolder, table_files: TableFiles) -> pl.DataFrame:

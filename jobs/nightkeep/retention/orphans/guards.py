@@ -42,7 +42,7 @@ def check_evidence(counted: SetCounts, table_files: TableFiles) -> None:
             f"{counted.missing} missing, {counted.resized} of another size: {'; '.join(map(str, counted.examples))}"
         )
         raise EvidenceError(f"{name}: files that snapshots need", "in the folder as metadata states", faults)
-    if counted.orphans.files and not counted.live.files:
+    if counted.orphans.files and not (counted.live.files or counted.needed):
         raise EvidenceError(f"{name}: files listed", "some that a snapshot names", f"none of {counted.listed.files}")
     check_spelling(counted, name)
 
@@ -75,8 +75,9 @@ def check_proven(counted: SetCounts, mode: SweepMode, table: str) -> None:
 
 def too_many(counted: SetCounts, order: SweepOrder) -> str | None:
     """Why so many files may not be removed at once, or None."""
-    recognized = counted.listed.files - counted.unknown.files
     gone = counted.orphans.files
+    # What was found from a log was not listed: the files that stay are those that metadata names.
+    recognized = max(counted.listed.files - counted.unknown.files, counted.needed + gone)
     if gone <= FEW or gone <= order.max_share * recognized:
         return None
     return f"{gone} of {recognized} files would go, more than the share of {order.max_share:.0%} that is allowed"

@@ -9,7 +9,16 @@ import polars as pl
 import pyarrow as pa
 
 from nightkeep.protocol.table_files import OpenFiles, OpenRoot, SomeSource, TableFiles
-from nightkeep.retention.orphans.classify import NESTED, bare, classify, foreign, stored, unkept, walk_folders
+from nightkeep.retention.orphans.classify import (
+    NESTED,
+    bare,
+    classify,
+    foreign,
+    stored,
+    unkept,
+    unless_of_others,
+    walk_folders,
+)
 from nightkeep.retention.orphans.sets import (
     EXAMPLES,
     NO_FILES,
@@ -160,9 +169,8 @@ class MemorySets:
         recognized = classify(unkept(names, self._of), self._of).filter(pl.col("kind").is_not_null())
         dead = self._dead(recognized, live)
         self._spared += _minus(_tally(recognized), _tally(dead))
-        self._listed.append(
-            stored(self._of.storage, dead["name"].to_list()).join(dead.select("name", "kind", "place"), on="name")
-        )
+        found = unless_of_others(stored(self._of.storage, dead["name"].to_list()), self._of)
+        self._listed.append(found.join(dead.select("name", "kind", "place"), on="name"))
 
     def _wrong(self, needed: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
         """Needed files that are missing or have another size, sorted by name.

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from nightkeep.errors import CorruptMetadata, EvidenceError
 from nightkeep.model.sweep_rules import SweepMode
-from nightkeep.protocol.table_files import OpenFiles, OpenRoot, Retention, TableFiles
+from nightkeep.protocol.table_files import OpenFiles, OpenRoot, Retention
 from nightkeep.retention.orphans.guards import check_proven, check_spelling
 from nightkeep.retention.orphans.sets import SetCounts, Sets
 
@@ -29,14 +29,14 @@ class FileSurvey:
         self.table = table.table_files().table.name
         self._seen: dict[str, OpenRoot] = {}
 
-    def begin(self, table_files: TableFiles) -> None:
-        """List the candidates of this table, then read roots until no new one appears.
+    def begin(self, candidates: Callable[[], None]) -> None:
+        """Find the candidates, then read roots until no new one appears. `candidates` gives them to the sets.
 
         Raises CorruptMetadata for a table without roots, and EvidenceError for a root that disappeared meanwhile: its
         files may have been read in part, while another process deletes them.
         """
         before = self._roots()
-        self._sets.list(table_files)
+        candidates()
         self._read(before, expected=True)
         self._read_all(vanishing=True)
 

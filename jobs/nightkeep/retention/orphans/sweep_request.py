@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nightkeep.model import Outcome
-from nightkeep.model.sweep_rules import DAY_MS, SweepMode
+from nightkeep.model.sweep_rules import DAY_MS, FoundBy, SweepMode
+from nightkeep.protocol.table_files import LogPoint
 from nightkeep.retention.orphans.sets import NO_FILES, FileTotals, SetCounts
 
 
@@ -16,7 +17,8 @@ class SweepOrder:
     The sweep is refused if it would remove more than 100 files and more than `max_share` of the listed files.
     `of_run`: remove only files that this run left. `keep`: versions that must stay readable. `purge_after_ms`: delete
     quarantines older than this; None: never. `outside`: also sweep places that may belong to another table; the caller
-    vouches that no other table has files there.
+    vouches that no other table has files there. `found_by`: where candidates are from; from the log, they are those
+    removed after `since`, or ever without it.
     """
 
     mode: SweepMode = SweepMode.DRY_RUN
@@ -27,6 +29,8 @@ class SweepOrder:
     keep: frozenset[int] = frozenset()
     purge_after_ms: int | None = 30 * DAY_MS
     outside: bool = False
+    found_by: FoundBy = FoundBy.LISTING
+    since: LogPoint | None = None
 
     def __post_init__(self) -> None:
         if self.older_than_ms < 0 or not 0 <= self.max_share <= 1:
@@ -56,6 +60,8 @@ class SweepResult:
     `acted`: removed files. `left`, `failed`, `unknown`, `folder`: as in FilesRemoved. `purged`: files of old
     quarantines that were deleted. `closed`: run ids whose quarantine had open parts. `unseen`: folders that were not
     swept, as other tables may share them. `unreadable`: files that look like metadata of the table and cannot be read.
+    `through`: the point up to which nothing that the log names as removed is left; None if files may be, or for a table
+    without such a log.
     """
 
     outcome: Outcome
@@ -71,6 +77,7 @@ class SweepResult:
     unknown: FileTotals = NO_FILES
     unseen: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
+    through: LogPoint | None = None
 
     @property
     def changed(self) -> bool:

@@ -1,9 +1,10 @@
 """A table -> its orphan files listed, moved to quarantine or deleted. In doubt nothing is removed.
 
-Order is what makes a sweep safe. First the listing, then the roots (versions, tags, branches, log entries, metadata
-files) and all that they name, read again until no new root appears. A file that is written meanwhile is in no listing;
-one that is committed meanwhile is named by a root. An orphan is listed, older than the age, and named by no root. Just
-before a part of them is removed, the roots are read once more, and each file must still be the one that was listed.
+Order is what makes a sweep safe. First the listing, or what the table's log names as removed. Then the roots (versions,
+tags, branches, log entries, metadata files) and all that they name, read again until no new root appears. A file that
+is written meanwhile is no candidate; one that is committed meanwhile is named by a root. An orphan is a candidate,
+older than the age, and named by no root. Just before a part of them is removed, the roots are read once more, and each
+file must still be the one that was found.
 
 Invariant: no file that a retained version names is moved or deleted. Evidence that is incomplete or contradicts itself
 (a manifest that cannot be read, two with the same bytes, clocks that disagree, too large a share of the files) removes
@@ -16,6 +17,8 @@ What a crash leaves, and who mends it:
   last one. A file is in its place, in quarantine, or in both. A retry, or the next sweep, closes the part
   (`quarantine.close`), once the lease of the dead process has run out.
 - while files are deleted: a part of the orphans is gone. The others are orphans still, and a retry goes on.
+- after the removal, before its point in the log is remembered: the next sweep from the log reads the same commits
+  again, and finds their files gone.
 - a version that was published beside the sweep and names a file of its listing: `still_orphans` finds it; a file that
   went all the same is found by the check after the removal, which holds the table and names the command that restores.
 """
@@ -25,12 +28,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
-from nightkeep.errors import NightkeepError, RefusedTable
+from nightkeep.errors import NightkeepError, RefusedTable, UsageError
 from nightkeep.model import Operation, Outcome, Run, run_token
 from nightkeep.model.counted import counted
-from nightkeep.model.sweep_rules import SweepMode
-from nightkeep.protocol.table_files import OpenFiles, Retention, TableFiles, refuse_changes
+from nightkeep.model.sweep_rules import FoundBy, SweepMode
+from nightkeep.protocol.table_files import LogPoint, OpenFiles, Retention, TableFiles, refuse_changes
 from nightkeep.retention.orphans.classify import own_folder, vouched
 from nightkeep.retention.orphans.guards import (
     check_age,
@@ -81,8 +85,9 @@ def sweep_table(
             return SweepResult(Outcome.REFUSED, reason, None, run.now_ms - order.older_than_ms)
         closed = close(whole, run)
     cutoff_ms = run.now_ms - order.older_than_ms
-    survey = FileSurvey(table, Retention(run.now_ms, order.older_than_ms, order.keep), sets)
-    survey.begin(table_files)
+    retention = Retention(run.now_ms, order.older_than_ms, order.keep)
+    survey = FileSurvey(table, retention, sets)
+    through = _begin(survey, table, table_files, order, retention=retention, sets=sets)
     settle = partial(sets.settle, cutoff_ms=cutoff_ms, named=_names(order.of_run))
     counted = settle()
     check_evidence(counted, table_files)
@@ -103,7 +108,45 @@ def sweep_table(
             older_than_ms=order.older_than_ms,
             entries=table.removals,
         )
-    return _final_result(result, acted, table_files, order=order, now_ms=run.now_ms)
+    end = _final_result(result, acted, table_files, order=order, now_ms=run.now_ms)
+    return replace(end, through=through if _nothing_left(end, counted, order) else None)
+
+
+def _begin(
+    survey: FileSurvey,
+    table: OpenFiles,
+    table_files: TableFiles,
+    order: SweepOrder,
+    *,
+    retention: Retention,
+    sets: Sets,
+) -> LogPoint | None:
+    """Find candidates, then read the roots. Returns the point that the sweep will have reached if no file is left."""
+    log = table.by_log
+    if order.found_by is FoundBy.LISTING:
+        # Before the listing: what was removed up to the point is in it, unless it is gone.
+        through = None if log is None else log.settled(retention)
+        survey.begin(lambda: sets.list(table_files))
+        return through
+    if log is None:
+        raise UsageError(f"{table_files.table.name}: {_NO_LOG}")
+    named = log.removals(order.since, retention)
+    survey.begin(lambda: sets.reached(table, named.roots))
+    return named.through
+
+
+_NO_LOG: Final = "expected a table of Delta Lake, whose log names the files that it removed; sweep by a listing"
+
+
+def _nothing_left(end: SweepResult, counted: SetCounts, order: SweepOrder) -> bool:
+    """Whether no file is left that the log names as removed by the commits that were considered.
+
+    A file that is young stays, although it was removed long ago: the next sweep from the log reads of it again. A
+    listing also counts files of writers at work, so its young files mean nothing.
+    """
+    is_whole = end.outcome in (Outcome.VERIFIED, Outcome.UNCHANGED) and order.of_run is None
+    young = counted.young.files if order.found_by is FoundBy.LOG else 0
+    return is_whole and not (young or counted.doubted.files or end.left.files or end.unknown.files)
 
 
 def _require_own_place(whole: TableFiles, table_files: TableFiles) -> None:

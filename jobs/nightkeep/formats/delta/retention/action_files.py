@@ -88,6 +88,17 @@ def commit_ms(actions: Sequence[Action], modified_ms: int, *, now_ms: int) -> in
     return max([modified_ms, *(time for time in times if isinstance(time, int) and time <= now_ms)])
 
 
+def dated_removals(storage: Storage, name: str, *, modified_ms: int, now_ms: int) -> Iterator[tuple[Action, int]]:
+    """The removes and change files of a commit, each with the time since which no version needs it (`removed_ms`).
+
+    A change file is as old as its commit: its action has no time.
+    """
+    kinds = ("remove", "cdc", "commitInfo")
+    actions = [action for action in commit_actions(storage, name) if action[0] in kinds]
+    made_ms = commit_ms(actions, modified_ms, now_ms=now_ms)
+    yield from ((a, removed_ms(a[1], made_ms=made_ms, now_ms=now_ms)) for a in actions if a[0] != "commitInfo")
+
+
 def written_ms(storage: Storage, name: str) -> int:
     """When a file of a checkpoint was written, in epoch milliseconds. Raises MissingFile."""
     stored = storage.stat(name)

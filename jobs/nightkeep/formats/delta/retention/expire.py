@@ -20,11 +20,10 @@ from nightkeep.formats.delta.metadata.log_segment import Listing, listing, segme
 from nightkeep.formats.delta.retention.action_files import (
     checkpoint_files,
     commit_actions,
-    commit_ms,
     data_names,
+    dated_removals,
     files,
     left_removed_ms,
-    removed_ms,
     vector_names,
     written_ms,
 )
@@ -113,7 +112,7 @@ def _by_removal(storage: Storage, task: RemovedVersions, log_files: Listing) -> 
     """Two sets of names: files whose removal has expired, and files removed too late or too recently."""
     expired, staying = set[str](), set[str]()
     for version, stored in log_files.commits:
-        for action, ms in _dated(storage, stored, task.now_ms):
+        for action, ms in _dated(storage, stored, task):
             has_expired = version <= task.through and ms < task.before_ms
             (expired if has_expired else staying).update(_names(action))
     return expired, staying
@@ -137,7 +136,7 @@ def _expired(storage: Storage, task: RemovedVersions) -> Iterator[Action]:
     for version, stored in log_files.commits:
         # A commit made after the threshold removed nothing before it.
         if version <= task.through and stored.modified_ms < task.before_ms:
-            yield from (a for a, ms in _dated(storage, stored, task.now_ms) if ms < task.before_ms)
+            yield from (a for a, ms in _dated(storage, stored, task) if ms < task.before_ms)
     yield from _of_checkpoint(storage, task, log_files)
 
 
@@ -145,7 +144,7 @@ def _later(storage: Storage, task: RemovedVersions) -> Iterator[Action]:
     """Removals by versions after `through`. Versions before those still need the files, however old the removal is."""
     for version, stored in listing(storage).commits:
         if version > task.through:
-            yield from (action for action, _ in _dated(storage, stored, task.now_ms))
+            yield from (action for action, _ in _dated(storage, stored, task))
 
 
 def _of_checkpoint(storage: Storage, task: RemovedVersions, log_files: Listing) -> Iterator[Action]:
@@ -163,8 +162,5 @@ def _of_checkpoint(storage: Storage, task: RemovedVersions, log_files: Listing) 
             yield from (a for a in batch if a[0] == "remove" and left_ms(a[1]) < task.before_ms)
 
 
-def _dated(storage: Storage, commit: ListedFile, now_ms: int) -> Iterator[tuple[Action, int]]:
-    kinds = ("remove", "cdc", "commitInfo")
-    actions = [action for action in commit_actions(storage, commit.name) if action[0] in kinds]
-    made_ms = commit_ms(actions, commit.modified_ms, now_ms=now_ms)
-    yield from ((a, removed_ms(a[1], made_ms=made_ms, now_ms=now_ms)) for a in actions if a[0] != "commitInfo")
+def _dated(storage: Storage, commit: ListedFile, task: RemovedVersions) -> Iterator[tuple[Action, int]]:
+    return dated_removals(storage, commit.name, modified_ms=commit.modified_ms, now_ms=task.now_ms)

@@ -14,6 +14,10 @@ from nightkeep.model.sweep_rules import DAY_MS
 DELETED_FILES: Final = "delta.deletedFileRetentionDuration"
 LOG_FILES: Final = "delta.logRetentionDuration"
 TRANSACTIONS: Final = "delta.setTransactionRetentionDuration"
+SKEW_MS: Final = DAY_MS
+"""How far a writer's clock may be ahead of its store's. Removals of commits older than that are no longer protected, or
+a checkpoint has them.
+"""
 
 
 def tombstone_retention_ms(metadata: Raw) -> int:

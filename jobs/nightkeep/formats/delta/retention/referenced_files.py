@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 import pyarrow as pa
 
@@ -22,20 +21,19 @@ from nightkeep.formats.delta.metadata.replay import FileKey
 from nightkeep.formats.delta.retention.action_files import (
     checkpoint_files,
     commit_actions,
-    commit_ms,
     data_names,
+    dated_removals,
     files,
     left_removed_ms,
-    removed_ms,
     vector_names,
     written_ms,
 )
 from nightkeep.formats.delta.retention.evidence import Commit
 from nightkeep.formats.delta.retention.expire import RemovedVersions, removed
-from nightkeep.formats.delta.retention.horizon import threshold_ms
+from nightkeep.formats.delta.retention.horizon import SKEW_MS, threshold_ms
+from nightkeep.formats.delta.retention.log_removals import CommitRemovals, NamedByLog, removed_by
 from nightkeep.formats.delta.retention.version_audit import Proof
 from nightkeep.model import Address
-from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.protocol.table_files import Reach, Retention, Root, Unproven
 from nightkeep.storage import Storage
 
@@ -77,7 +75,8 @@ class CheckpointPart:
     needed: bool
 
 
-RootFiles = VersionFiles | CommitFiles | RemovedVersions | None
+RootFiles = VersionFiles | CommitFiles | RemovedVersions | NamedByLog | None
+Source = CheckpointPart | CommitRemovals
 
 
 def roots(address: Address, storage: Storage, retention: Retention) -> tuple[Root[RootFiles], ...]:
@@ -98,7 +97,7 @@ def roots(address: Address, storage: Storage, retention: Retention) -> tuple[Roo
     )
 
 
-def reach(storage: Storage, root: Root[RootFiles]) -> Reach[CheckpointPart]:
+def reach(storage: Storage, root: Root[RootFiles]) -> Reach[Source]:
     """The files of a root. Raises RefusedTable for a live file at an absolute path (a shallow clone)."""
     match root.task:
         case VersionFiles():
@@ -107,6 +106,8 @@ def reach(storage: Storage, root: Root[RootFiles]) -> Reach[CheckpointPart]:
             return Reach(files(_changed(storage, root.task)))
         case RemovedVersions():
             return Reach(removed(storage, root.task))
+        case NamedByLog():
+            return Reach(files(()), root.task.commits)
         case None:
             return Reach(files(()))
 
@@ -116,8 +117,11 @@ def doubts(storage: Storage, version: int, *, now_ms: int) -> tuple[Unproven, ..
     return _state(storage, VersionFiles(version, now_ms, now_ms)).unproven
 
 
-def live(storage: Storage, source: CheckpointPart) -> Iterator[pa.RecordBatch]:
-    """Batches of schema FILES of one CheckpointPart."""
+def live(storage: Storage, source: Source) -> Iterator[pa.RecordBatch]:
+    """Batches of schema FILES of a part of a checkpoint, or of the files that a commit removed."""
+    if isinstance(source, CommitRemovals):
+        yield from removed_by(storage, source)
+        return
     stored = partial(_stored, part=source, root=storage.root, shown_ms=written_ms(storage, source.name))
     for actions in checkpoint_files(storage, source.name):
         yield from files(row for action in actions for row in stored(action)).to_batches()
@@ -131,7 +135,7 @@ def _versions(log_files: Listing, since_ms: int, now_ms: int) -> Iterator[Root[R
         roots.append(Root(f"version {log_files.newest} of a checkpoint", newest, log_files.newest))
     for version, stored in reversed(log_files.commits):
         change = CommitFiles(stored.name, stored.modified_ms, since_ms, now_ms)
-        is_late = stored.modified_ms >= since_ms - _SKEW_MS
+        is_late = stored.modified_ms >= since_ms - SKEW_MS
         task = (
             VersionFiles(version, since_ms, now_ms, change)
             if version == log_files.newest
@@ -145,7 +149,7 @@ def _versions(log_files: Listing, since_ms: int, now_ms: int) -> Iterator[Root[R
     return reversed(roots)
 
 
-def _state(storage: Storage, task: VersionFiles) -> Reach[CheckpointPart]:
+def _state(storage: Storage, task: VersionFiles) -> Reach[Source]:
     log_files = segment(storage, task.version)
     added: dict[FileKey, Raw] = {}
     gone: set[FileKey] = set()
@@ -187,11 +191,9 @@ def _live_rows(body: Raw, root: str, *, needed: bool) -> Iterator[Row]:
 
 
 def _changed(storage: Storage, task: CommitFiles) -> Iterator[Row]:
-    actions = [action for action in commit_actions(storage, task.name) if action[0] in ("remove", "cdc", "commitInfo")]
-    made_ms = commit_ms(actions, task.modified_ms, now_ms=task.now_ms)
-    for kind, body in actions:
-        # A change file is as old as its commit: its action has no time.
-        if kind != "commitInfo" and removed_ms(body, made_ms=made_ms, now_ms=task.now_ms) >= task.since_ms:
+    removals = dated_removals(storage, task.name, modified_ms=task.modified_ms, now_ms=task.now_ms)
+    for (_, body), at_ms in removals:
+        if at_ms >= task.since_ms:
             yield from protected(body)
 
 
@@ -207,9 +209,3 @@ def _stored(action: Action, part: CheckpointPart, root: str, *, shown_ms: int) -
         yield from protected(body) if at_ms >= part.since_ms else ()
     elif (str(body["path"]), vector_id(body)) not in part.gone:
         yield from _live_rows(body, root, needed=part.needed)
-
-
-_SKEW_MS: Final = DAY_MS
-"""How far a writer's clock may be ahead of its store's. Removals of commits older than that are no longer protected, or
-a checkpoint has them.
-"""

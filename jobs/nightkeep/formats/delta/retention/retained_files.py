@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from nightkeep.formats.delta.retention import expire, referenced_files, table_files, vacuum_commits
-from nightkeep.formats.delta.retention.referenced_files import CheckpointPart, RootFiles
+from nightkeep.formats.delta.retention import expire, log_removals, referenced_files, table_files, vacuum_commits
+from nightkeep.formats.delta.retention.referenced_files import RootFiles, Source
 from nightkeep.model import Address
 from nightkeep.protocol import Bound
-from nightkeep.protocol.table_files import RemovalEntries, RetainedFiles
+from nightkeep.protocol.table_files import RemovalEntries, RemovedByLog, RetainedFiles
 from nightkeep.storage import Storage
 
 
-def retained_files(table: Address, storage: Storage) -> RetainedFiles[RootFiles, CheckpointPart]:
+def retained_files(table: Address, storage: Storage) -> RetainedFiles[RootFiles, Source]:
     return RetainedFiles(
         table_files=Bound(Bound(table_files.find_table_files, table), storage),
         roots=Bound(Bound(referenced_files.roots, table), storage),
@@ -20,5 +20,10 @@ def retained_files(table: Address, storage: Storage) -> RetainedFiles[RootFiles,
         removals=RemovalEntries(
             announce=Bound(Bound(vacuum_commits.announce, table), storage),
             conclude=Bound(Bound(vacuum_commits.conclude, table), storage),
+        ),
+        by_log=RemovedByLog(
+            gap=Bound(Bound(log_removals.gap, table), storage),
+            removals=Bound(Bound(log_removals.removals, table), storage),
+            settled=Bound(Bound(log_removals.settled, table), storage),
         ),
     )

@@ -42,6 +42,7 @@ def find_table_files(address: Address, storage: Storage) -> TableFiles:
         foreign=tuple(foreign_patterns()),
         floor_ms=floor_ms(address.format),
         dry_only=_only_listed(address.name, newest),
+        any_path=True,
     )
 
 
