@@ -1,5 +1,6 @@
 """Optimize that breaks at any one of its writes: of sorted tables, of files that move to another partition spec, of
-format version 1, and of a branch. The table reads the same, nothing of others is touched, and a retry finishes the run.
+format version 1, of a branch, and of ORC files. The table reads the same, nothing of others is touched, and a retry
+finishes the run.
 """
 
 from collections import Counter
@@ -25,7 +26,7 @@ from nightkeep.tasks import inline
 pytestmark = pytest.mark.in_turn("kept")
 
 RUN = "nightly-2026-11-27"
-KINDS = ("sorted", "moved", "first version", "branch")
+KINDS = ("sorted", "moved", "first version", "branch", "in ORC")
 _NUMBERS = count()
 
 
@@ -41,7 +42,9 @@ def kept(kind: str, iceberg_java: IcebergJava, tmp_path_factory: pytest.TempPath
     with configured(warehouse):
         table = warehouse.table("shop.events")
         version = 1 if kind == "first version" else 2
-        iceberg_java.create(table, COLUMNS, Layout(partition=(("day", "identity"),), format_version=version))
+        properties = {"write.format.default": "orc"} if kind == "in ORC" else {}
+        layout = Layout(partition=(("day", "identity"),), format_version=version, properties=properties)
+        iceberg_java.create(table, COLUMNS, layout)
         for start in (0, 40):
             iceberg_java.append(table, [row(DAYS[0], number) for number in range(start, start + 20)])
         if kind == "sorted":

@@ -23,15 +23,17 @@ pytestmark = pytest.mark.in_turn("kept")
 RUN = "nightly-2026-11-21"
 
 
-@pytest.fixture(scope="module", params=[2, 3])
+@pytest.fixture(scope="module", params=[(2, "parquet"), (3, "parquet"), (2, "orc")])
 def kept(
     request: pytest.FixtureRequest, iceberg_java: IcebergJava, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Kept]:
     """One day in one file, with equality deletes."""
-    warehouse = Warehouse(f"faults{request.param}", tmp_path_factory.mktemp("faults"))
+    version, file_format = request.param
+    warehouse = Warehouse(f"faults{version}{file_format}", tmp_path_factory.mktemp("faults"))
     with configured(warehouse):
         table = warehouse.table("shop.events")
-        layout = Layout(partition=(("day", "identity"),), format_version=request.param)
+        properties = {"write.format.default": file_format}
+        layout = Layout(partition=(("day", "identity"),), format_version=version, properties=properties)
         iceberg_java.create(table, COLUMNS, layout)
         iceberg_java.append(table, [row(DAYS[0], number) for number in range(40)])
         iceberg_java.cdc(table, [("-D", row(DAYS[0], number)) for number in range(10)], keys=["id", "day"])
@@ -59,7 +61,7 @@ def kind(point: Point) -> str:
 
 def test_a_clean_run_passes_every_kind_of_write(clean: tuple[Point, ...]) -> None:
     passed = [kind(point) for point in clean]
-    deletes = {"parquet", "puffin"} & {point.name.rpartition(".")[2] for point in clean}
+    deletes = {"parquet", "orc", "puffin"} & {point.name.rpartition(".")[2] for point in clean}
     assert len(deletes) == 1
     for end in (*deletes, "avro", "json"):
         assert {f"{moment.value} create {end}" for moment in Moment} <= {*passed}

@@ -77,7 +77,7 @@ EDGES = {
 FORMAT_EDGES = {
     "metadata": "",
     "data": "metadata",
-    "deletes": "metadata",
+    "deletes": "data metadata",
     "rewrite": "data deletes metadata",
     "catalog": "metadata",
     "commit": "catalog data metadata",
@@ -152,6 +152,8 @@ SHARED_WITH_THE_REWRITE = {
     "formats.paimon.data.nested_columns": "As `columns`: fields of nested columns.",
     "formats.paimon.data.physical_types": "Refuses files; no value comes from it.",
     "formats.paimon.data.stored_rows": "As `columns`: the bytes of each file format.",
+    "formats.iceberg.data.stored_columns": "As `columns`: the bytes of each file format.",
+    "formats.iceberg.data.orc_output": "Position deletes are encoded and decoded in one module; the gate encodes none.",
     "formats.*.data.conform": "As `columns`: types widened and nested fields found for both sides.",
     "formats.delta.data.bounds": "Statistics are parsed, not computed: the audit computes its own from the rows.",
     "formats.*.deletes.*": "Vectors and position deletes are decoded by one code; the gate calls no encoder.",

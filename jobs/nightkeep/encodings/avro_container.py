@@ -57,34 +57,54 @@ class StoredContainer:
         for count, content in self._contents():
             yield from _block_records(items, count, content, subject=self.subject)
 
-    def as_one_block(self, schema: Schema) -> tuple[bytes, int]:
+    def as_one_block(self, schema: Schema, part: range | None = None) -> tuple[bytes, int]:
         """The file with `schema` and all records in one uncompressed block, for another reader; and the record count.
 
-        Use it within `well_formed`. Some writers put every record into its own block.
+        `part`: the bytes of some blocks that follow each other, as `blocks` returns them; None for all. Use it within
+        `well_formed`. Some writers put every record into its own block.
         """
-        blocks = [*self._contents()]
+        blocks = [*self._contents(part)]
         count = sum(number for number, _ in blocks)
         meta = {_CODEC_KEY: b"null", _SCHEMA_KEY: json.dumps(schema).encode()}
         header = _encode(_HEADER, {"magic": _MAGIC, "meta": meta, "sync": self._sync})
         block = {"count": count, "content": b"".join(content for _, content in blocks), "sync": self._sync}
         return header + _encode(_BLOCK, block), count
 
+    def blocks(self) -> Iterator[tuple[int, range]]:
+        """The number of records of each block, and where its bytes are, without unpacking it. Use it within
+        `well_formed`."""
+        body = io.BytesIO(self._blocks)
+        while body.tell() < len(self._blocks):
+            start = body.tell()
+            count, _ = self._stored(body)
+            yield count, range(start, body.tell())
+
     def block_sizes(self) -> Iterator[tuple[int, int]]:
         """Records and unpacked bytes of each block. Use it within `well_formed`."""
         return ((count, len(content)) for count, content in self._contents())
 
-    def _contents(self) -> Iterator[tuple[int, bytes]]:
+    def _stored(self, body: io.BytesIO) -> tuple[int, bytes]:
+        """The number of records of the next block, and their packed bytes."""
+        block = _decode(_BLOCK, body)
+        if block["sync"] != self._sync:
+            raise CorruptMetadata(self.subject, "the sync marker of its header", "another")
+        count: int = block["count"]
+        if count < 0:
+            raise CorruptMetadata(self.subject, "records in a block", f"{count} records")
+        return count, block["content"]
+
+    def _contents(self, part: range | None = None) -> Iterator[tuple[int, bytes]]:
         """The number of records of each block, and their bytes."""
         body = io.BytesIO(self._blocks)
+        body.seek(0 if part is None else part.start)
+        stop = len(self._blocks) if part is None else part.stop
         records = unpacked = 0
         most = min(BLOCK.value, DECODED.value // self._ratio), RECORDS.value, UNPACKED.value
-        while body.tell() < len(self._blocks):
-            block = _decode(_BLOCK, body)
-            if block["sync"] != self._sync:
-                raise CorruptMetadata(self.subject, "the sync marker of its header", "another")
-            count, content = block["count"], self.codec.unpack(block["content"])
+        while body.tell() < stop:
+            count, packed = self._stored(body)
+            content = self.codec.unpack(packed)
             # A record takes at least one byte. A larger count is invalid, and would cost time and memory.
-            if not 0 <= count <= len(content) or (content and not count):
+            if count > len(content) or (content and not count):
                 raise CorruptMetadata(self.subject, f"records in a block of {len(content)} bytes", f"{count} records")
             records, unpacked = records + count, unpacked + len(content)
             if any(map(gt, (len(content), records, unpacked), most)):

@@ -142,14 +142,14 @@ class _Schema:
         fields = kind.get("fields")
         if not isinstance(fields, list) or not all(isinstance(field, dict) for field in fields):
             raise ValueError(f"a record with fields, found one of no bytes: {kind_of(kind)}")
-        names = _names(kind)
+        names = type_names(kind)
         self._open |= names
         parts = [self.shape(field.get("type"), level + 1) for field in fields]
         least = sum(part.least for part in parts)
         return self._close(kind, _around(parts, least=least, memory=_DICT + _FIELD * len(parts)))
 
     def _close(self, kind: Schema, shape: SchemaShape) -> SchemaShape:
-        self._whole |= dict.fromkeys(_names(kind) - set(PRIMITIVES), shape)
+        self._whole |= dict.fromkeys(type_names(kind) - set(PRIMITIVES), shape)
         return shape
 
 
@@ -173,7 +173,7 @@ def _around(parts: Iterable[SchemaShape], *, least: int, memory: int) -> SchemaS
     )
 
 
-def _names(kind: Schema) -> set[str]:
+def type_names(kind: Schema) -> set[str]:
     """All names by which other types may refer to this one."""
     name, space = str(kind.get("name")), kind.get("namespace")
     return {name, name.rpartition(".")[2], *([f"{space}.{name}"] if space else [])}

@@ -52,11 +52,15 @@ class OrcStripe:
 
 @dataclass(frozen=True, slots=True)
 class OrcFooter:
-    """Top-level columns by name and kind, and stripes, both in the order of the file. `codec`: by its number."""
+    """Top-level columns by name and kind, and stripes, both in the order of the file. `codec`: by its number.
+
+    `kinds` are those of all columns, nested ones too.
+    """
 
     columns: tuple[tuple[str, OrcKind], ...]
     stripes: tuple[OrcStripe, ...]
     codec: int = 0
+    kinds: frozenset[OrcKind] = frozenset()
 
 
 def orc_footer(file: orc.ORCFile) -> OrcFooter:
@@ -76,6 +80,7 @@ def orc_footer(file: orc.ORCFile) -> OrcFooter:
         tuple((name, OrcKind(_number(types[at], _KIND))) for name, at in zip(names, places, strict=True)),
         tuple(map(_stripe, stripes)),
         _number(script, _CODEC),
+        frozenset(OrcKind(_number(kind, _KIND)) for kind in types),
     )
 
 

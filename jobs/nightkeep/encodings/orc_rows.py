@@ -19,7 +19,7 @@ from nightkeep.encodings.orc_times import MEAN_TIMES, NEAR_1970, has_times, is_b
 from nightkeep.encodings.orc_zones import UNREADABLE, writer_zone, zone_rules
 from nightkeep.encodings.rebase import rebase_zone
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
-from nightkeep.model.arrow_types import Array
+from nightkeep.model.arrow_types import Array, ArrowField
 
 _BEYOND: Final = "out of range for nanosecond resolution"
 """Part of Arrow's message for a timestamp that it cannot hold (arrow/adapters/orc/util.cc)."""
@@ -32,16 +32,18 @@ class OrcRows:
     """One open file, closed with the last reference. Raises CorruptMetadata naming `subject` if it is not ORC.
 
     `names` are the top-level columns in order. `starts` has the first row of each stripe, then the number of rows.
+    `in_utc`: times without a zone are refused in a file of another zone than UTC, as its readers differ on them.
     """
 
-    def __init__(self, source: pa.NativeFile, *, subject: str) -> None:
-        self._subject, self._source = subject, source
+    def __init__(self, source: pa.NativeFile, *, subject: str, in_utc: bool = False) -> None:
+        self._subject, self._source, self._in_utc = subject, source, in_utc
         try:
             self._file = orc.ORCFile(source)
             self.footer: OrcFooter = orc_footer(self._file)
         except (pa.ArrowException, OSError, ValueError) as failure:
             raise CorruptMetadata(subject, "an ORC file", reason_of(failure)) from failure
         self.names = tuple(name for name, _ in self.footer.columns)
+        self.fields: list[ArrowField] = list(self._file.schema)
         self.starts = np.cumsum([0, *(stripe.rows for stripe in self.footer.stripes)], dtype=np.int64)
         if self.starts[-1] != self._file.nrows:
             raise CorruptMetadata(
@@ -85,11 +87,13 @@ class OrcRows:
             return batch
         try:
             name = writer_zone(self._source, self.footer.stripes[stripe], self.footer.codec)
-            rules = None if name is None else zone_rules(name)
+            rules = None if name is None or self._in_utc else zone_rules(name)
         except UNREADABLE as failure:
             raise RefusedTable(
                 self._subject, f"times of an unknown time zone: {reason_of(failure)}", _ADVICE
             ) from failure
+        if name is not None and self._in_utc:
+            raise RefusedTable(self._subject, f"times of an ORC file of the time zone {name}", _ADVICE)
         if name is None or rules is None:
             return batch
         zone = rebase_zone(name)

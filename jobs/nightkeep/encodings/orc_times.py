@@ -8,7 +8,7 @@ fraction of a millisecond or more is stored a second late. Java takes the second
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -17,7 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightkeep.model.arrow_types import Array, ListArray
+from nightkeep.encodings.nested_values import rebuilt
+from nightkeep.errors import RefusedTable
+from nightkeep.model.arrow_types import Array, ChunkedArray, Datum, ListArray
 
 Integers = npt.NDArray[np.int64]
 
@@ -85,10 +87,7 @@ def with_times(array: Array, changed: Callable[[Array], Array]) -> Array:
         values = with_times(entries, changed)
     else:
         values = with_times(cast(ListArray, array).values, changed)
-    # A slice stays a slice.
-    validity, offsets = array.buffers()[:2]
-    rebuilt = pa.Array.from_buffers(kind, len(array), [validity, offsets], -1, array.offset, [values])
-    return cast(Array, rebuilt)
+    return rebuilt(array, kind, values)
 
 
 def has_times(kind: Any) -> bool:
@@ -96,3 +95,32 @@ def has_times(kind: Any) -> bool:
     if pa.types.is_timestamp(kind):
         return kind.tz is None
     return any(has_times(kind.field(place).type) for place in range(kind.num_fields))
+
+
+def refuse_fractions_before_1970(name: str, column: ChunkedArray) -> None:
+    """Raise RefusedTable if there are any, within nested values as well.
+
+    Arrow writes their nanoseconds negative (arrow/adapters/orc/util.cc), and Java's readers fail at those.
+    """
+    for chunk in column.chunks:
+        for leaf in _leaves(chunk):
+            early = leaf.filter(pc.less(leaf, pa.scalar(0, leaf.type))) if pa.types.is_timestamp(leaf.type) else None
+            if early is not None and len(early) and not early.equals(pc.floor_temporal(early, unit="second")):
+                raise RefusedTable(
+                    f"column {name}",
+                    "times before 1970 with a fraction of a second are not written to ORC files",
+                    "Arrow writes them as Java cannot read them; keep such times in Parquet files",
+                )
+
+
+def _leaves(array: Datum) -> Iterator[Array]:
+    if pa.types.is_struct(array.type):
+        for child in array.flatten():
+            yield from _leaves(child)
+    elif pa.types.is_map(array.type):
+        yield from _leaves(array.keys)
+        yield from _leaves(array.items)
+    elif pa.types.is_list(array.type):
+        yield from _leaves(array.flatten())
+    else:
+        yield array

@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
@@ -59,14 +60,9 @@ class ParquetRows:
             raise CorruptMetadata(subject, "a Parquet file", reason_of(failure)) from failure
         self.footer = footer = self._parquet.metadata
         sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
-        self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        self.starts: npt.NDArray[np.int64] = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         self.fields: list[ArrowField] = list(self._parquet.schema_arrow)
         self.rows: int = footer.num_rows
-
-    def holding(self, positions: BitMap64) -> Sequence[int]:
-        """The row groups that contain any of these rows."""
-        bounds = zip(self._starts[:-1].tolist(), self._starts[1:].tolist(), strict=True)
-        return [group for group, (start, stop) in enumerate(bounds) if positions.range_cardinality(start, stop)]
 
     def batches(
         self, leaves: Sequence[int], *, groups: Sequence[int] | None = None, batch_rows: int = BATCH_ROWS
@@ -76,8 +72,8 @@ class ParquetRows:
         `leaves` are ascending indexes of the Parquet columns to read. `groups` None: all row groups. A batch has at
         most `batch_rows` rows.
         """
-        for group in range(len(self._starts) - 1) if groups is None else groups:
-            start, stop = int(self._starts[group]), int(self._starts[group + 1])
+        for group in range(len(self.starts) - 1) if groups is None else groups:
+            start, stop = int(self.starts[group]), int(self.starts[group + 1])
             for batch in self._batches(group, leaves, max(1, min(batch_rows, stop - start))):
                 yield start, batch
                 start += batch.num_rows
@@ -155,6 +151,13 @@ def _rest(batches: Iterable[pa.RecordBatch], done: int) -> Iterator[pa.RecordBat
         if stop > done:
             yield batch.slice(max(0, done - start))
         start = stop
+
+
+def parts_holding(starts: npt.NDArray[np.int64], positions: BitMap64) -> Sequence[int]:
+    """The parts of a file, such as row groups, that contain any of these rows. `starts` has the first row of each part,
+    then the number of rows."""
+    bounds = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+    return [part for part, (start, stop) in enumerate(bounds) if positions.range_cardinality(start, stop)]
 
 
 def only(pieces: Iterable[tuple[int, pa.Table]], positions: BitMap64) -> Iterator[pa.Table]:

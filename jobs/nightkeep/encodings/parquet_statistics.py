@@ -39,7 +39,6 @@ class GroupReader(Protocol):
     """An open Parquet file whose columns have the names and types of the version that is read."""
 
     subject: str
-    footer: pq.FileMetaData
 
     def leaf_of(self, name: str) -> tuple[int, pa.DataType, pa.DataType] | None:
         """The index of the Parquet column that stores a flat column, its type there, and its type here; else None."""
@@ -51,14 +50,14 @@ class GroupReader(Protocol):
 class GroupedRows:
     """The row groups of an open file: how many rows each has, their bounds, and the rows."""
 
-    def __init__(self, reader: GroupReader) -> None:
-        self._reader, self.subject, self.pieces = reader, reader.subject, reader.pieces
-        self.groups = [reader.footer.row_group(group).num_rows for group in range(reader.footer.num_row_groups)]
+    def __init__(self, reader: GroupReader, footer: pq.FileMetaData) -> None:
+        self._reader, self._footer, self.subject, self.pieces = reader, footer, reader.subject, reader.pieces
+        self.groups = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
 
     def spans(self, paths: Collection[tuple[str, ...]]) -> Mapping[tuple[str, ...], ColumnSpans]:
         """Bounds of flat columns that the file stores. A partition has those of its columns."""
         leaves = {path: self._reader.leaf_of(path[0]) for path in paths if len(path) == 1}
-        return {path: group_spans(self._reader.footer, *leaf) for path, leaf in leaves.items() if leaf is not None}
+        return {path: group_spans(self._footer, *leaf) for path, leaf in leaves.items() if leaf is not None}
 
 
 def _typed(values: Sequence[Any], held: pa.DataType, kind: pa.DataType) -> Array:

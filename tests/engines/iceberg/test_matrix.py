@@ -47,8 +47,6 @@ UNCONVERTED = (
     "evolved",
     "defaults",
     "statistics",
-    "avro_data",
-    "orc_data",
     "history",
     "many",
 )
@@ -86,6 +84,8 @@ def lake_of(
 def test_engines_agree_on_what_a_conversion_leaves(name: str, lake_of: Callable[[str], Nights], lakes: Lakes) -> None:
     """DuckDB and Java before and after; pyiceberg, which knows no equality deletes, after."""
     lake = lake_of(name)
+    if name == "avro_data_v2":
+        lake.alter({"change": "set_properties", "properties": {"write.delete.format.default": "orc"}})
     before = lake.rows
     if lake.snapshot.schema.has_row_lineage and None in {row[-1] for row in lake.shown()}:
         # Rows of the second version get their ids with the first commit of the third, whoever makes it.

@@ -28,6 +28,7 @@ from nightkeep.model import Clustering, Curve, Operation, Outcome
 from nightkeep.running.rewrites import run_operation
 
 STEPS = 12
+_OURS = ("parquet", "orc")
 _BOTH = (Operation.PERSIST_DELETES, Operation.OPTIMIZE)
 
 
@@ -51,6 +52,8 @@ class History:
     told: list[str] = field(default_factory=list)
     numbers: int = 0
     runs: int = 0
+    formats: Sequence[str] = ()
+    """What others write in, by turns; we write in Parquet or ORC then. Empty: all is Parquet."""
     images: bool = False
     """Whether deletes by keys came with other values than those of the rows they reach: Java takes no notice of such
     deletes where a filter of another column rules them out."""
@@ -123,6 +126,12 @@ class History:
         some = [row for row in expected if (it := row[list(self.names).index(own)]) is not None and holds(it)]
         filtered = [list(row) for row in self.lake.java.read(self.lake.table, columns=names, where=where).rows]
         assert filtered == some, (where, filtered, some)
+
+    def in_some_format(self, formats: Sequence[str]) -> None:
+        if self.formats:
+            kind = self.random.choice(formats)
+            self.told[-1] += f" in {kind}"
+            self.lake.alter({"change": "set_properties", "properties": {"write.format.default": kind}})
 
     # Others
 
@@ -256,6 +265,9 @@ class History:
     def begin_compaction(self) -> Rewriting | None:
         return self.lake.java.begin_rewrite(self.lake.table, options={"rewrite-all": "true"}) if self.rows else None
 
+    def expire(self) -> None:
+        self.lake.java.expire(self.lake.table, older_than_millis=2**45, retain_last=1)
+
     def manifests(self) -> None:
         self.lake.java.rewrite_manifests(self.lake.table)
 
@@ -294,7 +306,7 @@ class History:
             settings = self.random.choice([{}, {"full": True}, {"clustering": self.curve()}, {"target_size": 3000}])
         if self.random.random() < 0.3:
             settings["commit_size"] = 1
-        if self.random.random() < 0.2 and all(self._fields(each.spec) for each in self.rows):
+        if self.random.random() < 0.2 and self.rows and all(self._fields(each.spec) for each in self.rows):
             settings["where"] = "k = 1"
         how = self.random.choice([self.plain, self.plain, self.overtaken, self.broken, self.racing])
         self.told[-1] += f" {how.__name__} {operation} {settings}"
@@ -356,6 +368,7 @@ class History:
 
     def end(self) -> None:
         """Nothing but positions is left, then nothing but data; pyiceberg agrees with Java."""
+        self.in_some_format(_OURS)
         self.lake.persist()
         self.lake.require_positions_only()
         self.agree()
@@ -365,21 +378,26 @@ class History:
 
     def agree(self) -> None:
         self.check()
+        if "avro" in {each["file_format"].lower() for each in self.lake.live()}:
+            # pyiceberg reads none.
+            return
         assert pyiceberg_read(self.lake.table.metadata) == self.lake.rows
 
 
-def check_history(lake: Nights, seed: int, *, steps: int = STEPS) -> None:
+def check_history(lake: Nights, seed: int, *, steps: int = STEPS, formats: Sequence[str] = ()) -> None:
     """Every step, then the end; a failure tells the steps."""
-    history = History(lake, seed)
+    history = History(lake, seed, formats=formats)
     chance = history.random
     others = [history.append, history.java_changes, history.our_changes, history.delete_keys, history.delete_positions]
     rare = [history.drop_partition, history.compact, history.manifests, history.evolve, history.evolve]
+    rare += [history.expire] if formats else []
     try:
         for step in [
             history.append,
             *(chance.choice([*others * 2, *rare, *[history.night] * 5]) for _ in range(steps)),
         ]:
             history.told.append(step.__name__)
+            history.in_some_format(_OURS if step in (history.night, history.our_changes) else formats)
             step()
             history.check()
         history.told.append("end")

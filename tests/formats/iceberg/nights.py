@@ -58,5 +58,5 @@ class Nights(OptimizedLake):
         held = [task["deletes"] for task in self.java.tasks(self.table)]
         assert all(len(each) <= 1 for each in held)
         kinds = {each["file_format"].lower() for each in self.live(1)}
-        assert kinds <= {"puffin" if self.snapshot.schema.has_row_lineage else "parquet"}
+        assert kinds <= ({"puffin"} if self.snapshot.schema.has_row_lineage else {"parquet", "orc"})
         assert self.persist().outcome is Outcome.UNCHANGED

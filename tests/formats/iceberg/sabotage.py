@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import orc
 from pyroaring import BitMap64
 from tests.drivers.iceberg_java import IcebergJava, Layout
 from tests.drivers.iceberg_tables import Table
@@ -49,12 +50,15 @@ MACHINE = LocalStorage("/")
 Item = Entry | NewFile
 
 
-def filled(java: IcebergJava, table: Table, days: Sequence[str], *, version: int) -> None:
+def filled(
+    java: IcebergJava, table: Table, days: Sequence[str], *, version: int, properties: Mapping[str, str] | None = None
+) -> None:
     """Days in two files each, whose rows were changed by keys of their own day, then by one key of all days.
 
     The row of that key was written again since, in each day.
     """
-    java.create(table, COLUMNS, Layout(partition=(("day", "identity"),), format_version=version))
+    layout = Layout(partition=(("day", "identity"),), format_version=version, properties=properties)
+    java.create(table, COLUMNS, layout)
     texts: Mapping[int, str | None] = {0: "", 1: None}
     for start in (0, 10):
         ids = range(start, start + 10)
@@ -189,8 +193,12 @@ class Staged:
 
         def again(item: NewFile) -> Sequence[Item]:
             path = Path("/", storage_name(item.path))
-            rows = change(pq.read_table(path, partitioning=None))
-            pq.write_table(rows, path, store_schema=False)
+            if item.raw["file_format"] == "ORC":
+                rows = change(orc.read_table(path))
+                orc.write_table(rows, path)
+            else:
+                rows = change(pq.read_table(path, partitioning=None))
+                pq.write_table(rows, path, store_schema=False)
             told = dict.fromkeys(METRICS)
             size = {"record_count": rows.num_rows, "file_size_in_bytes": path.stat().st_size}
             return [replace(item, raw={**item.raw, **told, **size})]
@@ -224,7 +232,7 @@ class Staged:
         location = item.path.replace(".", f"-{uuid.uuid4().hex[:8]}.", 1)
         if not delete.is_vector:
             held = read_positions(MACHINE, delete)[target.path]
-            return write_positions(MACHINE, location, target, change(held))
+            return write_positions(MACHINE, location, target, change(held), file_format=delete.format)
         writer = PuffinVectorWriter(MACHINE, location)
         writer.add(target, change(read_vector(MACHINE, delete, target.rows)))
         (written,) = writer.close()
@@ -298,7 +306,7 @@ def give_a_column_another_id(staged: Staged) -> None:
 
     def renumbered(rows: pa.Table) -> pa.Table:
         place = rows.schema.get_field_index("note")
-        field = rows.schema.field(place).with_metadata({"PARQUET:field_id": "77"})
+        field = rows.schema.field(place).with_metadata({"PARQUET:field_id": "77", "iceberg.id": "77"})
         return rows.set_column(place, field, rows.column(place))
 
     staged.rewrite(renumbered)
@@ -359,6 +367,10 @@ def claim_a_sort_order(staged: Staged) -> None:
 
 def claim_another_format(staged: Staged) -> None:
     staged.describe(file_format="ORC")
+
+
+def claim_that_it_is_avro(staged: Staged) -> None:
+    staged.describe(file_format="AVRO")
 
 
 def state_that_splits_begin_later(staged: Staged) -> None:

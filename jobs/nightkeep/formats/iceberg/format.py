@@ -26,6 +26,7 @@ from nightkeep.formats.iceberg.rewrite.persist_plan import (
     filter_note,
     left_out_note,
     persist_deletes,
+    refuse_delete_format,
     refuse_persisting,
     streaming_note,
 )
@@ -47,7 +48,10 @@ _OPTIMIZE: IcebergRules = OperationRules(
     left_out_note,
 )
 _PERSIST_DELETES: IcebergRules = OperationRules(
-    (refuse_persisting, refuse_position_name), (persist_deletes,), (streaming_note, filter_note), left_out_note
+    (refuse_persisting, refuse_position_name, refuse_delete_format),
+    (persist_deletes,),
+    (streaming_note, filter_note),
+    left_out_note,
 )
 
 

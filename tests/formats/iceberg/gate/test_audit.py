@@ -345,7 +345,8 @@ def test_positions_of_a_new_delete_file(converted: Staged) -> None:
 
     wrong = replace(delete, referenced=other.path)
     assert f"expected of {other.path} alone" in faults_of_unit(converted, instead(wrong))
-    assert "of format orc, expected Parquet" in faults_of_unit(converted, instead(replace(delete, format="orc")))
+    in_orc = replace(unit.schema, properties={"write.delete.format.default": "orc"})
+    assert "of format parquet, expected orc" in faults_of_unit(converted, lambda each: replace(each, schema=in_orc))
     later = replace(delete, raw={**delete.raw, "split_offsets": [5], "sort_order_id": 1})
     told = faults_of_unit(converted, instead(later))
     assert "split offsets [5], its row groups begin at [4]" in told

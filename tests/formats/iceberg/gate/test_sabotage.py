@@ -1,7 +1,7 @@
 """Damage between staging and proof: the gate catches each by what is wrong with it, at both of its levels."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 
 import pytest
@@ -38,7 +38,7 @@ REWRITTEN: dict[Act, str] = {
     sabotage.miscount_nulls: "note has 1 nulls, its manifest states 2",
     sabotage.miscount_values: "values, its manifest states",
     sabotage.claim_a_sort_order: "sort order 1, expected",
-    sabotage.claim_another_format: "of format orc",
+    sabotage.claim_another_format: "expected an ORC file",
     sabotage.state_that_splits_begin_later: r"split offsets \[[0-9]+\], its row groups begin at \[4\]",
     sabotage.miscount_bytes_of_a_column: r"sizes of columns \[1\] differ",
     sabotage.forget_that_a_file_is_gone: "0 entries record it as deleted, expected 1",
@@ -89,11 +89,21 @@ VECTORS: dict[Act, str] = {
 }
 
 
-def kept_table(java: IcebergJava, folder: pytest.TempPathFactory, *, version: int) -> Iterator[Kept]:
+IN_ORC: dict[Act, str] = {
+    sabotage.claim_that_it_is_avro: "expected magic",
+    sabotage.state_that_splits_begin_later: "split_offsets, expected none of a file that is not Parquet",
+}
+"""What is said of ORC files in another way than of Parquet."""
+OF_PARQUET = (sabotage.claim_another_format, sabotage.miscount_bytes_of_a_column)
+
+
+def kept_table(
+    java: IcebergJava, folder: pytest.TempPathFactory, *, version: int, properties: Mapping[str, str] | None = None
+) -> Iterator[Kept]:
     warehouse = Warehouse(f"sabotaged{next(_NUMBERS)}", folder.mktemp("sabotage"))
     with configured(warehouse):
         table = warehouse.table("shop.events")
-        filled(java, table, DAYS, version=version)
+        filled(java, table, DAYS, version=version, properties=properties)
         yield Kept.of(table)
 
 
@@ -105,6 +115,13 @@ def plain(iceberg_java: IcebergJava, tmp_path_factory: pytest.TempPathFactory) -
 @pytest.fixture(scope="module")
 def tracked(iceberg_java: IcebergJava, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
     yield from kept_table(iceberg_java, tmp_path_factory, version=3)
+
+
+@pytest.fixture(scope="module")
+def in_orc(iceberg_java: IcebergJava, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergTable]:
+    properties = {"write.format.default": "orc"}
+    for kept in kept_table(iceberg_java, tmp_path_factory, version=2, properties=properties):
+        yield opened(kept.put_back())
 
 
 @pytest.fixture(params=["plain", "tracked"])
@@ -184,6 +201,25 @@ def test_the_gate_catches_of_vectors(act: Act, level: VerifyLevel, newest: Icebe
     made = converted(newest)
     act(Staged(newest, made[1], TOUCHED[0]))
     assert_caught(judged(newest, made, level), VECTORS[act])
+
+
+@pytest.mark.few(8)
+@pytest.mark.parametrize("act", [act for act in {**REWRITTEN, **IN_ORC} if act not in OF_PARQUET], ids=named)
+def test_the_gate_catches_of_orc_files(act: Act, in_orc: IcebergTable) -> None:
+    made = rewritten(in_orc)
+    assert isinstance(judged(in_orc, made, VerifyLevel.TOUCHED), Verified)
+    act(Staged(in_orc, made[1], TOUCHED[0]))
+    assert_caught(judged(in_orc, made, VerifyLevel.TOUCHED), {**REWRITTEN, **IN_ORC}[act])
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("act", CONVERTED, ids=named)
+def test_the_gate_catches_of_deletes_in_orc(act: Act, in_orc: IcebergTable) -> None:
+    made = converted(in_orc)
+    assert isinstance(judged(in_orc, made, VerifyLevel.TOUCHED), Verified)
+    act(Staged(in_orc, made[1], TOUCHED[0]))
+    reason = "an ORC file" if act is sabotage.cut_deletes else CONVERTED[act]
+    assert_caught(judged(in_orc, made, VerifyLevel.TOUCHED), f"{reason}|as its manifest states")
 
 
 @every_level

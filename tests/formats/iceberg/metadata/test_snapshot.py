@@ -20,9 +20,7 @@ from nightkeep.formats.iceberg.metadata.snapshot import NO_SNAPSHOT, IcebergSnap
 
 ORDERS = (("id", "long"), ("day", "date"), ("name", "string"))
 READ = sorted(
-    name
-    for name, recipe in RECIPES.items()
-    if not recipe.by_spark and not name.startswith(("avro", "orc", "partition_types"))
+    name for name, recipe in RECIPES.items() if not recipe.by_spark and not name.startswith("partition_types")
 )
 
 

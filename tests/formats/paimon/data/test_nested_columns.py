@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nightkeep.encodings.orc_times import refuse_fractions_before_1970
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.data.nested_columns import absent, conformed
-from nightkeep.formats.paimon.data.orc_types import orc_field, refuse_fractions_before_1970
+from nightkeep.formats.paimon.data.orc_types import orc_field
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot, parse_type
 
 

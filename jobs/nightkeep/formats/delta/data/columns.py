@@ -16,7 +16,15 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from nightkeep.encodings.legacy_calendar import legacy_calendar
-from nightkeep.encodings.parquet_rows import BATCH_ROWS, GroupDecoder, ParquetRows, leaf_bounds, only, sample
+from nightkeep.encodings.parquet_rows import (
+    BATCH_ROWS,
+    GroupDecoder,
+    ParquetRows,
+    leaf_bounds,
+    only,
+    parts_holding,
+    sample,
+)
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of, unfit_values
 from nightkeep.formats.delta.data.conform import Find, by_name, chunked, conform, finder
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
@@ -84,7 +92,9 @@ class DeltaFileReader:
 
     def taken(self, names: Sequence[str] | None, positions: BitMap64) -> Iterator[pa.Table]:
         """The rows at `positions`, in file order, in pieces. Row groups without such rows are not read."""
-        yield from only(self._pieces(self._columns(names), groups=self._parquet.holding(positions)), positions)
+        yield from only(
+            self._pieces(self._columns(names), groups=parts_holding(self._parquet.starts, positions)), positions
+        )
 
     def pieces(self, names: Sequence[str], groups: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
         """The rows of row groups in file order, each piece with the position of its first row."""

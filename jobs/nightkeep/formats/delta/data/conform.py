@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 import pyarrow as pa
 
 from nightkeep.encodings.legacy_calendar import LegacyCalendar
+from nightkeep.encodings.nested_values import rebuilt
 from nightkeep.formats.delta.metadata.schema import ColumnMapping
 from nightkeep.kernels.int96 import WIDTH, micros
 from nightkeep.model.arrow_types import (
@@ -154,7 +155,7 @@ def _list(
         array = array.cast(pa.list_(array.type.value_field))
     plain = cast(ListArray, array)
     values = _conform(plain.values, target.value_type, stored.value_type, find, calendar)
-    return _rebuilt(array, target, values)
+    return rebuilt(array, target, values)
 
 
 def _map(
@@ -163,14 +164,7 @@ def _map(
     keys = _conform(array.keys, target.key_type, stored.key_type, find, calendar)
     items = _conform(array.items, target.item_type, stored.item_type, find, calendar)
     entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
-    return _rebuilt(array, target, entries)
-
-
-def _rebuilt(array: Array, target: pa.DataType, values: Array) -> Array:
-    """The same lists or maps with other values. A slice stays a slice."""
-    validity, offsets = array.buffers()[:2]
-    rebuilt = pa.Array.from_buffers(target, len(array), [validity, offsets], -1, array.offset, [values])
-    return cast(Array, rebuilt)
+    return rebuilt(array, target, entries)
 
 
 def _leaf(array: Array, target: pa.DataType, calendar: LegacyCalendar | None) -> Array:

@@ -89,4 +89,4 @@ def open_file(storage: Storage, unit: DeltaUnit, name: str) -> RowFile:
     reader = DeltaFileReader(store, unit, replace(file, name=held_as))
     if file.rows is not None and file.rows != reader.rows:
         raise CorruptMetadata(file.path, f"{file.rows} rows as the log states", f"{reader.rows} in its footer")
-    return GroupedRows(reader)
+    return GroupedRows(reader, reader.footer)

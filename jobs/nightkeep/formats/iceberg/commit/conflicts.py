@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pyarrow.parquet as pq
-
 from nightkeep.formats.iceberg.commit.commit_changes import Edits, retired_positional
 from nightkeep.formats.iceberg.data.columns import LINEAGE, ROW_ID
+from nightkeep.formats.iceberg.data.stored_columns import open_columns
 from nightkeep.formats.iceberg.metadata.content_files import FileContent, NewFile
 from nightkeep.formats.iceberg.metadata.locations import storage_name
 from nightkeep.formats.iceberg.metadata.partition import identity
@@ -74,8 +73,8 @@ def _upgraded(storage: Storage, head: IcebergSnapshot, added: Sequence[NewFile])
 
 
 def _row_ids(storage: Storage, new: NewFile) -> bool:
-    with storage.open(storage_name(new.path)) as source:
-        ids = {field_id(field) for field in pq.read_schema(source)}
+    columns = open_columns(storage, storage_name(new.path), str(new.raw["file_format"]).lower(), subject=new.path)
+    ids = {field_id(field) for field in columns.fields}
     return LINEAGE[ROW_ID].field_id in ids
 
 

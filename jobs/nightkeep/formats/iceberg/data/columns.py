@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 from pyiceberg.types import LongType, NestedField
 from pyroaring import BitMap64
 
-from nightkeep.encodings.legacy_calendar import legacy_calendar, require_one_calendar
-from nightkeep.encodings.parquet_rows import BATCH_ROWS, GroupDecoder, ParquetRows, leaf_bounds, only, sample
+from nightkeep.encodings.legacy_calendar import require_one_calendar
+from nightkeep.encodings.parquet_rows import BATCH_ROWS, GroupDecoder, leaf_bounds, only, parts_holding, sample
 from nightkeep.errors import CorruptMetadata, reason_of, unfit_values
 from nightkeep.formats.iceberg.data.conform import conform, constant, places
+from nightkeep.formats.iceberg.data.stored_columns import calendar_of, footer_of, open_columns
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.name_mapping import with_ids
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
@@ -45,7 +46,7 @@ def every_column(schema: IcebergSchema) -> tuple[str, ...]:
 
 
 _Held = tuple[tuple[int, ...], range, pa.DataType]
-"""The path of indexes to a field in the file, the indexes of its Parquet columns, and its type."""
+"""The path of indexes to a field in the file, the indexes of its leaf columns, and its type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class _Column:
     """A column to read: the table's `field`, returned as `name`.
 
     `places` is the path to it in the file, as indexes at the top and within structs; None if the file does not have
-    it. `leaves` are the indexes of its Parquet columns.
+    it. `leaves` are the indexes of its leaf columns.
     """
 
     name: str
@@ -68,11 +69,12 @@ class _Column:
 
 
 class IcebergFileReader:
-    """One open Parquet data or delete file. Callers name columns by their current names; the default is all columns.
+    """One open data or delete file. Callers name columns by their current names; the default is all columns.
 
     Raises RefusedRows naming file and column for values that do not fit the schema, MissingFile, and RefusedTable
-    for a file without field ids in a table without a name mapping. `rows` is the footer's row count. What `decoder`
-    decodes has texts and bytes as Arrow's views.
+    for a file without field ids in a table without a name mapping. `rows` is the row count that the file states, and
+    `parts` are those of its parts, such as row groups. `footer` is None for a file that is not Parquet. What `decoder`
+    decodes has texts and bytes as Arrow's views. `held` are the file's own columns, with the ids that it has itself.
     """
 
     def __init__(
@@ -80,14 +82,16 @@ class IcebergFileReader:
     ) -> None:
         self.subject = file.path
         self._schema, self._file = schema, file
-        self._parquet = ParquetRows(storage.open(file.name), subject=file.path, decoder=decoder)
+        self._stored = open_columns(storage, file.name, file.format, subject=file.path, decoder=decoder)
         self._shows_views = decoder is not None
-        self._fields = with_ids(self._parquet.fields, schema, subject=self.subject)
+        self._fields = with_ids(self._stored.fields, schema, subject=self.subject)
         self._by_name = {field.name: field for field in schema.current.fields}
         self._columns_held = self._columns_of_file()
         self._constants = _identities(schema, file)
-        self.rows, self.footer = self._parquet.rows, self._parquet.footer
-        self._calendar = legacy_calendar(self.footer, subject=file.path)
+        self.held = self._stored.fields
+        self.rows, self.footer = int(self._stored.starts[-1]), footer_of(self._stored)
+        self.parts: Sequence[int] = np.diff(self._stored.starts).tolist()
+        self._calendar = calendar_of(self._stored, subject=file.path)
 
     def read(self, names: Sequence[str] | None = None) -> pa.Table:
         """The columns of all rows, in file order."""
@@ -113,16 +117,16 @@ class IcebergFileReader:
             yield piece
 
     def taken(self, names: Sequence[str] | None, positions: BitMap64) -> Iterator[pa.Table]:
-        """The rows at `positions`, in file order, in several tables; row groups without a position are not read."""
-        yield from only(self._pieces(self._columns(names), groups=self._parquet.holding(positions)), positions)
+        """The rows at `positions`, in file order, in several tables; parts without a position are not read."""
+        groups = parts_holding(self._stored.starts, positions)
+        yield from only(self._pieces(self._columns(names), groups=groups), positions)
 
     def pieces(self, names: Sequence[str], groups: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
-        """The rows of row groups in file order, each piece with the position of its first row."""
+        """The rows of parts in file order, each piece with the position of its first row."""
         return self._pieces(self._columns(names), groups=groups)
 
     def leaf_of(self, name: str) -> tuple[int, pa.DataType, pa.DataType] | None:
-        """The index of the Parquet column that stores a column, its type there, and its type here; None if no Parquet
-        column does, or several do."""
+        """The index of the leaf that stores a column, its type there, and its type here; None if none or several do."""
         column = self._column(name)
         if column.places is None or len(column.places) > 1 or pa.types.is_nested(column.held):
             return None
@@ -142,7 +146,7 @@ class IcebergFileReader:
         """Yield tables in file order, each with the position of its first row."""
         tops = sorted({column.places[0] for column in columns if column.places is not None})
         leaves = sorted({leaf for column in columns for leaf in column.leaves})
-        for start, piece in self._parquet.batches(leaves, groups=groups, batch_rows=batch_rows):
+        for start, piece in self._stored.batches(leaves, groups=groups, batch_rows=batch_rows):
             by_name = dict(zip(tops, piece.columns, strict=True))
             ordinals = range(start, start + piece.num_rows)
             arrays = [self._array(column, by_name, ordinals) for column in columns]

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
+from nightkeep.encodings.nested_values import rebuilt
 from nightkeep.formats.iceberg.metadata.types import arrow_type
 from nightkeep.kernels.int96 import WIDTH, micros, times
 from nightkeep.model.arrow_types import (
@@ -70,13 +71,6 @@ def constant(value: object, kind: pa.DataType, rows: int) -> Array:
         stored = pa.int32() if pa.types.is_date32(kind) else pa.int64()
     one: Datum = pa.scalar(value) if isinstance(value, Decimal) else pa.scalar(value, stored)
     return cast(Array, pa.repeat(one.cast(kind), rows))
-
-
-def rebuilt(array: Array, target: pa.DataType, values: Array) -> Array:
-    """The same lists or maps with other values. A slice stays a slice."""
-    validity, offsets = array.buffers()[:2]
-    result = pa.Array.from_buffers(target, len(array), [validity, offsets], -1, array.offset, [values])
-    return cast(Array, result)
 
 
 def _struct(array: pa.StructArray, held: pa.DataType, target: StructType, fill: Fill) -> Array:
@@ -174,6 +168,9 @@ def stored(array: Array, kind: pa.DataType, name: str) -> Array:
         return rebuilt(array, kind, stored(array.values, kind.value_type, f"{name}.element"))
     if isinstance(kind, pa.MapType) and isinstance(array, pa.MapArray):
         return _stored_map(array, kind, name)
+    if pa.types.is_time(array.type) and pa.types.is_integer(kind):
+        # A time of day in an ORC file.
+        return cast(Array, array.cast(kind))
     if isinstance(kind, pa.BaseExtensionType):
         return cast(Array, pa.ExtensionArray.from_storage(kind, _leaf(array, kind.storage_type)))
     return _leaf(array, kind)

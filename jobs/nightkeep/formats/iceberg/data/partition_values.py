@@ -42,7 +42,7 @@ def _by_footer(reader: IcebergFileReader, schema: IcebergSchema, known: Identity
     kind = arrow_type(known.field.field_type)
     top = any(each.field_id == known.field.field_id for each in schema.current.fields)
     leaf = reader.leaf_of(known.field.name) if top else None
-    if leaf is None or known.value is None or pa.types.is_floating(kind):
+    if leaf is None or reader.footer is None or known.value is None or pa.types.is_floating(kind):
         return False
     spans = group_spans(reader.footer, *leaf)
     ends = (spans.lows, spans.highs)

@@ -1,8 +1,11 @@
-"""Rows in their final order -> Parquet data files of one partition, with the metrics that readers prune by."""
+"""Rows in their final order -> data files of one partition, with the metrics that readers prune by.
+
+The table's properties choose the format, Parquet or ORC.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import BinaryIO, Final, TypeVar
@@ -16,7 +19,10 @@ from nightkeep.errors import RefusedTable, reason_of, unfit_values
 from nightkeep.formats.iceberg.data.columns import LINEAGE
 from nightkeep.formats.iceberg.data.conform import stored
 from nightkeep.formats.iceberg.data.file_statistics import IcebergFileStats, footer_facts
+from nightkeep.formats.iceberg.data.orc_output import orc_field, orc_output, write_rows
+from nightkeep.formats.iceberg.data.orc_output import settings as orc_settings
 from nightkeep.formats.iceberg.metadata.content_files import FileContent, NewFile
+from nightkeep.formats.iceberg.metadata.file_formats import data_format
 from nightkeep.formats.iceberg.metadata.leaf_columns import StatsModes, leaves_of
 from nightkeep.formats.iceberg.metadata.locations import name_in
 from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
@@ -34,6 +40,8 @@ _LEVELLED: Final = frozenset({"gzip", "zstd", "brotli"})
 N = TypeVar("N", int, float)
 BloomFilters = dict[str, dict[str, float]]
 """The expected values and the rate of false matches of each column's filter, as pyarrow takes them."""
+Facts = Mapping[str, object]
+"""What only the file's own footer states, by the names of data_file."""
 _BLOOM: Final = "write.parquet.bloom-filter-"
 
 
@@ -78,9 +86,11 @@ class IcebergFileWriter:
         self._storage, self._schema, self._naming = storage, schema, naming
         self._spec_id, self._values, self._sequence = spec_id, tuple(values), sequence_number
         self._sort_order_id = sort_order_id
-        self._fields = _fields(schema, lineage)
-        self._stored = pa.schema([parquet_field(column) for column in self._fields])
-        self._modes, self._settings = StatsModes(schema), _settings(schema)
+        self._fields, self._format = _fields(schema, lineage), data_format(schema)
+        self._modes = StatsModes(schema)
+        self._is_orc = self._format == "orc"
+        self._settings = orc_settings(schema) if self._is_orc else _settings(schema)
+        self._stored = pa.schema([(orc_field if self._is_orc else parquet_field)(column) for column in self._fields])
         # Java's writer also stores the schema under this key.
         self._key_values = {"iceberg.schema": schema.current.model_dump_json()}
         self._group_bytes = _number(schema, "write.parquet.row-group-size-bytes", 128 << 20)
@@ -103,29 +113,43 @@ class IcebergFileWriter:
         return files
 
     def _write_file(self, source: ChunkSource, limit: FileLimit) -> WrittenIcebergFile:
-        location = data_location(self._schema, self._spec_id, self._values, self._naming.data())
+        place = self._naming.data(self._format)
+        location = data_location(self._schema, self._spec_id, self._values, place)
         name, stats = name_in(self._storage, location), IcebergFileStats(self._fields, self._modes)
+        write = self._write_stripes if self._is_orc else self._write_groups
         with self._storage.create(name) as sink:
-            footer = self._write_groups(sink, source, limit, stats)
+            facts = write(sink, source, limit, stats)
             size = sink.tell()
         self._row_bytes = size / stats.rows
         raw: dict[str, object] = {
             "content": int(FileContent.DATA),
             "file_path": location,
-            "file_format": "PARQUET",
+            "file_format": self._format.upper(),
             "partition": self._values,
             "record_count": stats.rows,
             "file_size_in_bytes": size,
             **stats.metrics(),
-            **footer_facts(footer, self._stored, self._modes),
+            **facts,
             "sort_order_id": self._sort_order_id,
         }
         new = NewFile(FileContent.DATA, self._spec_id, raw, self._sequence)
         return WrittenIcebergFile(name, stats.rows, size, new)
 
-    def _write_groups(
-        self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: IcebergFileStats
-    ) -> pq.FileMetaData:
+    def _write_stripes(self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: IcebergFileStats) -> Facts:
+        """No facts: engines split a file without offsets by bytes."""
+        with orc_output(sink, self._settings, target_bytes=limit.bytes) as writer:
+            while group := self._stripe_rows(sink, source, limit, stats):
+                rows = source.take(group)
+                write_rows(writer, self._as_stored(rows))
+                stats.add(rows)
+        return {}
+
+    def _stripe_rows(self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: IcebergFileStats) -> int:
+        # What is not yet in a stripe is not yet in the sink.
+        size = max(sink.tell(), int((self._row_bytes or 0) * stats.rows))
+        return limit.group_rows(source.row_bytes, self._row_bytes, size=size, written=stats.rows)
+
+    def _write_groups(self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: IcebergFileStats) -> Facts:
         group = self._group(sink, source, limit, stats)
         if self._dictionaries is None:
             self._dictionaries = with_dictionaries(group.select(self.columns))
@@ -143,7 +167,7 @@ class IcebergFileWriter:
                 stats.add(group)
                 self._row_bytes = sink.tell() / stats.rows
                 group = self._group(sink, source, limit, stats)
-        return footers[0]
+        return footer_facts(footers[0], self._stored, self._modes)
 
     def _group(self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: IcebergFileStats) -> pa.Table:
         rows = limit.group_rows(source.row_bytes, self._row_bytes, size=sink.tell(), written=stats.rows)

@@ -9,17 +9,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-import pyarrow.parquet as pq
 from pyiceberg.types import LongType, StringType
 from pyroaring import BitMap64
 
+from nightkeep.formats.iceberg.data.stored_columns import footer_of, open_columns
 from nightkeep.formats.iceberg.deletes.position_deletes import POSITION_FIELD, read_positions
 from nightkeep.formats.iceberg.deletes.vectors import read_vectors
-from nightkeep.formats.iceberg.gate.footer_audit import footer_faults
+from nightkeep.formats.iceberg.gate.footer_audit import part_faults
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.conversions import to_bytes
+from nightkeep.formats.iceberg.metadata.file_formats import delete_format
 from nightkeep.formats.iceberg.metadata.file_records import PATH_FIELD
 from nightkeep.formats.iceberg.metadata.partition import identity
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.model import UnitKey
 from nightkeep.storage import Storage
@@ -114,7 +116,7 @@ def new_delete_faults(storage: Storage, unit: IcebergUnit, deletes: Iterable[Con
             vectors.append((delete, target.rows))
         else:
             yield from _position_faults(storage, delete, target)
-        yield from _stated_faults(delete)
+        yield from _stated_faults(delete, unit.schema)
     sizes = {(vector.path, vector.bytes) for vector, _ in vectors}
     yield from (f"{path}: its vectors state several sizes of it" for path in _twice(path for path, _ in sizes))
     # read_vectors itself checks sizes, checksums, cardinalities and positions.
@@ -125,12 +127,12 @@ def new_delete_faults(storage: Storage, unit: IcebergUnit, deletes: Iterable[Con
             yield from _metric_faults(vector, positions)
 
 
-def _stated_faults(delete: ContentFile) -> Iterator[str]:
+def _stated_faults(delete: ContentFile, schema: IcebergSchema) -> Iterator[str]:
     unwanted = sorted(name for name in _NEVER_SET[delete.is_vector] if delete.raw.get(name) not in (None, [], ()))
     if unwanted:
         yield f"{delete.path}: {', '.join(unwanted)}, expected none of positions"
-    if not delete.is_vector and delete.format != "parquet":
-        yield f"{delete.path}: of format {delete.format}, expected Parquet"
+    if not delete.is_vector and delete.format != delete_format(schema):
+        yield f"{delete.path}: of format {delete.format}, expected {delete_format(schema)}"
 
 
 def _twice(paths: Iterable[str]) -> list[str]:
@@ -139,8 +141,8 @@ def _twice(paths: Iterable[str]) -> list[str]:
 
 def _position_faults(storage: Storage, delete: ContentFile, target: ContentFile) -> Iterator[str]:
     by_file = read_positions(storage, delete)
-    with storage.open(delete.name) as opened, pq.ParquetFile(opened) as source:
-        yield from (f"{delete.path}: {fault}" for fault in footer_faults(source.metadata, delete))
+    columns = open_columns(storage, delete.name, delete.format, subject=delete.path)
+    yield from (f"{delete.path}: {fault}" for fault in part_faults(footer_of(columns), delete))
     if set(by_file) != {target.path}:
         yield f"{delete.path}: positions of {sorted(by_file)}, expected of {target.path} alone"
         return

@@ -6,7 +6,7 @@ batch is in memory at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import gt, lt
 from typing import Any
@@ -18,11 +18,12 @@ from pyroaring import BitMap64
 from nightkeep.encodings.parquet_rows import only
 from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.formats.iceberg.data.columns import LINEAGE, IcebergFileReader, every_column
-from nightkeep.formats.iceberg.gate.footer_audit import footer_faults
+from nightkeep.formats.iceberg.gate.footer_audit import part_faults
 from nightkeep.formats.iceberg.gate.order_audit import OrderCheck, order_check
 from nightkeep.formats.iceberg.gate.partition_audit import partition_check
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.conversions import from_bytes
+from nightkeep.formats.iceberg.metadata.file_formats import data_format
 from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
@@ -43,7 +44,7 @@ def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile, *, live:
     yield from (f"{file.path}: {fault}" for fault in _stated_faults(reader, unit, file))
     leaves = bounded_leaves(unit.schema)
     seen = {leaf.path: ColumnRange() for leaf in leaves}
-    pieces = reader.pieces(every_column(unit.schema), range(reader.footer.num_row_groups))
+    pieces = reader.pieces(every_column(unit.schema), range(len(reader.parts)))
     check = order_check(unit.schema, file)
     if isinstance(check, OrderCheck):
         pieces = check.watched(pieces)
@@ -63,18 +64,18 @@ def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile, *, live:
 
 
 def _stated_faults(reader: IcebergFileReader, unit: IcebergUnit, file: ContentFile) -> Iterator[str]:
-    footer = reader.footer
-    if file.format != "parquet":
-        yield f"of format {file.format}, expected Parquet"
+    expected = data_format(unit.schema)
+    if file.format != expected:
+        yield f"of format {file.format}, expected {expected}"
     unwanted = sorted(name for name in _NEVER_SET if file.raw.get(name) not in (None, [], ()))
     if unwanted:
         yield f"{', '.join(unwanted)}, expected none of a data file"
     if identity(file.spec_id, file.partition) != identity(unit.spec_id, unit.values):
         yield f"of partition {file.partition} of spec {file.spec_id}, expected {unit.values} of {unit.spec_id}"
-    if file.rows == 0 or footer.num_rows != file.rows:
-        yield f"{footer.num_rows} rows, expected some and as many as its manifest states, {file.rows}"
-    yield from footer_faults(footer, file)
-    yield from _column_faults(footer.schema.to_arrow_schema(), unit.schema)
+    if file.rows == 0 or reader.rows != file.rows:
+        yield f"{reader.rows} rows, expected some and as many as its manifest states, {file.rows}"
+    yield from part_faults(reader.footer, file)
+    yield from _column_faults(reader.held, unit.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ def _leaves(struct: StructType, path: tuple[str, ...]) -> Iterator[BoundedLeaf]:
             yield BoundedLeaf((*path, field.name), field)
 
 
-def _column_faults(stored: pa.Schema, schema: IcebergSchema) -> Iterator[str]:
+def _column_faults(stored: Sequence[ArrowField], schema: IcebergSchema) -> Iterator[str]:
     """Faults in columns, matched by id. Readers take a missing column as null or as its default."""
     # Data files do not hold columns of type unknown.
     held = [field for field in schema.current.fields if not isinstance(field.field_type, UnknownType)]
@@ -115,7 +116,8 @@ def _column_faults(stored: pa.Schema, schema: IcebergSchema) -> Iterator[str]:
     unknown = sorted(str(number) for number in by_id.keys() - declared.keys() - _LINEAGE)
     missing = [field.name for number, field in declared.items() if number not in by_id]
     if unknown or missing or len(by_id) < len(stored):
-        yield f"columns {', '.join(stored.names)}; missing {missing}, field ids not of the schema {unknown}"
+        names = ", ".join(field.name for field in stored)
+        yield f"columns {names}; missing {missing}, field ids not of the schema {unknown}"
     if schema.has_row_lineage and not by_id.keys() >= _LINEAGE:
         yield "no ids of its rows, expected those that they had"
     for number in declared.keys() & by_id.keys():

@@ -1,4 +1,4 @@
-"""Footer of a new Parquet file and its manifest entry -> faults of split offsets and column sizes. Pure.
+"""Footer of a new file and its manifest entry -> faults of split offsets and column sizes. Pure.
 
 Engines read a file in splits from offset to offset: what is before the first offset may be in no split.
 Planners estimate by the sizes of columns.
@@ -14,6 +14,17 @@ import pyarrow.parquet as pq
 
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.model.arrow_types import ArrowField, field_id
+
+
+def part_faults(footer: pq.FileMetaData | None, file: ContentFile) -> Iterator[str]:
+    """As `footer_faults` for a Parquet file. The manifest states neither of a file of another format, whose footer is
+    None: the writer does not know them, and engines split such a file by bytes."""
+    if footer is not None:
+        yield from footer_faults(footer, file)
+        return
+    stated = [name for name in ("split_offsets", "column_sizes") if file.raw.get(name)]
+    if stated:
+        yield f"{' and '.join(stated)}, expected none of a file that is not Parquet"
 
 
 def footer_faults(footer: pq.FileMetaData, file: ContentFile) -> Iterator[str]:

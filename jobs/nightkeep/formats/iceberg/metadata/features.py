@@ -90,9 +90,8 @@ def refuse_structure(table: str, raw: Raw) -> None:
 def unread_file(table: str, files: Iterable[ContentFile]) -> RefusedTable | None:
     """The refusal of the first file that we cannot read; None if we can read all."""
     for file in files:
-        name = _FORMATS.get(file.format, "files of other formats")
-        if name:
-            return refusal(table, name, f"{file.path} is in {file.format}")
+        if file.format not in _FORMATS:
+            return refusal(table, "files of other formats", f"{file.path} is in {file.format}")
         if file.raw.get("key_metadata") is not None:
             return refusal(table, "encryption", f"{file.path} is encrypted")
     return None
@@ -205,12 +204,17 @@ _REWRITE: Final = (
     "rewrite the files as Parquet with the engine that wrote them; partitions without such files are maintained"
 )
 
+_OTHERWISE: Final = (
+    "set write.format.default, or write.delete.format.default if that is the one, to parquet or orc: engines read "
+    "tables with files of several formats"
+)
+
 _TRANSFORM: Final = re.compile(r"identity|void|year|month|day|hour|bucket\[\d+\]|truncate\[\d+\]")
 _TYPES: Final = re.compile(
     r"boolean|int|long|float|double|decimal|date|time|timestamp|timestamptz|timestamp_ns|timestamptz_ns"
     r"|string|uuid|fixed|binary|unknown"
 )
-_FORMATS: Final[Mapping[str, str]] = {"parquet": "", "puffin": "", "orc": "ORC files", "avro": "Avro files"}
+_FORMATS: Final = frozenset({"parquet", "orc", "avro", "puffin"})
 
 FEATURES: Final[Mapping[str, IcebergFeature]] = {
     "format version 1": IcebergFeature(handled="Read and written, and never upgraded; it has no deletes"),
@@ -270,8 +274,10 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
     "type unknown": IcebergFeature(handled="Null in every row, and not written to files"),
     "type unknown within other types": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
     "unknown types": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
-    "ORC files": IcebergFeature(refused=_REWRITE),
-    "Avro files": IcebergFeature(refused=_REWRITE),
+    "ORC files": IcebergFeature(handled="Read, and written where write.format.default asks for them"),
+    "Avro files": IcebergFeature(handled="Read"),
+    "new files in Avro": IcebergFeature(refused=_OTHERWISE, of_writers=True),
+    "new files of other formats": IcebergFeature(refused=_OTHERWISE, of_writers=True),
     "files of other formats": IcebergFeature(refused=_REWRITE),
     "encryption": IcebergFeature(refused=_ENGINE),
     "files in object stores": IcebergFeature(handled="Read and written in one bucket"),

@@ -11,9 +11,9 @@ from typing import Final
 import pyarrow as pa
 from pyiceberg.table.name_mapping import MappedField, parse_mapping_from_json
 
+from nightkeep.encodings.nested_values import map_of
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
-from nightkeep.formats.iceberg.metadata.types import map_type
 from nightkeep.model.arrow_types import FIELD_ID, ArrowField, field_id
 
 PROPERTY: Final = "schema.name-mapping.default"
@@ -66,7 +66,7 @@ def _type(kind: pa.DataType, known: Mapping[str, MappedField]) -> pa.DataType:
     if isinstance(kind, pa.StructType):
         return pa.struct([_mapped(child, child.name, known) for child in kind])
     if isinstance(kind, pa.MapType):
-        return map_type(_mapped(kind.key_field, "key", known), _mapped(kind.item_field, "value", known))
+        return map_of(_mapped(kind.key_field, "key", known), _mapped(kind.item_field, "value", known))
     if isinstance(kind, pa.ListType):
         return pa.list_(_mapped(kind.value_field, "element", known))
     return kind

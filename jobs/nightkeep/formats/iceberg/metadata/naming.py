@@ -38,12 +38,12 @@ class IcebergNaming:
         naming._numbers = count(1)
         return naming
 
-    def data(self) -> str:
-        return f"{self._next()}.parquet"
+    def data(self, file_format: str = "parquet") -> str:
+        return f"{self._next()}.{file_format}"
 
-    def deletes(self) -> str:
+    def deletes(self, file_format: str = "parquet") -> str:
         """A file of position deletes, of format version 2, or of equality deletes."""
-        return f"{self._next()}-deletes.parquet"
+        return f"{self._next()}-deletes.{file_format}"
 
     def vectors(self) -> str:
         return f"{self._next()}-deletes.puffin"

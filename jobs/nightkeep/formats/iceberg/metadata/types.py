@@ -6,7 +6,7 @@ Iceberg table spec, "Primitive Types", "Nested Types" and "Parquet" (field ids).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
@@ -35,6 +35,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from nightkeep.encodings.nested_values import map_of
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.model.arrow_types import FIELD_ID, ArrowField
 
@@ -64,12 +65,6 @@ def shown_schema(schema: Schema) -> pa.Schema:
 def parquet_field(field: NestedField) -> ArrowField:
     """A column of data files: with field ids at every level, required fields not nullable. Raises as `arrow_type`."""
     return _field(field, _tagged, nullable=not field.required)
-
-
-def map_type(key: ArrowField, item: ArrowField) -> pa.DataType:
-    """A map with these fields. The stubs of pyarrow know maps of types only."""
-    fields: Any = (key, item)
-    return cast(pa.DataType, pa.map_(*fields))
 
 
 def _untagged(field_id: int) -> None:
@@ -112,7 +107,7 @@ def _list(kind: ListType, tag: _Tag) -> pa.DataType:
 
 
 def _map(kind: MapType, tag: _Tag) -> pa.DataType:
-    return map_type(_field(kind.key_field, tag, nullable=False), _inner(kind.value_field, tag))
+    return map_of(_field(kind.key_field, tag, nullable=False), _inner(kind.value_field, tag))
 
 
 def _plain(kind: pa.DataType) -> _Build:

@@ -9,8 +9,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.types import FixedType, UUIDType
 from pyroaring import BitMap64
 
@@ -18,6 +16,7 @@ from nightkeep.errors import CorruptMetadata, MissingFile, RefusedTable
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle
 from nightkeep.formats.iceberg.data.columns import IcebergFileReader
 from nightkeep.formats.iceberg.data.partition_values import require_partition_values
+from nightkeep.formats.iceberg.data.stored_columns import format_of_name, open_columns
 from nightkeep.formats.iceberg.deletes.position_deletes import read_positions
 from nightkeep.formats.iceberg.deletes.vectors import read_vectors
 from nightkeep.formats.iceberg.gate.file_audit import BoundedLeaf, bounded_leaves, claim_faults
@@ -96,13 +95,12 @@ class _Opened:
             yield f"{file.path} deletes position {positions.max()} of {path}, which has {rows} rows"
 
     def _rows_of(self, path: str) -> int | None:
-        """None for a data file that is gone, or that is no Parquet file."""
+        """None for a data file that is gone, or that is not of the format that its name ends in, Parquet by default."""
         try:
-            with self._storage.open(name_in(self._storage, path)) as opened, pq.ParquetFile(opened) as source:
-                rows: int = source.metadata.num_rows
-        except (MissingFile, RefusedTable, pa.ArrowException):
+            columns = open_columns(self._storage, name_in(self._storage, path), format_of_name(path), subject=path)
+        except (MissingFile, RefusedTable, CorruptMetadata):
             return None
-        return rows
+        return int(columns.starts[-1])
 
     def _row_faults(self, file: ContentFile) -> Iterator[str]:
         reader = IcebergFileReader(self._storage, self._schema, file)
@@ -118,10 +116,11 @@ class _Opened:
             yield from self._statistics_faults(reader, file)
 
     def _statistics_faults(self, reader: IcebergFileReader, file: ContentFile) -> Iterator[str]:
-        """By the rows of one row group."""
-        groups = reader.footer.num_row_groups
+        """By the rows of one part, such as a row group."""
+        groups = len(reader.parts)
         group = self._budget.chance.randrange(groups)
-        size = reader.footer.row_group(group).total_byte_size
+        footer = reader.footer
+        size = file.bytes // groups if footer is None else footer.row_group(group).total_byte_size
         if not self._budget.takes(size):
             return
         leaves = [leaf for leaf in bounded_leaves(self._schema) if _is_compared(leaf)]

@@ -148,4 +148,14 @@ def open_file(storage: Storage, unit: IcebergUnit, name: str) -> RowFile:
     reader = IcebergFileReader(storage, unit.schema, file)
     if file.rows != reader.rows:
         raise CorruptMetadata(file.path, f"{file.rows} rows as its manifest states", f"{reader.rows} in its footer")
-    return GroupedRows(reader)
+    return _PartRows(reader) if reader.footer is None else GroupedRows(reader, reader.footer)
+
+
+class _PartRows:
+    """RowFile of a file whose parts state no bounds that are read."""
+
+    def __init__(self, reader: IcebergFileReader) -> None:
+        self.subject, self.groups, self.pieces = reader.subject, reader.parts, reader.pieces
+
+    def spans(self, paths: Collection[Path]) -> Mapping[Path, ColumnSpans]:
+        return {}

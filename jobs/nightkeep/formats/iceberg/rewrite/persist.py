@@ -14,6 +14,7 @@ from pyroaring import BitMap64
 from nightkeep.formats.iceberg.deletes.position_deletes import write_positions
 from nightkeep.formats.iceberg.deletes.vectors import PuffinVectorWriter
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, NewFile
+from nightkeep.formats.iceberg.metadata.file_formats import delete_format
 from nightkeep.formats.iceberg.metadata.locations import storage_name
 from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
 from nightkeep.formats.iceberg.metadata.new_locations import data_location
@@ -97,9 +98,10 @@ def _write(storage: Storage, unit: IcebergUnit, rows: Mapping[ContentFile, BitMa
         for file, positions in rows.items():
             writer.add(file, positions)
         return writer.close()
-    places = (data_location(unit.schema, unit.spec_id, unit.values, naming.deletes()) for _ in rows)
+    kind = delete_format(unit.schema)
+    places = (data_location(unit.schema, unit.spec_id, unit.values, naming.deletes(kind)) for _ in rows)
     pairs = zip(places, rows.items(), strict=True)
-    return tuple(write_positions(storage, place, file, positions) for place, (file, positions) in pairs)
+    return tuple(write_positions(storage, place, file, held, file_format=kind) for place, (file, held) in pairs)
 
 
 def _findings(folds: Sequence[_Fold]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.features import refuse_keys
+from nightkeep.formats.iceberg.metadata.file_formats import delete_format
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.rewrite.delete_matching import Matching, Probe, key_bytes, matchings, probes_of
 from nightkeep.formats.iceberg.rewrite.hidden_rows import INDEX_BYTES, Marked, marked_files
@@ -105,6 +106,13 @@ def refuse_persisting(snapshot: IcebergSnapshot, request: Request) -> None:
         if what:
             feature = f"equality deletes by {schema.field(number).name}, {what}, of which readers differ"
             raise RefusedTable(snapshot.table.name, feature, "delete by columns of primitive types")
+
+
+def refuse_delete_format(snapshot: IcebergSnapshot, request: Request) -> None:
+    """Raises RefusedTable if the table has deletes, and position deletes would be in a format that is not written."""
+    has_deletes = any(unit.equality or unit.positional for unit in snapshot.units)
+    if has_deletes and snapshot.schema.format_version < 3:
+        delete_format(snapshot.schema)
 
 
 def is_unwanted(unit: IcebergUnit, delete: ContentFile) -> bool:

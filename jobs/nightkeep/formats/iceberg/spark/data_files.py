@@ -1,4 +1,4 @@
-"""Data files -> a DataFrame of every stored row, by Spark's own Parquet reader, which matches columns by field id.
+"""Data files -> a DataFrame of every stored row: Parquet by Spark's own reader, which matches columns by field id.
 
 Values from manifests come from a small frame, joined by the file's path.
 """
@@ -21,6 +21,7 @@ from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.locations import root_of
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.spark.file_shapes import FileShape, defaults_of, shapes
+from nightkeep.formats.iceberg.spark.other_files import PARQUET, other_rows
 from nightkeep.formats.iceberg.spark.schema import (
     LAST_UPDATED,
     ROW_ID,
@@ -37,7 +38,7 @@ from nightkeep.formats.iceberg.spark.schema import (
 from nightkeep.spark.releases import frame_of, metadata_column
 from nightkeep.spark.shared_files import SHOWN
 from nightkeep.spark.stored_files import StoredFile, listed_paths, packed, with_file_facts
-from nightkeep.spark.view import column, location
+from nightkeep.spark.view import column, location, spelling
 from nightkeep.storage import Storage
 
 _READING: Final[Mapping[str, str]] = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
@@ -142,7 +143,7 @@ def stored_rows(
     spark: SparkSession, storage: Storage, columns: IcebergColumns, files: Sequence[StoredFile[ContentFile]]
 ) -> IcebergStoredRows:
     """The rows of `files`, at least one, in a frame that reads `columns`."""
-    frames = [_group(spark, columns, group) for group in alike(storage, columns, files)]
+    frames = [_group(spark, storage, columns, group) for group in alike(storage, columns, files)]
     frame = reduce(DataFrame.unionByName, frames)
     position = packed(F.col("file_number"), F.col("row_index"))
     return IcebergStoredRows(columns, frame.withColumn("position", position))
@@ -161,9 +162,28 @@ def alike(
 
 
 def read_files(
-    spark: SparkSession, files: Sequence[ContentFile], fields: Sequence[NestedField], names: Names | None = None
+    spark: SparkSession,
+    storage: Storage,
+    files: Sequence[ContentFile],
+    fields: Sequence[NestedField],
+    names: Names | None = None,
 ) -> tuple[DataFrame, list[str]]:
     """A frame of `file_path`, `row_index` and the fields by stored_name; and the files' paths in its spelling."""
+    parquet = [file for file in files if file.format == PARQUET]
+    others = {spelling(root_of(file.path), file.name): file for file in files if file.format != PARQUET}
+    if not others:
+        return _parquet_files(spark, files, fields, names)
+    read = other_rows(spark, storage, list(others.items()), fields, names)
+    listed: Iterator[str] = iter([])
+    if parquet:
+        of_parquet, paths = _parquet_files(spark, parquet, fields, names)
+        read, listed = of_parquet.unionByName(read), iter(paths)
+    return read, [next(listed) if file.format == PARQUET else spelling(root_of(file.path), file.name) for file in files]
+
+
+def _parquet_files(
+    spark: SparkSession, files: Sequence[ContentFile], fields: Sequence[NestedField], names: Names | None
+) -> tuple[DataFrame, list[str]]:
     file_schema = read_schema(fields, names)
     read = (
         spark.read.options(**_READING)
@@ -185,11 +205,14 @@ def read_files(
 
 
 def _group(
-    spark: SparkSession, columns: IcebergColumns, group: Sequence[tuple[StoredFile[ContentFile], FileShape]]
+    spark: SparkSession,
+    storage: Storage,
+    columns: IcebergColumns,
+    group: Sequence[tuple[StoredFile[ContentFile], FileShape]],
 ) -> DataFrame:
     """A frame of one group of `alike`."""
     files, names = [file for file, _ in group], group[0][1].names
-    read, paths = read_files(spark, [file.file for file in files], columns.fields, names)
+    read, paths = read_files(spark, storage, [file.file for file in files], columns.fields, names)
     return with_file_facts(read, _described(spark, columns, group, paths), "file_path")
 
 

@@ -156,7 +156,7 @@ class Deleting:
         if not self.deletes.positional:
             return None
         files = [delete for _, delete in self.deletes.positional]
-        read, paths = read_files(self.spark, files, (PATH, POSITION))
+        read, paths = read_files(self.spark, self.storage, files, (PATH, POSITION))
         numbered = pa.table(
             {
                 "file_path": pa.array(paths, pa.string()),
@@ -184,7 +184,7 @@ class Deleting:
     ) -> DataFrame:
         """Hides the rows that have a newer equal key in their scope. Null equals null."""
         fields = [self.schema.field(number) for number in numbers]
-        read, paths = read_files(self.spark, [delete for _, delete in files], fields)
+        read, paths = read_files(self.spark, self.storage, [delete for _, delete in files], fields)
         numbered = pa.table(
             {
                 "file_path": pa.array(paths, pa.string()),

@@ -16,6 +16,7 @@ from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.name_mapping import PROPERTY, with_ids
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
+from nightkeep.formats.iceberg.spark.other_files import PARQUET, stored_fields
 from nightkeep.formats.iceberg.spark.schema import Names
 from nightkeep.model.arrow_types import ArrowField, field_id
 from nightkeep.storage import Storage
@@ -62,15 +63,19 @@ def _children(kind: IcebergType) -> Sequence[NestedField]:
 
 
 def _shape(storage: Storage, schema: IcebergSchema, file: ContentFile, defaults: Mapping[int, object]) -> FileShape:
-    try:
-        with storage.open(file.name) as source:
-            held = list(pq.read_schema(source))
-    except (pa.ArrowException, OSError) as failure:
-        raise CorruptMetadata(file.path, "a Parquet file", reason_of(failure)) from failure
+    held = _parquet_fields(storage, file) if file.format == PARQUET else stored_fields(storage, file)
     has_ids = any(number is not None for number, _ in _ids(held))
     mapped = held if has_ids else with_ids(held, schema, subject=file.path)
     names = {number: name for number, name in _ids(mapped) if number is not None}
     return FileShape(None if has_ids else names, frozenset(defaults.keys() - names.keys()))
+
+
+def _parquet_fields(storage: Storage, file: ContentFile) -> list[ArrowField]:
+    try:
+        with storage.open(file.name) as source:
+            return list(pq.read_schema(source))
+    except (pa.ArrowException, OSError) as failure:
+        raise CorruptMetadata(file.path, "a Parquet file", reason_of(failure)) from failure
 
 
 def _ids(fields: Sequence[ArrowField]) -> Iterator[tuple[int | None, str]]:

@@ -56,9 +56,9 @@ def misstated(
     """
     counts: Counter[int] = Counter()
     for group in alike(storage, IcebergColumns(schema), files):
-        counts.update(_wrong(spark, [file for file, _ in group], schema.current.fields, group[0][1].names))
+        counts.update(_wrong(spark, storage, [file for file, _ in group], schema.current.fields, group[0][1].names))
     if deletes:
-        counts.update(_wrong(spark, deletes, (PATH, POSITION), None))
+        counts.update(_wrong(spark, storage, deletes, (PATH, POSITION), None))
     return counts
 
 
@@ -123,12 +123,16 @@ class _Leaf:
 
 
 def _wrong(
-    spark: SparkSession, files: Sequence[StoredFile[ContentFile]], fields: Sequence[NestedField], names: Names | None
+    spark: SparkSession,
+    storage: Storage,
+    files: Sequence[StoredFile[ContentFile]],
+    fields: Sequence[NestedField],
+    names: Names | None,
 ) -> Mapping[int, int]:
     """The number of columns with wrong statistics, by number of each unit."""
     columns = [_Leaf(place, *parts) for place, parts in enumerate(leaves(fields))]
     held = [file.file for file in files]
-    read, paths = read_files(spark, held, fields, names)
+    read, paths = read_files(spark, storage, held, fields, names)
     seen = read.groupBy("file_path").agg(
         F.count(F.lit(1)).alias("counted"), *(column for leaf in columns for column in leaf.seen())
     )

@@ -26,6 +26,7 @@ from nightkeep.formats.iceberg.data.write import IcebergFileWriter, Lineage, Wri
 from nightkeep.formats.iceberg.deletes.position_deletes import write_positions
 from nightkeep.formats.iceberg.deletes.vectors import PuffinVectorWriter
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent, NewFile
+from nightkeep.formats.iceberg.metadata.file_formats import delete_format
 from nightkeep.formats.iceberg.metadata.locations import storage_name
 from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
 from nightkeep.formats.iceberg.metadata.new_locations import data_location
@@ -201,10 +202,11 @@ def _position_deletes(
     """Write one delete file per data file in format version 2; in version 3 one Puffin file with all vectors."""
     schema, spec_id = target.schema, _spec_id(target)
     if not schema.has_row_lineage:
+        kind = delete_format(schema)
         for file, rows in hidden:
             data = _data_file(file)
-            location = data_location(schema, spec_id, data.partition, naming.deletes())
-            yield write_positions(target.storage, location, data, rows)
+            location = data_location(schema, spec_id, data.partition, naming.deletes(kind))
+            yield write_positions(target.storage, location, data, rows, file_format=kind)
     elif hidden:
         data = _data_file(hidden[0][0])
         vectors = PuffinVectorWriter(target.storage, data_location(schema, spec_id, data.partition, naming.vectors()))
@@ -219,7 +221,7 @@ def _data_file(new: NewFile) -> ContentFile:
         content=new.content,
         path=new.path,
         name=storage_name(new.path),
-        format="parquet",
+        format=str(new.raw["file_format"]).lower(),
         spec_id=new.spec_id,
         partition=new.partition,
         rows=new.rows,

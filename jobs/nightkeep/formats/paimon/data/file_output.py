@@ -16,9 +16,10 @@ from pyarrow import orc
 from nightkeep.encodings.avro_codecs import CODECS
 from nightkeep.encodings.avro_container import AvroHeader, array_of, container_bytes
 from nightkeep.encodings.avro_schemas import AvroType, Schema
+from nightkeep.encodings.orc_times import refuse_fractions_before_1970
 from nightkeep.encodings.parquet_settings import SETTINGS
 from nightkeep.formats.paimon.data.columns import KEY_PREFIX, KIND, SEQUENCE
-from nightkeep.formats.paimon.data.orc_types import orc_field, refuse_fractions_before_1970
+from nightkeep.formats.paimon.data.orc_types import orc_field
 from nightkeep.formats.paimon.metadata.schema import PaimonField, PaimonSchema, option_bool, option_bytes
 from nightkeep.formats.paimon.metadata.types import TypeRoot
 from nightkeep.model.arrow_types import ArrowField, ChunkedArray

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from nightkeep.errors import RefusedTable
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
-from nightkeep.model.arrow_types import Array, ArrowField, ChunkedArray, Datum
+from nightkeep.model.arrow_types import ArrowField
 
 _FIELD_ID: Final = "paimon.id"
 # SpecialFields.java: parts of nested columns have ids around a quarter of the largest integer.
@@ -46,32 +43,3 @@ def _nested(kind: PaimonType, within: int, depth: int) -> pa.DataType:
 def _leaf(kind: PaimonType | pa.DataType) -> pa.DataType:
     plain = kind.arrow if isinstance(kind, PaimonType) else kind
     return pa.int32() if pa.types.is_time(plain) else plain
-
-
-def refuse_fractions_before_1970(name: str, column: ChunkedArray) -> None:
-    """Raise RefusedTable if there are any, within nested values as well.
-
-    Arrow writes their nanoseconds negative (arrow/adapters/orc/util.cc), and Java's readers fail at those.
-    """
-    for chunk in column.chunks:
-        for leaf in _leaves(chunk):
-            early = leaf.filter(pc.less(leaf, pa.scalar(0, leaf.type))) if pa.types.is_timestamp(leaf.type) else None
-            if early is not None and len(early) and not early.equals(pc.floor_temporal(early, unit="second")):
-                raise RefusedTable(
-                    f"column {name}",
-                    "times before 1970 with a fraction of a second are not written to ORC files",
-                    "Arrow writes them as Java cannot read them; keep such times in Parquet files",
-                )
-
-
-def _leaves(array: Datum) -> Iterator[Array]:
-    if pa.types.is_struct(array.type):
-        for child in array.flatten():
-            yield from _leaves(child)
-    elif pa.types.is_map(array.type):
-        yield from _leaves(array.keys)
-        yield from _leaves(array.items)
-    elif pa.types.is_list(array.type):
-        yield from _leaves(array.flatten())
-    else:
-        yield array

@@ -1,0 +1,206 @@
+"""ORC and Avro files -> a DataFrame of every stored row, decoded in tasks.
+
+Spark has no positions of ORC files, and without a package of its own no reader of Avro files. A file is read by one
+task, so that a position does not depend on how Spark would split it. Of our code this shares the reader of stripes and
+of Avro's containers; Avro's rows are decoded by fastavro here, by Polars in a rewrite and in the gate. Columns are
+found, merged and compared in Spark.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import time
+from itertools import islice
+from typing import Any, Final, TypeAlias, cast
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, TimeType
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from nightkeep.encodings.avro_codecs import CODECS
+from nightkeep.encodings.avro_container import array_of, open_container, well_formed
+from nightkeep.encodings.avro_schemas import root_of
+from nightkeep.encodings.avro_types import column_types
+from nightkeep.encodings.nested_values import rebuilt
+from nightkeep.encodings.orc_fields import read_field
+from nightkeep.encodings.orc_rows import OrcRows
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile
+from nightkeep.formats.iceberg.spark.schema import Names, spark_type, stored_name
+from nightkeep.model.arrow_types import Array, ArrowField, field_id
+from nightkeep.spark.releases import frame_of
+from nightkeep.storage import Storage
+
+_BATCH_ROWS: Final = 1 << 16
+_MICROS: Final = 1_000_000
+PARQUET: Final = "parquet"
+_Convert: TypeAlias = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What a task reads of each file: `fields` by id, or by `names` in files without ids; `shown` are the types that
+    Spark's Arrow schema has for them."""
+
+    storage: Storage
+    fields: tuple[NestedField, ...]
+    names: Names | None
+    shown: pa.Schema
+
+    def place(self, held: Sequence[ArrowField], field: NestedField) -> int | None:
+        """The index of a field among those of a file, or of a struct in it."""
+        if self.names is None:
+            found = (place for place, each in enumerate(held) if field_id(each) == field.field_id)
+        else:
+            name = self.names.get(field.field_id)
+            found = (place for place, each in enumerate(held) if each.name == name)
+        return next(found, None)
+
+
+def stored_fields(storage: Storage, file: ContentFile) -> list[ArrowField]:
+    """The columns of a file with the ids that it has. Raises CorruptMetadata, RefusedTable."""
+    if file.format == "orc":
+        return [read_field(field) for field in OrcRows(storage.open(file.name), subject=file.path).fields]
+    with well_formed(file.path):
+        container = open_container(storage.read(file.name), CODECS, subject=file.path)
+        return list(column_types(root_of(container.schema).record, subject=file.path).fields)
+
+
+def other_rows(
+    spark: SparkSession,
+    storage: Storage,
+    files: Sequence[tuple[str, ContentFile]],
+    fields: Sequence[NestedField],
+    names: Names | None,
+) -> DataFrame:
+    """Every row of `files`, given with their paths: `file_path`, `row_index` and the fields by stored_name."""
+    types = T.StructType([T.StructField(stored_name(field), spark_type(field.field_type)) for field in fields])
+    reading = _Reading(storage, tuple(fields), names, to_arrow_schema(types))
+
+    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for pickled in batch.column("pickled"):
+                path, file = pickle.loads(pickled.as_py())
+                yield from _rows(reading, path, file)
+
+    place = [T.StructField("file_path", T.StringType()), T.StructField("row_index", T.LongType())]
+    table = pa.table({"pickled": pa.array([pickle.dumps(file) for file in files], pa.binary())})
+    return frame_of(spark, table).mapInArrow(rows, T.StructType([*place, *types.fields]))
+
+
+def _rows(reading: _Reading, path: str, file: ContentFile) -> Iterator[pa.RecordBatch]:
+    start = 0
+    read = _orc_columns if file.format == "orc" else _avro_columns
+    for count, columns in read(reading, file):
+        place = [pa.repeat(pa.scalar(path), count), pa.array(np.arange(start, start + count))]
+        yield pa.record_batch([*place, *columns], ["file_path", "row_index", *reading.shown.names])
+        start += count
+
+
+def _orc_columns(reading: _Reading, file: ContentFile) -> Iterator[tuple[int, list[Array]]]:
+    stored = OrcRows(reading.storage.open(file.name), subject=file.path, in_utc=True)
+    held = [read_field(field) for field in stored.fields]
+    places = [reading.place(held, field) for field in reading.fields]
+    names = list(dict.fromkeys(stored.names[place] for place in places if place is not None))
+    for batch in stored.batches(names, range(len(stored.starts) - 1), rows=_BATCH_ROWS):
+        yield (
+            batch.num_rows,
+            [
+                pa.nulls(batch.num_rows, shown.type)
+                if place is None
+                else _shown(reading, batch.column(names.index(held[place].name)), held[place].type, field, shown.type)
+                for place, field, shown in zip(places, reading.fields, reading.shown, strict=True)
+            ],
+        )
+
+
+def _shown(reading: _Reading, array: Array, held: pa.DataType, field: NestedField, shown: pa.DataType) -> Array:
+    """The values as `shown`, with the fields of structs in its order, null where the file has none."""
+    kind = field.field_type
+    if isinstance(kind, StructType):
+        there, struct = list(cast(pa.StructType, held)), cast(pa.StructArray, array)
+        children: list[Array] = []
+        for inner, wanted in zip(kind.fields, cast(pa.StructType, shown), strict=True):
+            place = reading.place(there, inner)
+            children.append(
+                pa.nulls(len(array), wanted.type)
+                if place is None
+                else _shown(reading, struct.field(place), there[place].type, inner, wanted.type)
+            )
+        return pa.StructArray.from_arrays(children, fields=list(cast(pa.StructType, shown)), mask=array.is_null())
+    if isinstance(kind, ListType):
+        own, other = cast(Any, held), cast(Any, shown)
+        values = _shown(reading, cast(Any, array).values, own.value_type, kind.element_field, other.value_type)
+        return rebuilt(array, shown, values)
+    if isinstance(kind, MapType):
+        own, other, entries = cast(Any, held), cast(Any, shown), cast(Any, array)
+        keys = _shown(reading, entries.keys, own.key_type, kind.key_field, other.key_type)
+        items = _shown(reading, entries.items, own.item_type, kind.value_field, other.item_type)
+        pair: Array = pa.StructArray.from_arrays([keys, items], fields=[other.key_field, other.item_field])
+        return rebuilt(array, shown, pair)
+    return array if array.type == shown else cast(Array, array.cast(shown))
+
+
+def _avro_columns(reading: _Reading, file: ContentFile) -> Iterator[tuple[int, list[Array]]]:
+    with well_formed(file.path):
+        container = open_container(reading.storage.read(file.name), CODECS, subject=file.path)
+        root = root_of(container.schema)
+        held = column_types(root.record, subject=file.path).fields
+        records = container.records(array_of(root.kind))
+        found = [(reading.place(held, field), field) for field in reading.fields]
+        converts = [
+            None if place is None else (held[place].name, _convert(reading, held[place].type, field.field_type))
+            for place, field in found
+        ]
+        while rows := list(islice(records, _BATCH_ROWS)):
+            yield (
+                len(rows),
+                [
+                    pa.nulls(len(rows), shown.type)
+                    if each is None
+                    else pa.array([each[1](row[each[0]]) for row in rows], shown.type)
+                    for each, shown in zip(converts, reading.shown, strict=True)
+                ],
+            )
+
+
+def _convert(reading: _Reading, held: pa.DataType, kind: IcebergType) -> _Convert:
+    """fastavro's values -> those from which Arrow makes Spark's type."""
+    convert = _same
+    if isinstance(kind, StructType):
+        there = list(cast(pa.StructType, held))
+        parts = [
+            (stored_name(inner), there[place].name, _convert(reading, there[place].type, inner.field_type))
+            for inner in kind.fields
+            if (place := reading.place(there, inner)) is not None
+        ]
+        convert = lambda value: {name: part(value[stored]) for name, stored, part in parts}  # noqa: E731
+    elif isinstance(kind, ListType):
+        element = _convert(reading, cast(Any, held).value_type, kind.element_type)
+        convert = lambda value: [element(each) for each in value]  # noqa: E731
+    elif isinstance(kind, MapType):
+        key = _convert(reading, cast(Any, held).key_type, kind.key_type)
+        item = _convert(reading, cast(Any, held).item_type, kind.value_type)
+        convert = lambda value: [(key(k), item(v)) for k, v in _entries(value)]  # noqa: E731
+    elif isinstance(kind, TimeType):
+        convert = _micros_of_day
+    return lambda value: None if value is None else convert(value)
+
+
+def _entries(value: Any) -> Iterable[tuple[Any, Any]]:
+    """The entries of Avro's map, or of an array of records of a key and a value."""
+    return value.items() if isinstance(value, dict) else (tuple(entry.values()) for entry in value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _micros_of_day(value: Any) -> Any:
+    if not isinstance(value, time):
+        return value
+    return ((value.hour * 60 + value.minute) * 60 + value.second) * _MICROS + value.microsecond
