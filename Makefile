@@ -94,9 +94,12 @@ SIDE_BY_SIDE = -n 3 --dist loadfile --no-loadscope-reorder
 tools:  ## list the tools that the tests need and this machine lacks, with the line that installs them
 	@.ci/tools
 
+# What waits with the lock of the interpreter takes no signal: its process ends, with the stack of each thread.
+DEADLOCKED = -o faulthandler_timeout=1200 -o faulthandler_exit_on_timeout=true
+
 test test-quick: export NIGHTKEEP_EXAMPLES := 0.2
 test: tools environment  ## every engine, every kind of race and fault, three files at a time
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --without-extended --durations 20 --durations-min 20
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --without-extended $(DEADLOCKED) --durations 20 --durations-min 20
 
 test-extended: tools environment  ## what make test leaves out: other combinations, all examples, longer histories
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --only-extended --timeout 3600
