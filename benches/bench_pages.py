@@ -20,6 +20,7 @@ from typing import Any
 from unittest.mock import patch
 
 import nightkeep
+from nightkeep.api.stored import shown_history
 from nightkeep.model import Operation, Outcome
 from nightkeep.nights.run_pages import RunPage, write_run
 from nightkeep.nights.settled import JobResult, settle_run
@@ -136,6 +137,7 @@ def costs(where: Place, nights: int) -> dict[str, Cost]:
             lambda: render_index(empty, title="Nightkeep", generated_at=NIGHT, links=Links())
         ),
         "the history": _cost(lambda: summary_text([*nightkeep.history(reports=where.reports)])),
+        "the history as text": _cost(lambda: str(shown_history(reports=where.reports))),
         "the last two runs": _cost(lambda: summary_text([*nightkeep.history(last=2, reports=where.reports)])),
         "the history of a table": _cost(
             lambda: summary_text([*nightkeep.history(where.tables[0], reports=where.reports)])

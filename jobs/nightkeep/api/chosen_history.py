@@ -21,31 +21,37 @@ _BAD_CHECK: Final = frozenset({CheckStatus.FAILED, CheckStatus.ERRORED})
 @dataclass(frozen=True, slots=True)
 class HistoryChoice:
     """Which documents are asked for. `since`: those that ended at this time or later. `last`: those of so many of the
-    newest runs. `failed`: those that ended in mismatch, failed or conflicted, or whose check did not pass."""
+    newest runs. `failed`: those that ended in mismatch, failed or conflicted, or whose check did not pass. `limit`: as
+    `last`, where nobody has asked for a number."""
 
     since: datetime | None = None
     last: int | None = None
     failed: bool = False
     operation: Operation | None = None
+    limit: int | None = None
 
     @property
     def is_of_few(self) -> bool:
         """Whether the newest are asked for, or those that ended badly, and not all."""
-        return self.last is not None or self.since is not None or self.failed
+        return self._runs is not None or self.since is not None or self.failed
+
+    @property
+    def _runs(self) -> int | None:
+        return self.last or self.limit
 
     def bound(self, chosen: Sequence[RunDocument]) -> datetime | None:
         """The time since which all that suits is among these; None where older documents may suit too."""
         if self.since is not None:
             return self.since
-        is_full = self.last is not None and len({*map(run_name, chosen)}) == self.last
+        is_full = self._runs is not None and len({*map(run_name, chosen)}) == self._runs
         return min(each.started_at for each in chosen) if is_full else None
 
     def of(self, documents: Iterable[RunDocument]) -> tuple[RunDocument, ...]:
         """The documents that are asked for, in their order, which is oldest first."""
         chosen = [each for each in documents if self._has(each)]
-        if self.last is None:
+        if self._runs is None:
             return tuple(chosen)
-        runs = list(dict.fromkeys(map(run_name, reversed(chosen))))[: self.last]
+        runs = {*list(dict.fromkeys(map(run_name, reversed(chosen))))[: self._runs]}
         return tuple(each for each in chosen if run_name(each) in runs)
 
     def has_releases_of(self, time: datetime) -> bool:

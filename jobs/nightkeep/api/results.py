@@ -20,6 +20,7 @@ from nightkeep.pages import (
     plan_head,
     plans_card,
     plans_text,
+    run_name,
     runs_card,
     summary_text,
 )
@@ -119,11 +120,13 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class RunHistory:
-    """The stored documents, oldest first, the files that cannot be read, and the releases of their tables."""
+    """The stored documents, oldest first, the files that cannot be read, and the releases of their tables. `limit`: how
+    many of the newest runs these are, where there may be more."""
 
     documents: tuple[RunDocument, ...]
     unreadable: tuple[Unreadable, ...]
     releases: tuple[Released, ...] = ()
+    limit: int | None = None
 
     def __iter__(self) -> Iterator[RunDocument]:
         return iter(self.documents)
@@ -139,7 +142,12 @@ class RunHistory:
 
     def __str__(self) -> str:
         released = [redact(str(each)) for each in self.releases]
-        return "\n".join([history_text(self.documents), *([""] if released else []), *released])
+        more = [f"The newest {self.limit} runs; more by --last N or --since DATE"] if self.limit else []
+        return "\n".join([history_text(self.documents), *more, *([""] if released else []), *released])
+
+    def has_runs(self, count: int | None) -> bool:
+        """Whether these are documents of so many runs."""
+        return count is not None and len({*map(run_name, self.documents)}) == count
 
     def __repr__(self) -> str:
         return few_lines(f"history of {counted(len(self.documents), 'document')}", [*map(str, self.documents[::-1])])

@@ -16,7 +16,7 @@ from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
 from nightkeep.nights.overview import links_to, overview_of, write_overview
 from nightkeep.nights.run_pages import attention_in
-from nightkeep.pages import Overview, render_run, run_name
+from nightkeep.pages import Overview, is_counted, render_run, run_name
 from nightkeep.places import is_address, report_store, reports_place
 from nightkeep.records import (
     History,
@@ -28,7 +28,7 @@ from nightkeep.records import (
     read_thread,
     write_page,
 )
-from nightkeep.records.chosen_documents import chosen_documents
+from nightkeep.records.chosen_documents import chosen_documents, read_all
 from nightkeep.records.file_names import table_page_name
 from nightkeep.records.kept_index import remove_index
 from nightkeep.records.releases import account, release_table, releases_of, with_release
@@ -44,6 +44,8 @@ from nightkeep.records.validations import (
 from nightkeep.running.inspection.handled_operations import handled_operations
 
 _INDEX: Final = "index"
+_SHOWN_RUNS: Final = 20
+"""How many runs of all tables are shown where nobody asks for more: some weeks of nights."""
 _MOST_RUNS: Final = 200
 """How many runs have pages, the newest: Great Expectations renders a few pages a second."""
 
@@ -70,9 +72,33 @@ def history(
     mismatch, failed or conflicted, or whose check did not pass. Raises UsageError for an invalid argument.
     """
     choice = parse_choice(since, last, operation, failed=failed, now=datetime.now(UTC))
-    context = find_context(policy, reports)
+    return _chosen_history(find_context(policy, reports), table, choice, read_all)
+
+
+def shown_history(
+    table: str | None = None,
+    *,
+    since: str | None = None,
+    last: int | None = None,
+    failed: bool = False,
+    operation: str | None = None,
+    policy: str | Path | None = None,
+    reports: str | Path | None = None,
+) -> RunHistory:
+    """As `history`, for people: of all tables the newest runs alone where nothing else is asked for. What is only
+    counted, as it changed nothing, is as brief as the index has it, so that no document of it is read."""
+    choice = parse_choice(since, last, operation, failed=failed, now=datetime.now(UTC))
+    limit = None if table is not None or choice.is_of_few or choice.operation is not None else _SHOWN_RUNS
+    shown = replace(choice, limit=limit)
+    found = _chosen_history(find_context(policy, reports), table, shown, lambda each: not is_counted(each))
+    return replace(found, limit=limit if found.has_runs(limit) else None)
+
+
+def _chosen_history(
+    context: CallContext, table: str | None, choice: HistoryChoice, is_read: Callable[[RunDocument], bool]
+) -> RunHistory:
     name = None if table is None else _reported_name(context, table)
-    stored = _history_of_all(context.reports, choice) if name is None else read_thread(context.reports, name)
+    stored = _history_of_all(context.reports, choice, is_read) if name is None else read_thread(context.reports, name)
     releases = releases_of(context.reports, dict.fromkeys(document.table for document in stored.documents))
     documents = (with_release(each, releases.get(each.table, ())) for each in choice.of(stored.documents))
     listed = sorted((each for some in releases.values() for each in some), key=lambda each: each.at)
@@ -81,9 +107,9 @@ def history(
     )
 
 
-def _history_of_all(reports: str, choice: HistoryChoice) -> History:
+def _history_of_all(reports: str, choice: HistoryChoice, is_read: Callable[[RunDocument], bool]) -> History:
     """The documents of all tables, or where a few are asked for only these, if the index knows which they are."""
-    few = chosen_documents(reports, choice.of, choice.bound) if choice.is_of_few else None
+    few = chosen_documents(reports, choice.of, choice.bound, is_read) if choice.is_of_few else None
     return read_history(reports) if few is None else few
 
 

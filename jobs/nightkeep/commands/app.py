@@ -183,7 +183,13 @@ COMMANDS: Final = (
         reads=True,
     ),
     Command(
-        stored.history, put_stored, "List what was done, oldest first.", "history shop.orders --since 7d", reads=True
+        stored.history,
+        put_stored,
+        "List what was done, oldest first.\n\nOf all tables the newest 20 runs, unless others are asked for. "
+        "With --json, all documents.",
+        "history shop.orders --since 7d",
+        reads=True,
+        shown=stored.shown_history,
     ),
     Command(
         stored.release,

@@ -24,13 +24,15 @@ _SHORT: Final = {"verbose": ("-v",), "quiet": ("-q",)}
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: its function, who prints what that returns, and its help. `reads`: it changes nothing."""
+    """A command: its function, who prints what that returns, and its help. `reads`: it changes nothing. `shown`: the
+    function for people, with the same parameters, where text needs less than JSON."""
 
     function: Callable[..., Any]
     answer: Callable[..., None]
     help: str
     example: str
     reads: bool = False
+    shown: Callable[..., Any] | None = None
 
     @property
     def name(self) -> str:
@@ -48,7 +50,8 @@ def callback(command: Command) -> Callable[..., None]:
         try:
             with spark_in_a_file(verbose=verbose):
                 with shown_progress(quiet=quiet or command.reads):
-                    result = command.function(**given)
+                    function = command.function if json or command.shown is None else command.shown
+                    result = function(**given)
                 command.answer(result, as_json=json, dry_run=given.get("dry_run", False))
         except (NightkeepError, typer.Exit, typer.Abort):
             raise

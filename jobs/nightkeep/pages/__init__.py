@@ -2,7 +2,7 @@
 
 from nightkeep.pages.attention import Attention, Holds, attention_of
 from nightkeep.pages.audit_section import audit_text
-from nightkeep.pages.history_text import history_text, run_name
+from nightkeep.pages.history_text import history_text, is_counted, run_name
 from nightkeep.pages.html_pages import render_run
 from nightkeep.pages.notebook import few_lines, history_card, plans_card, runs_card
 from nightkeep.pages.overview_pages import Overview, render_fleet, render_index, render_table
@@ -20,6 +20,7 @@ __all__ = [
     "few_lines",
     "history_card",
     "history_text",
+    "is_counted",
     "leftovers",
     "plan_head",
     "plan_text",

@@ -54,12 +54,17 @@ def _lines(runs: Iterable[list[RunDocument]], totals: str) -> Iterator[str]:
     yield totals
 
 
+def is_counted(document: RunDocument) -> bool:
+    """Whether a document is only counted, as its run changed nothing."""
+    return document.outcome is Outcome.UNCHANGED
+
+
 def _is_quiet(run: Sequence[RunDocument]) -> bool:
-    return all(document.outcome is Outcome.UNCHANGED for document in run)
+    return all(map(is_counted, run))
 
 
 def _run(run: Sequence[RunDocument]) -> Iterator[str]:
-    listed = [document for document in run if document.outcome is not Outcome.UNCHANGED]
+    listed = [document for document in run if not is_counted(document)]
     unchanged = len(run) - len(listed)
     yield f"{_started(run)}  {run_name(run[0])}" + (f", {unchanged} unchanged" if unchanged else "")
     versions = [_versions(document) for document in listed]

@@ -21,10 +21,17 @@ Bound = Callable[[Sequence[RunDocument]], datetime | None]
 """The time since which all that suits was chosen; None where that has no bound."""
 
 
-def chosen_documents(reports: str | Path, choose: Choose, bound: Bound) -> History | None:
-    """The documents that are chosen, oldest start first, and what cannot be read. None where the index does not
-    suffice: it is not there, or a table has older documents that would be chosen too. Raises OSError if the reports
-    cannot be listed."""
+def read_all(_: RunDocument) -> bool:
+    """For callers that need each document as it is stored."""
+    return True
+
+
+def chosen_documents(
+    reports: str | Path, choose: Choose, bound: Bound, is_read: Callable[[RunDocument], bool] = read_all
+) -> History | None:
+    """The documents that are chosen, oldest start first, and what cannot be read. Of those that are not to be read, the
+    brief ones of the index. None where the index does not suffice: it is not there, or a table has older documents that
+    would be chosen too. Raises OSError if the reports cannot be listed."""
     if not has_index(reports):
         return None
     known = read_index(reports)
@@ -32,7 +39,9 @@ def chosen_documents(reports: str | Path, choose: Choose, bound: Bound) -> Histo
     if known.older and not _reaches(known.documents, bound(chosen)):
         return None
     store = report_store(reports)
-    read = [*side_by_side(store, lambda name: _read(store, name), [*map(row_name, chosen)])]
+    names = [row_name(each) for each in chosen if is_read(each)]
+    found = dict(zip(names, side_by_side(store, lambda name: _read(store, name), names), strict=True))
+    read = [found[name] if (name := row_name(each)) in found else each for each in chosen]
     documents = tuple(each for each in read if isinstance(each, RunDocument))
     unreadable = {each.path: each for each in (*known.unreadable, *read) if isinstance(each, Unreadable)}
     return History(documents, tuple(unreadable[path] for path in sorted(unreadable)))

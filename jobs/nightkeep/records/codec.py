@@ -8,11 +8,11 @@ bool, datetime, enums, tuples, mappings and `X | None`.
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from nightkeep.errors import CorruptMetadata
@@ -40,61 +40,80 @@ def encode(value: object) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
+Decoder = Callable[[object, "Place"], Any]
+Place = tuple["Place | None", str]
+"""Where a value is: the place around it, and its own part of the name. A name is made for an error alone."""
+
+
 def decode(kind: type[T], value: object, subject: str) -> T:
     """A value of type `kind` from its JSON value. Raises CorruptMetadata, naming the place below `subject`."""
-    decoded: T = _decode(kind, value, subject)
+    any_kind: Any = kind
+    decoded: T = _decoder(any_kind)(value, (None, subject))
     return decoded
 
 
-def _decode(kind: Any, value: object, subject: str) -> Any:
-    origin = get_origin(kind)
+@cache
+def _decoder(kind: Any) -> Decoder:
+    """What decodes values of a type. It is made once: a history has some ten thousand documents."""
+    origin, arguments = get_origin(kind), get_args(kind)
     if origin is types.UnionType:
-        inner = next(arg for arg in get_args(kind) if arg is not types.NoneType)
-        return None if value is None else _decode(inner, value, subject)
+        inner = _decoder(next(each for each in arguments if each is not types.NoneType))
+        return lambda value, place: None if value is None else inner(value, place)
     if origin is tuple:
-        items = _expect(list, value, subject)
-        return tuple(_decode(get_args(kind)[0], item, f"{subject}[{i}]") for i, item in enumerate(items))
+        item = _decoder(arguments[0])
+        return lambda value, place: tuple(
+            item(each, (place, f"[{i}]")) for i, each in enumerate(_expect(list, value, place))
+        )
     if origin is not None:
-        entries = _expect(dict, value, subject).items()
-        return {key: _decode(get_args(kind)[1], entry, f"{subject}.{key}") for key, entry in entries}
-    if is_dataclass(kind):
-        return _decode_dataclass(kind, _expect(dict, value, subject), subject)
-    return _decode_scalar(kind, value, subject)
+        entry = _decoder(arguments[1])
+        return lambda value, place: {
+            key: entry(each, (place, f".{key}")) for key, each in _expect(dict, value, place).items()
+        }
+    return _dataclass_decoder(kind) if is_dataclass(kind) else partial(_decode_scalar, kind)
 
 
-def _decode_dataclass(kind: Any, value: dict[str, object], subject: str) -> object:
-    hints = _hints(kind)
-    known = {_key(f): f for f in fields(kind) if f.name != _EXTRA}
-    missing = [key for key, f in known.items() if key not in value and not _has_default(f)]
-    if missing:
-        raise CorruptMetadata(subject, f"the keys {', '.join(missing)}", "none")
-    values = {
-        f.name: _decode(hints[f.name], value[key], f"{subject}.{key}") for key, f in known.items() if key in value
-    }
-    extra = {key: item for key, item in value.items() if key not in known}
-    _require_shallow(extra, subject)
-    return kind(**values, **({_EXTRA: extra} if _EXTRA in hints else {}))
+def _dataclass_decoder(kind: Any) -> Decoder:
+    hints = get_type_hints(kind)
+    known = {_key(f): (f.name, _decoder(hints[f.name]), f".{_key(f)}") for f in fields(kind) if f.name != _EXTRA}
+    required = [_key(f) for f in fields(kind) if f.name != _EXTRA and not _has_default(f)]
+
+    def decoded(value: object, place: Place) -> object:
+        held = _expect(dict, value, place)
+        missing = [key for key in required if key not in held]
+        if missing:
+            raise CorruptMetadata(_name(place), f"the keys {', '.join(missing)}", "none")
+        values = {name: of(held[key], (place, part)) for key, (name, of, part) in known.items() if key in held}
+        extra = {key: item for key, item in held.items() if key not in known}
+        _require_shallow(extra, place)
+        return kind(**values, **({_EXTRA: extra} if _EXTRA in hints else {}))
+
+    return decoded
 
 
-def _decode_scalar(kind: Any, value: object, subject: str) -> object:
+def _decode_scalar(kind: Any, value: object, place: Place) -> object:
     if kind is object:
         return value
     if kind is float:
-        return float(_expect(int, value, subject) if isinstance(value, int) else _expect(float, value, subject))
+        return float(_expect(int, value, place) if isinstance(value, int) else _expect(float, value, place))
     if kind in (str, int, bool):
-        return _expect(kind, value, subject)
-    text = _expect(str, value, subject)
+        return _expect(kind, value, place)
+    text = _expect(str, value, place)
     try:
         return _time(text) if kind is datetime else kind(text)
     except (ValueError, OverflowError):
         expected = ", ".join(kind) if issubclass(kind, StrEnum) else "an ISO 8601 time"
-        raise CorruptMetadata(subject, expected, repr(text)) from None
+        raise CorruptMetadata(_name(place), expected, repr(text)) from None
 
 
-def _expect(kind: type[T], value: object, subject: str) -> T:
+def _name(place: Place) -> str:
+    around, part = place
+    return part if around is None else f"{_name(around)}{part}"
+
+
+def _expect(kind: type[T], value: object, place: Place) -> T:
     # JSON's true is not a number, although Python's True is an int.
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise CorruptMetadata(subject, kind.__name__, f"{type(value).__name__} {value!r:.80}")
+        raise CorruptMetadata(_name(place), kind.__name__, f"{type(value).__name__} {value!r:.80}")
     return value
 
 
@@ -106,14 +125,14 @@ def _time(text: str) -> datetime:
     return moment
 
 
-def _require_shallow(value: object, subject: str, depth: int = _DEEPEST) -> None:
+def _require_shallow(value: object, place: Place, depth: int = _DEEPEST) -> None:
     """Raises CorruptMetadata for a value that is nested too deeply: it could be read but not written again."""
     if not isinstance(value, Mapping | list | tuple):
         return
     if not depth:
-        raise CorruptMetadata(subject, f"at most {_DEEPEST} levels", "more")
+        raise CorruptMetadata(_name(place), f"at most {_DEEPEST} levels", "more")
     for each in value.values() if isinstance(value, Mapping) else value:
-        _require_shallow(each, subject, depth - 1)
+        _require_shallow(each, place, depth - 1)
 
 
 def _key(field: Field[object]) -> str:
@@ -123,8 +142,3 @@ def _key(field: Field[object]) -> str:
 
 def _has_default(field: Field[object]) -> bool:
     return field.default is not MISSING or field.default_factory is not MISSING
-
-
-@cache
-def _hints(kind: type) -> Mapping[str, object]:
-    return get_type_hints(kind)
