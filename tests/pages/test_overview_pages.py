@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from tests.pages.test_attention import held, run
@@ -16,7 +17,7 @@ from nightkeep.pages.facts import facts_of
 from nightkeep.pages.fleet import fleet_rows, totals_of
 from nightkeep.pages.templating import name_in_parts
 from nightkeep.pages.trends import trend
-from nightkeep.records import Metrics
+from nightkeep.records import Metrics, RunDocument
 from nightkeep.records.document import Predicted
 from nightkeep.records.index_rows import brief_document, row_of
 
@@ -186,3 +187,60 @@ def test_gain_is_expected_of_work_that_is_not_published() -> None:
     published = run(1, Outcome.VERIFIED, "t", metrics=planned)
     lost = run(2, Outcome.CONFLICTED, "t", metrics=planned)
     assert [fleet_rows([each], ())[0][0].gain for each in (published, lost)] == [None, planned.predicted]
+
+
+def found(night: int, table: str = "t", **health: float) -> RunDocument:
+    skipped = {"skipping": {"a": {"before": 0.1, "after": night / 10}, "b": {"before": 0.1, "after": 0.5}}}
+    measured = replace(WORKED, health=health, score=1.25, predicted=Predicted(3, 1 << 20, 9.0, "x"), extra=skipped)
+    return run(night, Outcome.CONFLICTED if night == 3 else Outcome.VERIFIED, table, metrics=measured)
+
+
+@pytest.mark.parametrize("of_index", [False, True])
+def test_health_and_score_and_their_trends_are_on_the_fleet_and_the_table(*, of_index: bool) -> None:
+    history = [
+        found(1, files=44, small_files=40, deleted_ratio=0.25, level0_files=6, level0_age_ms=7_200_000),
+        found(2, files=44, small_files=0, deleted_ratio=0.1, level0_files=3, level0_age_ms=60_000),
+        found(3, files=44, small_files=32, deleted_ratio=0.0, level0_files=2, level0_age_ms=3_600_000),
+    ]
+    if of_index:
+        history = [brief_document(row_of(each, 0)) for each in history]
+    ((row,), _) = fleet_rows(history, ())
+    assert row.health == ("32 small files", "2 files in level 0", "the oldest of 1 h")
+    assert row.score == 1.25
+    assert {each.name: (each.first, each.last) for each in row.trends} == {
+        "files": ("4", "4"),
+        "bytes": ("1.0 MB", "1.0 MB"),
+        "deleted rows": ("25.0%", "0.0%"),
+        "level-0 age": ("2 h", "1 h"),
+        "files skipped": ("30%", "40%"),
+    }
+    for html in (
+        render_fleet(Overview(history), generated_at=NIGHT, links=TABLES),
+        render_table("t", Overview(history), generated_at=NIGHT, links=TABLES),
+    ):
+        text = Page(html).text
+        assert "32 small files" in text and "1.25" in text
+        assert 'aria-label="deleted rows: 25.0% to 0.0% over 3 runs' in html.replace("Deleted", "deleted")
+
+
+def test_a_table_of_earlier_releases_has_no_health() -> None:
+    ((row, *_), _) = fleet_rows(HISTORY[:1], ())
+    assert (row.health, row.score) == ((), None)
+
+
+def test_wall_time_counts_side_by_side_runs_once() -> None:
+    def lasting(start: int, end: int, table: str) -> RunDocument:
+        at = run(1, Outcome.VERIFIED, table, metrics=WORKED)
+        begun = at.started_at
+        return replace(at, started_at=begun + timedelta(seconds=start), finished_at=begun + timedelta(seconds=end))
+
+    some = [
+        lasting(0, 10, "a"),
+        lasting(2, 5, "b"),
+        lasting(8, 14, "c"),
+        lasting(100, 101, "a"),
+        lasting(100, 100, "b"),
+    ]
+    assert totals_of(some).wall_seconds == 15
+    assert totals_of(some).seconds == 10
+    assert totals_of(()).wall_seconds == 0

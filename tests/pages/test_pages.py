@@ -265,6 +265,7 @@ def hostile() -> RunDocument:
     assert isinstance(found, dict)
     found["metrics"]["seconds"].pop(HOSTILE)
     found["metrics"]["seconds"][HOSTILE] = 1.0
+    found["metrics"]["health"] = {HOSTILE: 1.0, "small_files": 1e300, "level0_age_ms": -1e18}
     found["metrics"]["skipping"][HOSTILE] = {"before": 0.9, "after": 0.1}
     found["plan"]["clustering"]["columns"] = [HOSTILE]
     return RunDocument.from_json(found)

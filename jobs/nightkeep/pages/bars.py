@@ -70,6 +70,15 @@ def levels(before: Mapping[str, int], after: Mapping[str, int]) -> Pair | None:
     return Pair(tuple(f"L{name}" for name in names), sides[0], sides[1])
 
 
+def show_age(milliseconds: float) -> str:
+    """An age in the largest unit of which it has one: `3 d`, `2.5 h`, `40 min`, `9 s`."""
+    seconds = milliseconds / 1000
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:,.1f}".removesuffix(".0") + f" {unit}"
+    return f"{seconds:,.0f} s"
+
+
 def show_seconds(seconds: float) -> str:
     return f"{seconds:,.1f} s" if seconds >= 0.1 or seconds == 0 else f"{seconds * 1000:.0f} ms"
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from nightkeep.model import Outcome
 from nightkeep.pages.attention import SHOWN_FIRST, Attention
-from nightkeep.pages.bars import show_bytes
+from nightkeep.pages.bars import show_age, show_bytes
 from nightkeep.pages.retention_section import leftovers
 from nightkeep.pages.trends import Trend, trend
 from nightkeep.records.document import Predicted, RunDocument
-from nightkeep.records.index_rows import CPU
+from nightkeep.records.index_rows import CPU, skipped_of
 
 LATELY: Final = 20
 NO_NAMESPACE: Final = "none"
@@ -24,8 +24,8 @@ _MOST_FILTERS: Final = 40
 @dataclass(frozen=True, slots=True)
 class FleetRow:
     """A table: its newest document, the newest of each operation, its newest rewrite, its latest outcomes, newest last,
-    its trends, and what needs a person. `state` is the worst of the last outcome of each operation. `classes` name the
-    filters that show it."""
+    its trends, and what needs a person. `health`: as the newest run that knows it found it, in words. `state` is the
+    worst of the last outcome of each operation. `classes` name the filters that show it."""
 
     table: str
     last: RunDocument
@@ -33,8 +33,8 @@ class FleetRow:
     rewritten: RunDocument | None
     verified_at: datetime | None
     lately: tuple[Outcome, ...]
-    files: Trend | None
-    bytes: Trend | None
+    trends: tuple[Trend, ...]
+    health: tuple[str, ...]
     attention: tuple[Attention, ...]
     state: Outcome
     classes: str = ""
@@ -49,6 +49,12 @@ class FleetRow:
         """What is expected of work that was planned last and is not published."""
         newest = self.rewritten
         return None if newest is None or newest.committed_version is not None else newest.metrics.predicted
+
+    @property
+    def score(self) -> float | None:
+        """What that work would save readers for each byte that it costs."""
+        newest = self.rewritten
+        return None if newest is None or self.gain is None else newest.metrics.score
 
     @property
     def urgency(self) -> tuple[int, int, str]:
@@ -69,7 +75,8 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class FleetTotals:
-    """Sums over documents. None where nothing was measured. `bytes_unread`: what readers no longer read, by commits."""
+    """Sums over documents. None where nothing was measured. `bytes_unread`: what readers no longer read, by commits.
+    `wall_seconds`: in which any of the runs was at work, `seconds`: of each table's own work, added up."""
 
     tables: int
     runs: int
@@ -79,6 +86,7 @@ class FleetTotals:
     bytes_after: int | None
     bytes_unread: int
     bytes_freed: int
+    wall_seconds: float
     seconds: float
     cpu_seconds: float | None
     rows_proven: int
@@ -119,11 +127,44 @@ def _row(table: str, entries: Sequence[RunDocument], needs: Sequence[Attention])
         rewritten=rewritten[-1] if rewritten else None,
         verified_at=verified[-1] if verified else None,
         lately=tuple(each.outcome for each in entries[-LATELY:]),
-        files=trend("files", [files_of(each) for each in rewritten], "{:,.0f}".format),
-        bytes=trend("bytes", [bytes_of(each) for each in rewritten], lambda size: show_bytes(int(size))),
+        trends=trends_of(rewritten),
+        health=_health(rewritten),
         attention=tuple(needs),
         state=Outcome.worst(each.outcome for each in in_order),
     )
+
+
+def trends_of(rewrites: Sequence[RunDocument]) -> tuple[Trend, ...]:
+    """The figures of a table over its runs, as far as two of them know one: files and bytes after each; of its health
+    what each found."""
+    health = [each.metrics.health for each in rewrites]
+    found = (
+        trend("files", [files_of(each) for each in rewrites], "{:,.0f}".format),
+        trend("bytes", [bytes_of(each) for each in rewrites], lambda size: show_bytes(int(size))),
+        trend("deleted rows", [each.get("deleted_ratio") for each in health], "{:.1%}".format),
+        trend("level-0 age", [each.get("level0_age_ms") for each in health], show_age),
+        trend("files skipped", [skipped_of(each.metrics.extra) for each in rewrites], "{:.0%}".format),
+    )
+    return tuple(each for each in found if each is not None)
+
+
+def _health(rewrites: Sequence[RunDocument]) -> tuple[str, ...]:
+    known = next((found for each in reversed(rewrites) if (found := each.metrics.health)), {})
+    return tuple(show(known[name]) for name, show in _HEALTH.items() if known.get(name))
+
+
+def _words(text: str) -> Callable[[float], str]:
+    return lambda number: text.format(number)
+
+
+_HEALTH: Final[Mapping[str, Callable[[float], str]]] = {
+    "small_files": _words("{:,.0f} small files"),
+    "deleted_ratio": _words("{:.1%} of rows deleted"),
+    "equality_deletes": _words("{:,.0f} equality deletes"),
+    "level0_files": _words("{:,.0f} files in level 0"),
+    "level0_age_ms": lambda age: f"the oldest of {show_age(age)}",
+}
+"""Facts of health that are shown where they are not 0, and how."""
 
 
 def files_of(document: RunDocument) -> int | None:
@@ -176,10 +217,21 @@ def totals_of(history: Sequence[RunDocument]) -> FleetTotals:
         bytes_after=_sum(map(bytes_of, last.values())),
         bytes_unread=sum(map(unread_bytes, history)),
         bytes_freed=sum(each.gone.bytes or 0 for each in freed if each is not None),
+        wall_seconds=_wall_seconds(history),
         seconds=sum(document.session_seconds for document in history),
         cpu_seconds=sum(cpu) if cpu else None,
         rows_proven=sum(document.rows_proven for document in history if document.operation.rewrites),
     )
+
+
+def _wall_seconds(history: Iterable[RunDocument]) -> float:
+    """The time that the documents cover: tables are maintained side by side."""
+    covered, until = timedelta(), None
+    for each in sorted(history, key=lambda document: document.started_at):
+        start = each.started_at if until is None else max(each.started_at, until)
+        covered += max(timedelta(), each.finished_at - start)
+        until = each.finished_at if until is None else max(until, each.finished_at)
+    return covered.total_seconds()
 
 
 def unread_bytes(document: RunDocument) -> int:

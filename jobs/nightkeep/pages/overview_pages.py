@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -12,7 +12,7 @@ from nightkeep.model import Outcome
 from nightkeep.model.prices import Prices
 from nightkeep.pages import bars
 from nightkeep.pages.attention import Holds, attention_of
-from nightkeep.pages.fleet import bytes_of, files_of, fleet_rows, totals_of
+from nightkeep.pages.fleet import fleet_rows, totals_of, trends_of
 from nightkeep.pages.html_pages import tally
 from nightkeep.pages.money import formulas, money_of
 from nightkeep.pages.templating import MOST_ROWS, Links, PageOf, environment, excerpt
@@ -107,7 +107,7 @@ def render_table(table: str, overview: Overview, *, generated_at: datetime, link
         generated_at=generated_at,
         attention=excerpt(attention),
         row=rows[0] if rows else None,
-        trends=[each for each in _trends(rewrites) if each is not None],
+        trends=[replace(each, name=each.name.capitalize()) for each in _trends(rewrites)],
         life=[*_life(documents, links.page_of)][:MOST_ROWS],
         refused=_refused(documents),
         unmet=[each for each in reversed(documents) if _has_findings(each)][:MOST_ROWS],
@@ -130,11 +130,11 @@ def _money(overview: Overview) -> dict[str, object]:
     }
 
 
-def _trends(rewrites: Sequence[RunDocument]) -> Iterator[Trend | None]:
-    yield trend("Files", [files_of(each) for each in rewrites], "{:,.0f}".format)
-    yield trend("Bytes", [bytes_of(each) for each in rewrites], lambda size: bars.show_bytes(int(size)))
+def _trends(rewrites: Sequence[RunDocument]) -> Iterator[Trend]:
+    yield from trends_of(rewrites)
     took = [each.session_seconds if each.committed_version is not None else None for each in rewrites]
-    yield trend("Seconds of runs that published", took, bars.show_seconds)
+    if (found := trend("seconds of runs that published", took, bars.show_seconds)) is not None:
+        yield found
 
 
 def _life(documents: Sequence[RunDocument], page_of: PageOf) -> Iterator[LifeRow]:

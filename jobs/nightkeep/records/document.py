@@ -170,7 +170,9 @@ class Metrics:
 
     `extra` holds figures that an operation or format adds. Pages draw `file_sizes_before`, `file_sizes_after` (bytes
     of each live data file), `levels_before`, `levels_after` (files by level), and the figures of `column_metrics`.
-    `predicted` is None without work. SESSION_SECONDS of `extra`: the part of all `seconds` that was not others'.
+    `predicted` and `score`, what the planned work would save readers for each byte that it costs, are None without
+    work. `health`: the facts of model.Health that the run found, by name, as far as the format has them.
+    SESSION_SECONDS of `extra`: the part of all `seconds` that was not others'.
     """
 
     files_before: int | None = None
@@ -183,6 +185,8 @@ class Metrics:
     peak_task_memory: int | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     predicted: Predicted | None = None
+    health: Mapping[str, float] = field(default_factory=dict)
+    score: float | None = None
     extra: Extra = field(default_factory=dict)
 
 

@@ -6,7 +6,7 @@ brief document is shown and never stored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from types import NoneType
 from typing import Final
@@ -57,7 +57,11 @@ _MADE: Final = -1
 _STAGES: Final = "all stages"
 CPU: Final = "cpu_seconds_of_tasks"
 CRITICAL: Final = "critical"
-_OF_METRICS: Final = (SESSION_SECONDS, CPU)
+SKIPPED: Final = "files_skipped"
+"""The share of files that a query of one of the columns skips after the run, on average over the columns."""
+_OF_METRICS: Final = (SESSION_SECONDS, CPU, SKIPPED)
+_OF_HEALTH: Final = ("files", "small_files", "deleted_ratio", "level0_files", "level0_age_ms", "equality_deletes")
+"""What lists show of a table's health."""
 _MOST_UNMET: Final = 5
 
 
@@ -127,7 +131,9 @@ def _metrics(before: int | None, after: int | None, seconds: float, figures: Map
         bytes_after=_count(figures, "bytes_after"),
         seconds={_STAGES: seconds},
         predicted=expected,
-        extra={name: value for name in _OF_METRICS if isinstance(value := figures.get(name), int | float)},
+        health=numbers_of(figures.get("health"), _OF_HEALTH),
+        score=numbers_of(figures, ["score"]).get("score"),
+        extra=numbers_of(figures, _OF_METRICS),
     )
 
 
@@ -140,6 +146,23 @@ def _expectations(status: CheckStatus, figures: Mapping[str, object]) -> Expecta
         tuple(ExpectationSummary(each, CheckStatus.FAILED, extra={"severity": CRITICAL}) for each in unmet),
         reason=reason if isinstance(reason, str) else None,
     )
+
+
+def numbers_of(value: object, names: Iterable[str]) -> dict[str, float]:
+    """The numbers under these names, as far as there are any."""
+    held = value if isinstance(value, Mapping) else {}
+    found = {name: held.get(name) for name in names}
+    return {name: each for name, each in found.items() if isinstance(each, int | float) and not isinstance(each, bool)}
+
+
+def skipped_of(extra: Mapping[str, object]) -> float | None:
+    """The average share of files that are skipped after a run, over the columns that rows are clustered by."""
+    if known := numbers_of(extra, [SKIPPED]):
+        return known[SKIPPED]
+    columns = extra.get("skipping")
+    sides = columns.values() if isinstance(columns, Mapping) else ()
+    shares = [each["after"] for side in sides if (each := numbers_of(side, ["after"]))]
+    return sum(shares) / len(shares) if shares else None
 
 
 def _count(figures: Mapping[str, object], name: str) -> int | None:
@@ -186,6 +209,9 @@ def _figures(document: RunDocument) -> Mapping[str, object]:
         "bytes_expected": expected and expected.bytes,
         "seconds_expected": expected and expected.seconds,
         SESSION_SECONDS: metrics.extra.get(SESSION_SECONDS),
+        "score": metrics.score,
+        "health": numbers_of(metrics.health, _OF_HEALTH) or None,
+        SKIPPED: skipped_of(metrics.extra),
         CPU: sum(_numbers(cpu)) if isinstance(cpu, Mapping) else None,
         "check_reason": None if reason is None else _cut(redact(reason)),
         "critical": [_cut(each.expectation) for each in unmet_critical(document)][:_MOST_UNMET] or None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -12,10 +13,11 @@ from nightkeep.admission.order import Order
 from nightkeep.admission.owner_settings import owner_of
 from nightkeep.admission.past_metrics import PAST, past_metrics
 from nightkeep.admission.reasons import Opened
-from nightkeep.errors import RefusedTable
+from nightkeep.errors import NightkeepError, RefusedTable
 from nightkeep.estimates.corrections import read_corrections
-from nightkeep.estimates.prediction import Prediction, predict
+from nightkeep.estimates.prediction import Prediction, predict, score, shown
 from nightkeep.model import Clustering, Operation, Request, Run
+from nightkeep.model.health import Health
 from nightkeep.policy import EffectivePolicy, when
 from nightkeep.protocol import OpenPlan, OpenTable, Snapshot, Watch
 from nightkeep.records import Metrics, table_documents
@@ -29,7 +31,7 @@ from nightkeep.stages.plan import plan
 class PlannedWork:
     """The plan for `base`, and the findings in the history up to it. Pickles. `seconds`: the time to read and plan.
     `opened` decides whether the work may be done now. It and `predicted`, what the work would come to, are None if
-    there is no work."""
+    there is no work. `health` is that of `base`, None where it cannot be told from metadata."""
 
     base: Snapshot
     request: Request
@@ -38,6 +40,7 @@ class PlannedWork:
     seconds: float
     opened: Opened | None = None
     predicted: Prediction | None = None
+    health: Health | None = None
 
 
 def request_of(policy: EffectivePolicy, order: Order, table: OpenTable, base: Snapshot, *, run: Run) -> Request:
@@ -91,7 +94,15 @@ def plan_table(policy: EffectivePolicy, order: Order, table: OpenTable, run: Run
     watch = find_undone_deletes(table, base, order.reports, now_ms=run.now_ms)
     predicted = predicted_of(policy, order.reports, planned, base, request.clustering)
     opened = opened_for(policy, order, table, base, request, predicted)
-    return PlannedWork(base, request, planned, watch, time.perf_counter() - started, opened, predicted)
+    health = _health(table, base, request)
+    return PlannedWork(base, request, planned, watch, time.perf_counter() - started, opened, predicted, health)
+
+
+def _health(table: OpenTable, base: Snapshot, request: Request) -> Health | None:
+    # Only pages show it: what it cannot be made of hinders no run.
+    with suppress(NightkeepError, OSError):
+        return None if table.health is None else table.health(base, request)
+    return None
 
 
 def _with_note_of_layout(
@@ -154,8 +165,15 @@ def predicted_of(
 
 
 def metrics_of(planned: PlannedWork) -> Metrics:
-    """The metrics of a run before its work: what was predicted."""
-    return Metrics(predicted=None if planned.predicted is None else planned.predicted.section)
+    """The metrics of a run before its work: the health that it found, what the work is worth, what was predicted."""
+    health, predicted = planned.health, planned.predicted
+    if health is None:
+        return Metrics(predicted=None if predicted is None else predicted.section)
+    return Metrics(
+        predicted=None if predicted is None else predicted.section,
+        health={name: float(value) for name, value in shown(health.metrics).items() if value is not None},
+        score=None if predicted is None else score(health, predicted, planned.plan),
+    )
 
 
 def require_expected_columns(policy: EffectivePolicy, table: OpenTable, base: Snapshot) -> None:
