@@ -5,19 +5,23 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from tests.pages.test_attention import held, run
 from tests.pages.test_pages import HOSTILE, LINKS, Page, hostile
 from tests.records.test_documents import NIGHT
 
+import nightkeep
 from nightkeep.model import Operation, Outcome
 from nightkeep.pages import Links, Overview, render_fleet, render_index, render_run, render_table
 from nightkeep.pages.facts import facts_of
 from nightkeep.pages.fleet import fleet_rows, totals_of
 from nightkeep.pages.templating import name_in_parts
 from nightkeep.pages.trends import trend
-from nightkeep.records import Metrics, RunDocument
+from nightkeep.pages.versions import commits_between, version_rows
+from nightkeep.records import Metrics, RunDocument, store
+from nightkeep.records.audit_marks import AuditedCommit, AuditMark, keep_audit_mark
 from nightkeep.records.document import Predicted
 from nightkeep.records.index_rows import brief_document, row_of
 
@@ -244,3 +248,65 @@ def test_wall_time_counts_side_by_side_runs_once() -> None:
     assert totals_of(some).wall_seconds == 15
     assert totals_of(some).seconds == 10
     assert totals_of(()).wall_seconds == 0
+
+
+def audited(*commits: tuple[int, str, str, bool | None]) -> tuple[AuditedCommit, ...]:
+    return tuple(
+        AuditedCommit(version=version, digest="", kind=kind, author=author, time_ms=n * 60_000, keeps_rows=keeps)
+        for n, (version, kind, author, keeps) in enumerate(commits)
+    )
+
+
+def test_the_life_of_a_table_names_whose_commit_each_version_is() -> None:
+    # Snapshots of Iceberg have no order.
+    commits = audited(
+        (900, "append", "spark 4.0", False),
+        (41, "replace", "nightkeep", True),
+        (7, "append", "flink 2.1", False),
+        (88, "replace", "an optimizer", True),
+        (5, "delete", HOSTILE, None),
+    )
+    life = [
+        run(1, Outcome.VERIFIED, "t", base_version=900, committed_version=41),
+        run(2, Outcome.VERIFIED, "t", base_version=5, committed_version=6),
+    ]
+    assert commits_between(life, life[0], commits) == ""
+    named = "version 7 by a writer (append, flink 2.1), version 88 by another manager (replace, an optimizer), "
+    named += f"version 5 by others (delete, {HOSTILE})"
+    found = "others committed in between: version 41 was ours, this run found 5"
+    assert commits_between(life, life[1], commits) == f"{found}; {named}"
+    # Where audits have not judged all of them, none is named.
+    assert commits_between(life, life[1], commits[2:]) == commits_between(life, life[1], ()) == found
+    whose = [(each.version, each.whose) for each in version_rows(life, commits)]
+    assert whose == [(5, "others"), (88, "another manager"), (7, "a writer"), (41, "us"), (900, "a writer")]
+    html = render_table("t", Overview(life, commits=commits), generated_at=NIGHT, links=Links())
+    assert "version 88 by another manager" in Page(html).text and "<script>alert" not in html
+    assert "41 us replace nightkeep 1970-01-01 00:01" in Page(html).text
+    assert "Whose each version is" not in render_table("t", Overview(life), generated_at=NIGHT, links=Links())
+
+
+def test_many_commits_between_two_runs_are_counted() -> None:
+    commits = audited((5, "WRITE", "us", True), *((n, "WRITE", "w", False) for n in range(6, 12)))
+    life = [
+        run(1, Outcome.VERIFIED, "t", base_version=4, committed_version=5),
+        run(2, Outcome.VERIFIED, "t", base_version=11, committed_version=12),
+    ]
+    assert commits_between(life, life[1], commits).endswith("version 8 by a writer (WRITE, w) and 3 more")
+
+
+@pytest.mark.parametrize("time_ms", [10**18, -(10**18), 1 << 62])
+def test_a_commit_of_no_known_time_is_listed(time_ms: int) -> None:
+    (row,) = version_rows([], [replace(*audited((1, "WRITE", "w", None)), time_ms=time_ms)])
+    assert row.made_at == "unknown"
+
+
+def test_a_report_reads_the_marks_of_audited_tables(tmp_path: Path) -> None:
+    for table in ("t", "u"):
+        for number, operation in ((1, Operation.OPTIMIZE), (2, Operation.AUDIT)):
+            if (table, operation) != ("u", Operation.AUDIT):
+                store(replace(run(number, Outcome.VERIFIED, table), operation=operation), tmp_path)
+        commits = audited((7, "WRITE", "a known writer", False))
+        keep_audit_mark(tmp_path, AuditMark(table=table, commits=commits, audited_at=NIGHT))
+    nightkeep.report(reports=tmp_path, out=tmp_path / "out")
+    pages = {each.stem: Page(each.read_text()).text for each in (tmp_path / "out" / "pages" / "tables").iterdir()}
+    assert {name: "7 a writer WRITE a known writer" in text for name, text in pages.items()} == {"t": True, "u": False}

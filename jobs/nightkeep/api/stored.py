@@ -158,7 +158,14 @@ def report(
         html = render_run(mine, title=name, generated_at=now, docs_pages=linked, links=links, attention=needs)
         pages[name] = write_page(folder, name, html)
     written = write_overview(
-        folder, overview, now=now, pages=names, table_pages=of_tables, tables=tables, docs_index=docs_index
+        folder,
+        overview,
+        now=now,
+        pages=names,
+        table_pages=of_tables,
+        tables=tables,
+        docs_index=docs_index,
+        reports=context.reports,
     )
     runs = tuple(map(_shown, pages.values()))
     return Pages(_shown(written), runs, stored.unreadable, None if docs is None else _shown(docs))

@@ -26,7 +26,7 @@ from nightkeep.errors import RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
 from nightkeep.protocol import OpenTable, Snapshot, Unit
-from nightkeep.protocol.past import FileSample, PastCommit, PastReading
+from nightkeep.protocol.past import FileSample, PastCommit, PastReading, RowClaim
 from nightkeep.protocol.table_files import Retention
 from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_note, secure
 from nightkeep.records.audit_marks import AuditedCommit, AuditMark, audit_mark, keep_audit_mark, latest
@@ -196,4 +196,5 @@ def _audited(commit: PastCommit) -> AuditedCommit:
         author=commit.author,
         time_ms=commit.time_ms,
         rows=commit.rows,
+        keeps_rows=commit.claim is RowClaim.KEEPS_ROWS,
     )

@@ -11,10 +11,12 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from nightkeep.model import Operation
 from nightkeep.pages import Links, Overview, render_fleet, render_index, render_table, run_name
 from nightkeep.places import report_store
 from nightkeep.policy import PolicyFile
 from nightkeep.records import History, RunDocument, page_name, pages_in, write_page
+from nightkeep.records.audit_marks import audit_mark
 from nightkeep.records.file_names import TABLE_PAGES, table_page_name
 from nightkeep.records.holds import standing_holds
 from nightkeep.records.json_files import side_by_side
@@ -66,15 +68,17 @@ def write_overview(
     table_pages: Collection[str],
     tables: Collection[str],
     docs_index: str | None = None,
+    reports: str,
 ) -> str:
     """Write the pages of these tables, the fleet and the index. Returns the address of the index. `pages`: those of
-    runs that are there, `table_pages`: those of tables, with those that are written here."""
+    runs that are there, `table_pages`: those of tables, with those that are written here. `reports`: the place of the
+    documents, which has the marks of audits."""
     below = links_to(pages, table_pages, docs_index, _UP)
     by_table: dict[str, list[RunDocument]] = {table: [] for table in tables}
     for document in overview.history:
         if document.table in by_table:
             by_table[document.table].append(document)
-    write = partial(_write_table, folder, overview, below, now, by_table)
+    write = partial(_write_table, folder, reports, overview, below, now, by_table)
     for _ in side_by_side(report_store(folder), write, [table for table, some in by_table.items() if some]):
         pass
     links = links_to(pages, table_pages, docs_index)
@@ -83,8 +87,17 @@ def write_overview(
 
 
 def _write_table(
-    folder: str, overview: Overview, links: Links, now: datetime, by_table: dict[str, list[RunDocument]], table: str
+    folder: str,
+    reports: str,
+    overview: Overview,
+    links: Links,
+    now: datetime,
+    by_table: dict[str, list[RunDocument]],
+    table: str,
 ) -> None:
     holds = {table: overview.holds[table]} if table in overview.holds else {}
-    own = Overview(by_table[table], holds, older=overview.older, prices=overview.prices)
+    audited = any(each.operation is Operation.AUDIT for each in by_table[table])
+    mark = audit_mark(reports, table) if audited else None
+    commits = () if mark is None else mark.commits
+    own = Overview(by_table[table], holds, older=overview.older, prices=overview.prices, commits=commits)
     write_below(folder, table_page_name(table), render_table(table, own, generated_at=now, links=links))

@@ -85,7 +85,9 @@ def write_run(reports: str, run: RunPage, results: Sequence[Settled], *, policy:
         attention=attention_in(overview, documents),
     )
     page = write_page(reports, run.prefix, html)
-    write_overview(reports, overview, now=run.now, pages=pages, table_pages=table_pages, tables=changed)
+    write_overview(
+        reports, overview, now=run.now, pages=pages, table_pages=table_pages, tables=changed, reports=reports
+    )
     return page
 
 

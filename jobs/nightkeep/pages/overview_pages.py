@@ -17,6 +17,8 @@ from nightkeep.pages.html_pages import tally
 from nightkeep.pages.money import formulas, money_of
 from nightkeep.pages.templating import MOST_ROWS, Links, PageOf, environment, excerpt
 from nightkeep.pages.trends import Trend, trend
+from nightkeep.pages.versions import commits_between, version_rows
+from nightkeep.records.audit_marks import AuditedCommit
 from nightkeep.records.document import RunDocument
 from nightkeep.records.json_files import Unreadable
 from nightkeep.redaction import redact
@@ -35,13 +37,15 @@ class RunRow:
 @dataclass(frozen=True, slots=True)
 class Overview:
     """What the pages over all runs are made of. `history`: documents, oldest first. `older`: how many documents are not
-    among them. `unreadable` are listed at the end."""
+    among them. `unreadable` are listed at the end. `commits`: of one table, those that its last audits judged, oldest
+    first."""
 
     history: Sequence[RunDocument]
     holds: Holds = field(default_factory=dict)
     unreadable: Sequence[Unreadable] = ()
     older: int = 0
     prices: Prices | None = None
+    commits: Sequence[AuditedCommit] = ()
 
 
 def render_index(overview: Overview, *, title: str, generated_at: datetime, links: Links) -> str:
@@ -108,7 +112,8 @@ def render_table(table: str, overview: Overview, *, generated_at: datetime, link
         attention=excerpt(attention),
         row=rows[0] if rows else None,
         trends=[replace(each, name=each.name.capitalize()) for each in _trends(rewrites)],
-        life=[*_life(documents, links.page_of)][:MOST_ROWS],
+        life=[*_life(overview, links.page_of)][:MOST_ROWS],
+        versions=version_rows(documents, overview.commits),
         refused=_refused(documents),
         unmet=[each for each in reversed(documents) if _has_findings(each)][:MOST_ROWS],
         totals=totals_of(documents),
@@ -137,27 +142,17 @@ def _trends(rewrites: Sequence[RunDocument]) -> Iterator[Trend]:
         yield found
 
 
-def _life(documents: Sequence[RunDocument], page_of: PageOf) -> Iterator[LifeRow]:
+def _life(overview: Overview, page_of: PageOf) -> Iterator[LifeRow]:
     """Newest first. A version that was planned on, and that our commit before did not publish, is of another writer."""
+    documents = overview.history
     for is_quiet, some in itertools.groupby(reversed(documents), key=lambda each: each.outcome is Outcome.UNCHANGED):
         together = list(some)
         if is_quiet and len(together) > 1:
             yield LifeRow(quiet=tuple(together), href=page_of(together[0]))
             continue
         for document in together:
-            notes = (document.reason or "", _between(documents, document))
+            notes = (document.reason or "", commits_between(documents, document, overview.commits))
             yield LifeRow(document, page_of(document), notes=tuple(filter(None, notes)))
-
-
-def _between(documents: Sequence[RunDocument], document: RunDocument) -> str:
-    earlier = [
-        each.committed_version
-        for each in documents
-        if each.started_at < document.started_at and each.committed_version is not None
-    ]
-    if not earlier or document.base_version is None or document.base_version == earlier[-1]:
-        return ""
-    return f"others committed in between: version {earlier[-1]} was ours, this run found {document.base_version}"
 
 
 def _refused(documents: Sequence[RunDocument]) -> list[RunDocument]:

@@ -27,7 +27,8 @@ MOST_COMMITS: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedCommit:
-    """A commit that was audited: its version, the digest that identifies it, and what it held."""
+    """A commit that was audited: its version, the digest that identifies it, and what it held. `keeps_rows`: whether it
+    states to be a compaction or another change of files alone; None in marks of earlier releases."""
 
     version: int
     digest: str
@@ -35,6 +36,7 @@ class AuditedCommit:
     author: str
     time_ms: int
     rows: int | None = None
+    keeps_rows: bool | None = None
     extra: Extra = field(default_factory=dict)
 
 

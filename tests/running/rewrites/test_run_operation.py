@@ -641,6 +641,8 @@ class TestDocument:
             "cpu_seconds",
             "executors",
             "predicted",
+            "health",
+            "score",
         }
         assert document["metrics"]["predicted"].keys() == {"files", "bytes", "seconds", "learned_from", "skipping"}
 
