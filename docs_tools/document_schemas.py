@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -60,13 +60,18 @@ SHAPES: Final[Mapping[str, tuple[Any, str]]] = {
 """Types by the names of their files, and what has them."""
 
 
+_LATER: Final[Mapping[str, Sequence[str]]] = {"Metrics": ("health", "score")}
+"""Keys by dataclass that documents of earlier releases lack."""
+
+
 class _Written(GenerateJsonSchema):
     """Dataclasses as `records.codec` writes them: all keys, and those of `extra` beside them."""
 
     def dataclass_args_schema(self, schema: Any) -> dict[str, Any]:
         made = super().dataclass_args_schema(schema)
         made["properties"].pop("extra", None)
-        made["required"] = [*made["properties"]]
+        later = _LATER.get(schema["dataclass_name"], ())
+        made["required"] = [key for key in made["properties"] if key not in later]
         return made
 
 
