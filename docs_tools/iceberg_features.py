@@ -9,6 +9,9 @@ from nightkeep.formats.iceberg.metadata.features import FEATURES, IcebergFeature
 
 _SUITE: Final = "tests/formats/iceberg/metadata/test_features.py"
 OWN_TESTS: Final[Mapping[str, str]] = {
+    "default values in ORC files": (
+        "tests/engines/iceberg/test_other_formats.py::test_defaults_that_java_does_not_read_are_refused"
+    ),
     "equality deletes by structs or fields within them": (
         "tests/formats/iceberg/rewrite/test_persist_plan.py::test_columns_without_one_meaning_of_equal_are_refused"
     ),

@@ -256,10 +256,16 @@ class IcebergJava(Engine):
         return self._written("write_vectors", table, {**fields, "of": _handles(of)})
 
     def adopt(
-        self, table: Table, parquet: Path | str, *, partition: Sequence[Any] = (), spec_id: int | None = None
+        self,
+        table: Table,
+        file: Path | str,
+        *,
+        partition: Sequence[Any] = (),
+        spec_id: int | None = None,
+        rows: int | None = None,
     ) -> Written:
-        """A Parquet file without field ids; the table gets a name mapping if it has none."""
-        fields = {"path": str(parquet), "partition": list(partition), "spec_id": spec_id}
+        """A file without field ids; the table gets a name mapping if it has none. `rows` of one that is not Parquet."""
+        fields = {"path": str(file), "partition": list(partition), "spec_id": spec_id, "rows": rows}
         return self._written("adopt", table, fields)
 
     def commit(

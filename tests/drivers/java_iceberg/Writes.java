@@ -7,6 +7,7 @@ import java.util.UUID;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DataFiles;
 import org.apache.iceberg.FileFormat;
+import org.apache.iceberg.Metrics;
 import org.apache.iceberg.MetricsConfig;
 import org.apache.iceberg.PartitionKey;
 import org.apache.iceberg.PartitionSpec;
@@ -148,12 +149,18 @@ final class Writes {
             table.updateProperties().set(TableProperties.DEFAULT_NAME_MAPPING, text).commit();
         }
         InputFile file = table.io().newInputFile(request.required("path").asText());
+        // Of other formats than Parquet nothing but the number of rows is known.
+        FileFormat format = FileFormat.fromFileName(file.location());
+        Metrics metrics =
+                format == FileFormat.PARQUET
+                        ? ParquetUtil.fileMetrics(file, MetricsConfig.forTable(table), mapping)
+                        : new Metrics(request.required("rows").asLong());
         DataFile adopted =
                 DataFiles.builder(spec)
                         .withInputFile(file)
-                        .withFormat(FileFormat.PARQUET)
+                        .withFormat(format)
                         .withPartition(Values.toPartition(request.path("partition"), spec))
-                        .withMetrics(ParquetUtil.fileMetrics(file, MetricsConfig.forTable(table), mapping))
+                        .withMetrics(metrics)
                         .build();
         return Commits.pend(table, List.of(adopted), List.of());
     }

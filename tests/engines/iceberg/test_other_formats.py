@@ -3,21 +3,28 @@
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from itertools import cycle
+from pathlib import Path
 from typing import Any
 
+import fastavro
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyarrow import orc
 from pyspark.sql import SparkSession
 from tests.drivers.iceberg_java import IcebergJava
 from tests.drivers.iceberg_spark import IcebergSpark
 from tests.drivers.iceberg_tables import Column, Warehouse, array, mapping, struct
+from tests.drivers.json_lines import EngineError
 from tests.formats.iceberg.golden_shapes import TYPE_ROWS, TYPES
 from tests.formats.iceberg.nights import Nights
-from tests.formats.iceberg.runs import address, configured
+from tests.formats.iceberg.optimized_lake import by
+from tests.formats.iceberg.runs import address, care_for, configured
 from tests.support.extended import some_extended
 
 import nightkeep
 from nightkeep.checking.check import check
+from nightkeep.model import Operation, Outcome
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.records.document import CheckStatus
 
@@ -109,7 +116,7 @@ def test_every_type_stays_as_it_is(
     require_checked(lake, spark)
 
 
-@pytest.mark.parametrize("kind", ["orc", "avro", "mixed"])
+@pytest.mark.parametrize("kind", some_extended(["mixed", "orc", "avro"], keep=1))
 def test_java_reads_what_we_convert_and_pack(kind: str, lake: Nights) -> None:
     write(lake, KINDS[kind], 3, (*WITH_TIME, ("nothing", "unknown")))
     lake.persist()
@@ -126,3 +133,133 @@ def test_our_reader_shows_what_java_shows(kind: str, lake: Nights) -> None:
     of_one = {row[0]: row for row in lake.rows.rows}[2]
     (shown,) = found.filter(pc.equal(found.column("id"), 2)).to_pylist()
     assert shown["text"] == of_one[7] and shown["counts"] == [tuple(each) for each in of_one[16]]
+
+
+@pytest.mark.parametrize("kind", some_extended(["avro", "mixed", "orc"], keep=2))
+def test_columns_that_change_between_files(kind: str, lake: Nights, spark: SparkSession) -> None:
+    """Renamed, added, widened and dropped, also within a struct; and a key that is renamed. Java reads no default in
+    place of a column that an ORC file lacks."""
+    inner = struct(("x", "int"), ("y", "string"))
+    lake.create([("id", "int"), ("n", "int"), ("f", "float"), ("d", "decimal(9,2)"), ("s", inner)], format_version=3)
+    formats_in_turn = cycle(KINDS[kind])
+    in_format(lake, next(formats_in_turn))
+    lake.append([[n, n, n / 4, f"{n}.25", {"x": n, "y": f"y {n}"}] for n in range(4)])
+    lake.alter(
+        {"change": "rename_column", "name": "id", "to": "key"},
+        {"change": "change_type", "name": "n", "type": "long"},
+        {"change": "change_type", "name": "f", "type": "double"},
+        {"change": "change_type", "name": "d", "type": "decimal(12,2)"},
+        {"change": "rename_column", "name": "s.x", "to": "renamed"},
+        {"change": "add_column", "parent": "s", "name": "z", "type": "timestamp"},
+        {"change": "add_column", "name": "size", "type": "int", **({"default": 7} if kind == "avro" else {})},
+    )
+    in_format(lake, next(formats_in_turn))
+    fresh = [2**40, 0.5, "1234567890.25", {"renamed": 1, "y": None, "z": "2026-11-01T00:00:00.000001"}, None]
+    lake.append([[10, *fresh], [11, *fresh]])
+    lake.delete([[1], [11]], "key")
+    lake.alter({"change": "drop_column", "name": "d"})
+    lake.persist()
+    require_checked(lake, spark)
+    in_format(lake, next(formats_in_turn) if kind == "mixed" else "orc")
+    lake.night(full=True)
+    require_checked(lake, spark)
+    assert sorted(row[0] for row in lake.rows.rows) == [0, 2, 3, 10]
+    assert {row[-1] for row in lake.rows.rows if row[0] < 10} == {7 if kind == "avro" else None}
+
+
+def test_defaults_that_java_does_not_read_are_refused(lake: Nights) -> None:
+    lake.create([("id", "int")], format_version=3, properties={DATA: "orc"})
+    for number in range(2):
+        lake.append([[number]])
+    lake.alter({"change": "add_column", "name": "size", "type": "int", "default": 7})
+    with pytest.raises(EngineError, match="ORC cannot read default value"):
+        lake.java.read(lake.table)
+    done = care_for(lake.table, operation=Operation.OPTIMIZE, full=True)
+    assert done.outcome is Outcome.REFUSED and "default values in ORC files" in str(done.reason)
+
+
+@pytest.mark.parametrize("kind", ["orc", "avro"])
+def test_files_without_ids_are_read_by_the_name_mapping(
+    kind: str, lake: Nights, iceberg_spark: IcebergSpark, tmp_path: Path
+) -> None:
+    """Iceberg's Spark does; its Java takes the names that columns have now."""
+    lake.create([("id", "long"), ("name", "string"), ("tags", array("string"))])
+    stored = {"id": [1, 2, 3], "name": ["a", None, "c"], "tags": [["x"], [], None]}
+    file = tmp_path / f"adopted.{kind}"
+    (write_orc if kind == "orc" else write_avro)(file, stored)
+    lake.commit(lake.java.adopt(lake.table, file, rows=3), kind="append")
+    lake.alter({"change": "rename_column", "name": "name", "to": "title"})
+    lake.append([[4, "d", []]])
+    lake.delete([["c"]], "title")
+    before = iceberg_spark.read(lake.table)
+    assert before.rows == ((1, "a", ["x"]), (2, None, []), (4, "d", []))
+    for operation in (Operation.PERSIST_DELETES, Operation.OPTIMIZE):
+        done = care_for(lake.table, run_id=operation, operation=operation, full=True)
+        assert done.outcome is Outcome.VERIFIED, done.reason
+        assert iceberg_spark.read(lake.table) == before
+    assert formats(lake, 0) == {"parquet"}
+
+
+def write_orc(file: Path, stored: dict[str, list[Any]]) -> None:
+    orc.write_table(pa.table({"id": stored["id"], "name": stored["name"], "tags": stored["tags"]}), file)
+
+
+def write_avro(file: Path, stored: dict[str, list[Any]]) -> None:
+    kinds = {"id": "long", "name": ["null", "string"], "tags": ["null", {"type": "array", "items": ["null", "string"]}]}
+    record = {"type": "record", "name": "r", "fields": [{"name": name, "type": kind} for name, kind in kinds.items()]}
+    rows = [dict(zip(stored, values, strict=True)) for values in zip(*stored.values(), strict=True)]
+    with file.open("wb") as out:
+        fastavro.writer(out, fastavro.parse_schema(record), rows)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_orc_files_are_sorted_and_clustered_in_their_partitions(version: int, lake: Nights) -> None:
+    columns = [("id", "long"), ("day", "date"), ("name", "string")]
+    properties = {DATA: "orc", "write.orc.compression-codec": "zstd"}
+    lake.create(columns, format_version=version, partition=(("day", "identity"),), properties=properties)
+    for start in (0, 300):
+        lake.append([[(n * 7919) % 601, f"2026-11-0{1 + n % 2}", f"name {n % 50}"] for n in range(start, start + 300)])
+    lake.delete([[5, "2026-11-01"]], "id", "day", partition=["2026-11-01"])
+    lake.night(clustering=by("id", "name"))
+    assert formats(lake, 0) == {"orc"} and not lake.plan(clustering=by("id", "name")).units
+    lake.alter({"change": "sort", "columns": ["id"]})
+    lake.night()
+    assert {each["sort_order_id"] for each in lake.live(0)} == {1}
+    assert not lake.plan().units
+
+
+def test_times_that_arrow_writes_wrongly_are_refused(lake: Nights) -> None:
+    lake.create([("id", "int"), ("at", "timestamp")])
+    for n in range(2):
+        lake.append([[n, "1969-12-31T23:59:58.500000"]])
+    in_format(lake, "orc")
+    done = care_for(lake.table, operation=Operation.OPTIMIZE, full=True)
+    assert done.outcome is Outcome.REFUSED and "times before 1970 with a fraction of a second" in str(done.reason)
+
+
+def test_times_beyond_nanoseconds_are_refused(lake: Nights) -> None:
+    lake.create([("id", "int"), ("at", "timestamp")])
+    for n, kind in enumerate(("orc", "parquet")):
+        in_format(lake, kind)
+        lake.append([[n, "9999-12-31T00:00:00.000000"]])
+    done = care_for(lake.table, operation=Operation.OPTIMIZE, full=True)
+    assert done.outcome is Outcome.REFUSED and "outside the years 1678 to 2261" in str(done.reason)
+
+
+def test_batches_of_changes_are_written_in_orc(lake: Nights) -> None:
+    lake.create([("id", "long"), ("v", "string")], properties={DATA: "orc"})
+    lake.apply([("+U", {"id": n % 5, "v": f"{n}"}) for n in range(9)], "id")
+    lake.apply([("-D", {"id": 1}), ("+U", {"id": 2, "v": "new"})], "id")
+    assert formats(lake, 0) == formats(lake, 1) == formats(lake, 2) == {"orc"}
+    assert lake.rows.rows == ((0, "5"), (2, "new"), (3, "8"), (4, "4"))
+    lake.persist()
+    lake.night(full=True)
+
+
+def test_times_of_the_last_second_before_1970_are_as_java_shows_them(lake: Nights) -> None:
+    """Java writes them to ORC files a second late."""
+    lake.create([("id", "int"), ("at", "timestamp")], properties={DATA: "orc"})
+    for n in range(2):
+        lake.append([[n, f"1969-12-31T23:59:59.99999{n}"]])
+    lake.night(full=True)
+    assert lake.rows.column("at") == ("1970-01-01T00:00:00.999990", "1970-01-01T00:00:00.999991")

@@ -74,6 +74,8 @@ KEPT = (
     "history_v2",
     "merge_on_read_v2",
     "merge_on_read_v3",
+    "avro_data_v3",
+    "orc_data_v2",
 )
 """Recipes whose bytes are in GOLDEN."""
 

@@ -22,6 +22,7 @@ from nightkeep.errors import CorruptMetadata, reason_of, unfit_values
 from nightkeep.formats.iceberg.data.conform import conform, constant, places
 from nightkeep.formats.iceberg.data.stored_columns import calendar_of, footer_of, open_columns
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
+from nightkeep.formats.iceberg.metadata.features import refusal
 from nightkeep.formats.iceberg.metadata.name_mapping import with_ids
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.types import arrow_type
@@ -188,6 +189,9 @@ class IcebergFileReader:
     def _filled(self, field: NestedField, rows: int) -> Array:
         """Values of a field missing in the file: its identity partition value, else its initial default, else null."""
         value = self._constants.get(field.field_id, field.initial_default)
+        if self._file.format == "orc" and field.field_id not in self._constants and value is not None:
+            use = f"{self.subject} has no column {field.name}, whose default is {value!r:.40}"
+            raise refusal(self._schema.table, "default values in ORC files", use)
         return constant(value, arrow_type(field.field_type), rows)
 
     def _columns(self, names: Sequence[str] | None) -> list[_Column]:

@@ -246,6 +246,9 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
     "row lineage": IcebergFeature(handled="Rows keep their ids and the sequence numbers of their last change"),
     "default values": IcebergFeature(handled="Read where a file lacks the column"),
     "default values of nanosecond timestamps": IcebergFeature(handled="Read where a file lacks the column"),
+    "default values in ORC files": IcebergFeature(
+        refused="rewrite the files that lack the column as Parquet: Iceberg's Java cannot read such a table"
+    ),
     "partition spec evolution": IcebergFeature(
         handled="Files stay in the partition spec that they were written in, unless they shall move to the current one"
     ),
