@@ -33,6 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_every_table_is_reported_with_what_covers_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, "run", "lake.accounts", "--no-check").status == 0
     told = said(capsys, "tables", "--json")

@@ -88,6 +88,7 @@ def check(
     chosen = context.chosen(table)
     other = _other_reader(chosen, reader)
     _require_versions(chosen, {"--version": version, "--base": base})
+    _refuse_unread(chosen)
     settings = chosen.settings.check
     request = CheckRequest(
         address=chosen.address,
@@ -132,8 +133,16 @@ def diff(
         raise UsageError("--version, --other and --last: expected both versions, or --last alone")
     chosen = context.chosen(table)
     _require_versions(chosen, {"--version": version, "--other": other})
+    _refuse_unread(chosen)
     with start_engine(chosen, master, spark) as engine:
         return on_spark.diff(chosen.address, version, other, engine)
+
+
+def _refuse_unread(chosen: EffectivePolicy) -> None:
+    """Raise RefusedTable for a table that nobody here may read, before Spark is started, which takes seconds. Whatever
+    else is wrong with the table the check states."""
+    with suppress(EvidenceError, OSError):
+        open_table(chosen.address).description()
 
 
 def _size(chosen: EffectivePolicy, version: int | None) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +14,7 @@ from nightkeep.card import render_card
 from nightkeep.discovery import FoundOther, completed, find_tables, located_all
 from nightkeep.errors import PolicyError, brief
 from nightkeep.extras import EXTRAS
-from nightkeep.groups.read_tables import faults_of_tables
+from nightkeep.groups.read_tables import faults_of_tables, refusals
 from nightkeep.model import Outcome
 from nightkeep.model.counted import counted
 from nightkeep.pages.text_table import aligned_lines
@@ -141,7 +141,8 @@ def tables(*, policy: str | Path | None = None, reports: str | Path | None = Non
     last = last_outcomes(
         context.reports, [*(each.name for each in whole.tables), *(each.name for each in whole.unusable)]
     )
-    usable = [_listed(whole, each, last) for each in whole.tables]
+    refused = _refusals(whole)
+    usable = [replace(_listed(whole, each, last), refused=refused.get(each.name)) for each in whole.tables]
     return ListedPolicies((*usable, *(_refused(whole, each, last) for each in whole.unusable)), found.others)
 
 
@@ -177,6 +178,12 @@ def validate(*, tables: bool = False, policy: str | Path | None = None) -> Valid
     faults, unread = _misfits(whole) if tables else ((), ())
     warnings = (*loaded.warnings, *_uncompared(whole), *unlisted, *empty, *idle, *unread)
     return Validation(str(file), (*faults_of(new), *faults), warnings)
+
+
+def _refusals(whole: PolicyFile) -> Mapping[str, str | None]:
+    """Why Delta tables are refused. Those of other formats need no look: no catalog but their own manages them."""
+    policies = [whole.of_table(each) for each in whole.tables if each.address.format == "delta"]
+    return {policy.address.name: why for policy, why in zip(policies, refusals(policies), strict=True)}
 
 
 def _uncompared(whole: PolicyFile) -> Iterator[str]:

@@ -18,6 +18,7 @@ from nightkeep.model import Outcome
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import failure_outcome
 from nightkeep.running.inspection.table_faults import TableFaults, table_faults
+from nightkeep.running.inspection.table_refusal import table_refusal
 from nightkeep.running.inspection.table_status import TableStatus, read_status
 from nightkeep.spark.waiting_threads import waiting_threads
 
@@ -27,6 +28,11 @@ T = TypeVar("T")
 def faults_of_tables(policies: Sequence[EffectivePolicy]) -> tuple[TableFaults, ...]:
     """The faults of each policy, in order."""
     return _each_in_child(policies, table_faults, _unread_faults)
+
+
+def refusals(policies: Sequence[EffectivePolicy]) -> tuple[str | None, ...]:
+    """Why each table is refused as a whole, in order; None for one that is not."""
+    return _each_in_child(policies, table_refusal, lambda policy, outcome, reason: None)
 
 
 def statuses(policies: Sequence[EffectivePolicy], reports: str, *, now: datetime) -> tuple[TableStatus, ...]:
