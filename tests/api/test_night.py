@@ -55,6 +55,7 @@ def version(folder: Path) -> int:
     return open_table(Address("delta", str(folder / "lake/clicks"), "lake.clicks")).snapshot().version
 
 
+@pytest.mark.slow
 def test_each_table_of_the_policy_has_an_outcome_and_the_worst_is_the_exit_status(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -73,6 +74,7 @@ def test_each_table_of_the_policy_has_an_outcome_and_the_worst_is_the_exit_statu
         assert {load_document(address).table for address in each["documents"]} == {each["table"]}
 
 
+@pytest.mark.slow
 def test_a_night_that_goes_on_has_the_tables_it_began_with(folder: Path) -> None:
     write_policy(folder, IDLE)
     nightkeep.night(run_id="night-1")
@@ -94,14 +96,25 @@ def test_an_interrupted_night_names_the_run_id_of_the_whole_night(folder: Path) 
     assert ended.value.run_id == "night-1"
 
 
-@pytest.mark.parametrize("run_id", ["Night", "a/b", "", "-a", "x" * 101])
+@pytest.mark.slow
+def test_a_night_without_a_run_id_gets_one(folder: Path) -> None:
+    write_policy(folder, IDLE)
+    assert nightkeep.night(run_id="").run_id.startswith("night-2")
+
+
+@pytest.mark.parametrize("run_id", ["Night", "a/b", "-a", "x" * 101])
 def test_a_run_id_is_part_of_file_names(folder: Path, run_id: str) -> None:
     write_policy(folder, IDLE)
-    if not run_id:
-        assert nightkeep.night(run_id=run_id).run_id.startswith("night-2")
-        return
     with pytest.raises(UsageError, match=r"^--run-id: expected at most 100 small letters.* found '"):
         nightkeep.night(run_id=run_id)
+
+
+@pytest.mark.parametrize("run_id", ["index", "fleet"])
+def test_a_run_id_is_not_the_name_of_another_page(folder: Path, run_id: str) -> None:
+    write_policy(folder, IDLE)
+    with pytest.raises(UsageError, match=f"expected a name for the page of a run, found '{run_id}'"):
+        nightkeep.night(run_id=run_id)
+    assert not (folder / "reports").exists()
 
 
 def test_a_policy_that_cannot_be_understood_is_a_usage_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

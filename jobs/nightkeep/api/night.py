@@ -29,6 +29,7 @@ from nightkeep.model import Operation, Outcome
 from nightkeep.model.counted import counted
 from nightkeep.nights.kept_reports import remove_old_reports
 from nightkeep.nights.messages_of_run import notify_of_tables
+from nightkeep.nights.overview import FLEET, INDEX
 from nightkeep.nights.run_pages import RunPage, store_missing, write_run
 from nightkeep.nights.run_tables import RunOrder, night_places, tables_of_run
 from nightkeep.nights.settled import JobResult, Settled, awaits_check, ended_without_session, reported, settle_run
@@ -184,6 +185,8 @@ def _begun(
             f"--run-id: expected at most 100 small letters, digits, '.', '_' and '-', beginning with one of the first "
             f"two, found {prefix!r:.200}"
         )
+    if prefix in (INDEX, FLEET):
+        raise UsageError(f"--run-id: expected a name for the page of a run, found {prefix!r}, which is that of another")
     with _goes_on(prefix):
         found = tables_of_run(file, place, prefix, order)
     note(f"{prefix}: {counted(len(found.tables), 'table')}")
