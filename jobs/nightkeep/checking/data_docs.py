@@ -38,19 +38,26 @@ def docs_page(
     `back`: links to what the page is about, by their texts.
     """
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
+    loaded, rest = loaded_validation(validation)
+    loaded.meta = {**(loaded.meta or {}), "run_id": RunIdentifier(run_name=run_id, run_time=started_at)}
+    rendered: Any = ValidationResultsPageRenderer().render(loaded)
+    view: Any = DefaultJinjaPageView()
+    html: str = view.render(rendered, show_how_to_buttons=False)
+    errors = [f"{each['expectation_config']['type']}: {_message(each)}" for each in rest]
+    return offline(html, title, errors, back)
+
+
+def loaded_validation(
+    validation: Mapping[str, Any],
+) -> tuple[ExpectationSuiteValidationResult, list[Mapping[str, Any]]]:
+    """The value of Great Expectations, and the results of expectations that it cannot make, which are not in it."""
     results = [_with_sentences(each) for each in validation.get("results", [])]
     made = [each for each in results if _can_be_made(each["expectation_config"])]
     schema: Any = ExpectationSuiteValidationResultSchema()
     loaded = schema.load({**validation, "results": made})
     if not isinstance(loaded, ExpectationSuiteValidationResult):
         loaded = ExpectationSuiteValidationResult(**loaded)
-    loaded.meta = {**(loaded.meta or {}), "run_id": RunIdentifier(run_name=run_id, run_time=started_at)}
-    rendered: Any = ValidationResultsPageRenderer().render(loaded)
-    view: Any = DefaultJinjaPageView()
-    html: str = view.render(rendered, show_how_to_buttons=False)
-    rest = (each for each in results if each not in made)
-    errors = [f"{each['expectation_config']['type']}: {_message(each)}" for each in rest]
-    return offline(html, title, errors, back)
+    return loaded, [each for each in results if each not in made]
 
 
 def offline(html: str, title: str, errors: Sequence[str] = (), back: Mapping[str, str] = _NO_LINKS) -> str:

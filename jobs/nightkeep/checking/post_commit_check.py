@@ -25,7 +25,7 @@ from nightkeep.records.failure_outcomes import (
     without_surprise,
 )
 from nightkeep.records.own_report import OwnReport, with_own_results
-from nightkeep.records.validations import keep_validations
+from nightkeep.records.validations import Validation, keep_validations, writable
 from nightkeep.spark.engine import Engine
 from nightkeep.surprises import guarded, sentence
 
@@ -42,6 +42,14 @@ def check_after_commit(document: RunDocument, policy: EffectivePolicy, reports: 
     could not be carried out, the run fails and the table is not put on hold. If a base has expired, the check is
     skipped.
     """
+    checked, validations = _judged(document, policy, reports, engine)
+    return _shared_with_team(checked, validations, policy)
+
+
+def _judged(
+    document: RunDocument, policy: EffectivePolicy, reports: str, engine: Engine
+) -> tuple[RunDocument, Sequence[Validation]]:
+    """The document with the result, and the validations that it is made of."""
     # Raises AddressError for a table that is gone, before Spark starts with the formats that were loaded until then.
     rollback = open_table(policy.address).commits.rollback
     opinions = [_opinion(version, document, policy, engine) for version in _versions(document)]
@@ -49,19 +57,37 @@ def check_after_commit(document: RunDocument, policy: EffectivePolicy, reports: 
     checked = _with_expectations(document, opinions)
     if checked.expectations.status is CheckStatus.FAILED:
         # The hold comes first: whatever cannot be written afterwards, no later operation touches the table.
-        return keep_validations(_held(checked, rollback, reports, opinions), judged, reports)
+        return keep_validations(_held(checked, rollback, reports, opinions), judged, reports), judged
     checked = keep_validations(checked, judged, reports)
     replaced = [opinion for opinion in opinions if opinion.report.conflicted]
     if replaced:
         reason = f"a foreign writer replaced {_named(replaced)}; nothing was deleted"
-        return replace(checked, outcome=Outcome.CONFLICTED, reason=reason)
+        return replace(checked, outcome=Outcome.CONFLICTED, reason=reason), judged
     asked = policy.own_request(_commits(document))
     if asked is not None:
         own = on_spark.expect_own(asked, engine)
-        checked = keep_validations(_with_own(checked, own), [*judged, *own.validations], reports)
+        judged += own.validations
+        checked = keep_validations(_with_own(checked, own), judged, reports)
         if own.broken:
-            return _held_by_own(checked, rollback, reports, own)
-    return _concluded(checked)
+            return _held_by_own(checked, rollback, reports, own), judged
+    return _concluded(checked), judged
+
+
+def _shared_with_team(document: RunDocument, validations: Sequence[Validation], policy: EffectivePolicy) -> RunDocument:
+    """Store the validations in the team's project of Great Expectations, if the policy names one. Where that fails, the
+    document states why: nothing but that project depends on it."""
+    folder = policy.results_context
+    if folder is None or not validations:
+        return document
+    from nightkeep.checking.team_context import store_in_context  # noqa: PLC0415 -- Great Expectations
+
+    def stored() -> str | None:
+        store_in_context(folder, document, [*map(writable, validations)])
+        return None
+
+    why = guarded(stored, lambda failure: f"the results are not in {folder}: {sentence(failure)}", folder)
+    reason = "; ".join(filter(None, [document.expectations.reason, why])) or None
+    return replace(document, expectations=replace(document.expectations, reason=reason))
 
 
 def _concluded(document: RunDocument) -> RunDocument:

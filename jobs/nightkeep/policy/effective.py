@@ -20,6 +20,7 @@ from nightkeep.model.own_expectations import OwnRequest
 from nightkeep.model.prices import Prices
 from nightkeep.policy.address import is_address, metastore_address, names_of, parse_address, same_place
 from nightkeep.policy.document import Discovery
+from nightkeep.policy.files import beside
 from nightkeep.policy.format_fit import require_fit
 from nightkeep.policy.layers import BUILT_IN, CALL, Layer, Origin
 from nightkeep.policy.setting_types import AuditBudget, Budget, ReportSettings
@@ -122,6 +123,15 @@ class EffectivePolicy:
         if not isinstance(asked, tuple) or not asked:
             return None
         return OwnRequest(self.address, asked, tuple(commits), check.expectations_on, check.evidence)
+
+    @property
+    def results_context(self) -> str | None:
+        """The folder of the team's project of Great Expectations; None where the policy names none."""
+        named = self.settings.check.results_context
+        if named is None:
+            return None
+        file = self.origins["check.results_context"].file
+        return named if file is None else beside(file, named)
 
     def overridden(self, values: Mapping[str, object]) -> EffectivePolicy:
         """The policy with these settings of a call in place of its own."""

@@ -84,6 +84,11 @@ class Check(_Block):
         description="What documents hold of rows that differ: keys, keyed hashes of their keys and the columns that "
         "differ; rows, up to 20 rows a side with their values.",
     )
+    results_context: Text | None = Field(
+        default=None,
+        description="A project of Great Expectations where results of the check are stored too: the local folder of "
+        "its great_expectations.yml, relative to this file. null: none.",
+    )
     expectations_on: ExpectedOn = Field(
         default=ExpectedOn.ALL,
         description="The rows that expectations are asked of: all, or those of the partitions that were changed.",

@@ -47,13 +47,19 @@ def keep_validations(document: RunDocument, validations: Sequence[Validation], r
         return document
     store, name = report_store(reports), _name(document)
     try:
-        text = json.dumps(redacted(_plain(list(validations))), indent=1, allow_nan=False, default=str)
+        text = json.dumps([*map(writable, validations)], indent=1, allow_nan=False, default=str)
         store.write(name, f"{text}\n".encode())
         kept = replace(document.expectations, docs=absolute(store.address(name)))
     except OSError as failure:
         why = f"the results cannot be written in Great Expectations' format: {failure.strerror or failure}"
         kept = replace(document.expectations, reason="; ".join(filter(None, [document.expectations.reason, why])))
     return replace(document, expectations=kept)
+
+
+def writable(validation: Validation) -> Validation:
+    """The validation without credentials and without numbers that JSON has not."""
+    found: Validation = redacted(_plain(validation))
+    return found
 
 
 def read_validations(document: RunDocument, reports: str | Path) -> tuple[Validation, ...]:
