@@ -128,13 +128,17 @@ _LOADS: Final = tuple(
 )
 _LINK: Final = re.compile(r'<a\b[^>]*href="(?!#|index\.html)[^"]*"[^>]*>(.*?)</a>', re.DOTALL | re.IGNORECASE)
 _STYLE: Final = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 1.5rem; color: #1c2430; background: #fff }
+:root { color-scheme: light dark; --paper: #fff; --ink: #1c2430; --rule: #d8dee6; --badge: #e6ebf1; --alert: #eef2f6;
+--good: #17663a; --bad: #a31621; --warn: #7a5200; --link: #20567e }
+@media (prefers-color-scheme: dark) { :root { --paper: #14181d; --ink: #e3e8ee; --rule: #333b45; --badge: #232a33;
+--alert: #232a33; --good: #6cc49a; --bad: #f28b82; --warn: #dfae5a; --link: #86b9df } }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 1.5rem; color: var(--ink); background: var(--paper);
+overflow-wrap: break-word } a { color: var(--link) }
 table { border-collapse: collapse; width: 100% } th, td { text-align: left; vertical-align: top; padding: .3rem .6rem;
-border-bottom: 1px solid #d8dee6 } code { white-space: pre-wrap } .badge { background: #e6ebf1; border-radius: .3rem;
-padding: 0 .3rem } .alert { background: #eef2f6; padding: .5rem .8rem; border-radius: .3rem; margin: .6rem 0 }
-.text-success::before { content: "passed "; color: #17663a } .fa-times.text-danger::before { content: "failed ";
-color: #a31621 } .text-warning::before { content: "errored "; color: #7a5200 } ul { padding-left: 1rem }
+border-bottom: 1px solid var(--rule) } code { white-space: pre-wrap } .badge { background: var(--badge);
+border-radius: .3rem; padding: 0 .3rem } .alert { background: var(--alert); padding: .5rem .8rem; border-radius: .3rem;
+margin: .6rem 0 } .text-success::before { content: "passed "; color: var(--good) }
+.fa-times.text-danger::before { content: "failed "; color: var(--bad) }
+.text-warning::before { content: "errored "; color: var(--warn) } ul { padding-left: 1rem }
 [data-toggle="collapse"] { display: none } i { font-style: normal }
-@media (prefers-color-scheme: dark) { body { color: #e3e8ee; background: #14181d }
-.alert, .badge { background: #232a33 } }
 """
