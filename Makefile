@@ -69,7 +69,7 @@ define run
 @echo "preparing Airflow (SQLite in .work/airflow)"
 @airflow db migrate > $(WORK)/airflow.log 2>&1 || { cat $(WORK)/airflow.log; exit 1; }
 @echo "running the $(1) DAG (log in .work/$(1).log)"
-@. $(WORK)/env && airflow dags test $(1) > $(WORK)/$(1).log 2>&1 || { tail -n 60 $(WORK)/$(1).log; exit 1; }
+@. $(WORK)/env && $(BIN)/python -m samples.watched_dag $(1) $(WORK)/$(1).log
 @. $(WORK)/env && nightkeep history
 @echo && echo "report: $$(ls -t .work/reports/pages/$(1)*.html | head -n 1)"
 @echo "variables of a shell over these tables: . .work/env"

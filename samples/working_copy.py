@@ -7,6 +7,8 @@ FOLDER/env, which a shell reads: `. FOLDER/env`.
 import shlex
 import shutil
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from samples.iceberg_places import place
@@ -14,11 +16,17 @@ from samples.iceberg_places import place
 ROOT = Path(__file__).parents[1]
 
 
-def copy_tables(warehouse: Path) -> None:
-    """Copy the tables of every format to `warehouse`, which must not be there."""
-    for name in ("paimon", "delta"):
-        shutil.copytree(ROOT / "samples" / name, warehouse / name)
-    place(ROOT / "samples/iceberg", warehouse / "iceberg")
+def copy_tables(warehouse: Path, shown: Callable[[str], None] = lambda _: None) -> None:
+    """Copy the tables of every format to `warehouse`, which must not be there. `shown` takes a line for each table."""
+    samples = ROOT / "samples"
+    tables = sorted(each for name in ("paimon", "delta") for each in (samples / name).glob("*.db/*"))
+    left = len(tables) + len([*(samples / "iceberg").glob("*/*")])
+    for each in tables:
+        shown(f"copying {each.relative_to(samples)}, {left} tables left")
+        shutil.copytree(each, warehouse / each.relative_to(samples))
+        left -= 1
+    shown(f"copying the Iceberg tables, {left} tables left")
+    place(samples / "iceberg", warehouse / "iceberg")
 
 
 def variables(folder: Path) -> dict[str, str]:
@@ -42,7 +50,7 @@ def script(folder: Path) -> str:
 
 def main() -> None:
     folder = Path(sys.argv[1]).resolve()
-    copy_tables(folder / "warehouse")
+    copy_tables(folder / "warehouse", partial(print, flush=True))
     (folder / "env").write_text(script(folder), encoding="utf-8")
 
 
