@@ -209,7 +209,7 @@ def test_health_and_score_and_their_trends_are_on_the_fleet_and_the_table(*, of_
     if of_index:
         history = [brief_document(row_of(each, 0)) for each in history]
     ((row,), _) = fleet_rows(history, ())
-    assert row.health == ("32 small files", "2 files in level 0", "the oldest of 1 h")
+    assert row.health == ("32 small files", "2 files in level 0", "the oldest 1 h old")
     assert row.score == 1.25
     assert {each.name: (each.first, each.last) for each in row.trends} == {
         "files": ("4", "4"),

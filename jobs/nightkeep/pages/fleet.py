@@ -162,7 +162,7 @@ _HEALTH: Final[Mapping[str, Callable[[float], str]]] = {
     "deleted_ratio": _words("{:.1%} of rows deleted"),
     "equality_deletes": _words("{:,.0f} equality deletes"),
     "level0_files": _words("{:,.0f} files in level 0"),
-    "level0_age_ms": lambda age: f"the oldest of {show_age(age)}",
+    "level0_age_ms": lambda age: f"the oldest {show_age(age)} old",
 }
 """Facts of health that are shown where they are not 0, and how."""
 

@@ -19,7 +19,7 @@ from nightkeep.pages.templating import MOST_ROWS, Links, PageOf, environment, ex
 from nightkeep.pages.trends import Trend, trend
 from nightkeep.pages.versions import commits_between, version_rows
 from nightkeep.records.audit_marks import AuditedCommit
-from nightkeep.records.document import RunDocument
+from nightkeep.records.document import CheckStatus, RunDocument
 from nightkeep.records.json_files import Unreadable
 from nightkeep.redaction import redact
 
@@ -163,7 +163,8 @@ def _refused(documents: Sequence[RunDocument]) -> list[RunDocument]:
 
 def _has_findings(document: RunDocument) -> bool:
     checked = document.expectations
-    return bool(checked.reason or checked.results) and document.committed_version is not None
+    unmet = {checked.status, *(each.status for each in checked.results)} & {CheckStatus.FAILED, CheckStatus.ERRORED}
+    return bool(checked.reason or unmet) and document.committed_version is not None
 
 
 def _shown_name(each: Unreadable) -> str:
