@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from benches.delta_log import checkpoint_table
 from tests.drivers.delta_spark import DeltaSpark, named
 
 from nightkeep.formats import open_table
@@ -50,7 +51,8 @@ class Vacuumed:
 
 
 def write_vacuumed(folder: Path, size: Vacuumed) -> None:
-    """Files by commits of 1,000, 30 days ago; removals by one commit each 1,000, 20 days ago, oldest files first."""
+    """Files by commits of 1,000, 30 days ago; removals by one commit each 1,000, 20 days ago, oldest files first. The
+    newest version has a checkpoint."""
     (folder / "_delta_log").mkdir(parents=True)
     content = folder / "content.parquet"
     pq.write_table(pa.table({"id": [1]}), content)
@@ -72,6 +74,7 @@ def write_vacuumed(folder: Path, size: Vacuumed) -> None:
         numbers = range(start, min(start + PER_COMMIT, size.swept + size.removed))
         _commit(folder, version, [_remove(number) for number in numbers], days=20)
     _commit(folder, len(adds) + len(removes), [], days=0)
+    checkpoint_table(folder)
 
 
 def _commit(folder: Path, version: int, actions: list[Mapping[str, object]], *, days: float) -> None:

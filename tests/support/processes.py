@@ -17,6 +17,7 @@ _BREAKING = (
     "tests.formats.iceberg.breaking",
     "tests.mutations.fuzzing",
     "tests.formats.paimon.breaking",
+    "tests.formats.delta.killed_upkeep",
     "tests.retention.killed_sweep",
 )
 PROCESS.set_forkserver_preload(["pytest", *_BREAKING])
