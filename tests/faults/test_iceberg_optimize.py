@@ -111,6 +111,6 @@ def survived(table: Table, kind: str, before: Mapping[str, bytes]) -> bool:
     assert not [name for name, data in before.items() if after.get(name) != data]
     strangers = [name for name in after.keys() - before.keys() if not name.endswith(".metadata.json")]
     assert all(f"nk-{own}" in name for name in strangers)
-    done = open_table(address(table, kind)).commits.committed(Run(RUN, own, "a", 0))
+    done = open_table(address(table, kind)).commits.committed(Run(RUN, own, "a", 0, address(table, kind).branch))
     assert len(done) < 2
     return bool(done)

@@ -25,6 +25,8 @@ from nightkeep.limits import FILE
 
 PART_BYTES: Final = 4 << 20
 """Stored bytes of a part, which take some ten times as many once they are decoded."""
+PART_ROWS: Final = 1 << 20
+"""Rows of a part, beyond its first block: rows that are alike take few bytes."""
 
 
 class AvroColumns:
@@ -88,7 +90,7 @@ def _parts(container: StoredContainer) -> tuple[list[range], list[int]]:
     parts: list[range] = []
     counts: list[int] = []
     for count, block in container.blocks():
-        if parts and block.stop - parts[-1].start <= PART_BYTES:
+        if parts and block.stop - parts[-1].start <= PART_BYTES and counts[-1] + count <= PART_ROWS:
             parts[-1], counts[-1] = range(parts[-1].start, block.stop), counts[-1] + count
         else:
             parts.append(block)
