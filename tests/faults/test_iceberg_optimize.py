@@ -1,27 +1,27 @@
-"""Optimize that breaks at any one of its writes: of sorted tables, of files that move to another partition spec, of
-format version 1, of a branch, and of ORC files. The table reads the same, nothing of others is touched, and a retry
-finishes the run.
+"""Optimize that breaks, or whose process dies, at any one of its writes: of sorted tables, of files that move to
+another partition spec, of format version 1, of a branch, and of ORC files. The table reads the same, nothing of others
+is touched, and a retry finishes the run.
 """
 
+import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import count
 from typing import Any
 
 import pytest
 from tests.drivers.iceberg_java import IcebergJava, Layout
 from tests.drivers.iceberg_tables import Table, Warehouse
-from tests.formats.iceberg.breaking import SWAP, breaking
+from tests.formats.iceberg.breaking import SWAP, branch_of, breaking, optimize, optimize_and_die
 from tests.formats.iceberg.runs import COLUMNS, DAYS, Kept, configured, contents, row, token
+from tests.support.extended import some_extended
 from tests.support.faulty_store import Fuse, Moment, Point, fail
+from tests.support.processes import child
 
-from nightkeep.admission.order import Order
 from nightkeep.formats import open_table
-from nightkeep.model import Address, Operation, Outcome, Run
-from nightkeep.policy import EffectivePolicy, Settings
+from nightkeep.model import Operation, Outcome, Run
 from nightkeep.records import RunDocument
-from nightkeep.running.rewrites.run_operation import run_operation
-from nightkeep.tasks import inline
 
 pytestmark = pytest.mark.in_turn("kept")
 
@@ -59,16 +59,12 @@ def kept(kind: str, iceberg_java: IcebergJava, tmp_path_factory: pytest.TempPath
         yield Kept.of(table)
 
 
-def address(table: Table, kind: str) -> Address:
-    location = f"{table.warehouse.name}/{table.name}{'$branch_dev' if kind == 'branch' else ''}"
-    return Address("iceberg", location, location)
+def branch(kind: str) -> str:
+    return "dev" if kind == "branch" else ""
 
 
 def night(table: Table, kind: str) -> RunDocument:
-    settings = Settings().model_copy(update={"respec": kind == "moved"})
-    policy = EffectivePolicy(address(table, kind), settings, {})
-    order = Order(Operation.OPTIMIZE, RUN, str(table.warehouse.folder / "reports"))
-    return run_operation(policy, order, mapper=lambda: inline)
+    return optimize(table, branch=branch(kind), run_id=RUN, respec=kind == "moved")
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +84,7 @@ def shown(java: IcebergJava, table: Table) -> dict[str, Counter[Any]]:
 
 def test_every_write_fails_once(clean: tuple[Point, ...], kept: Kept, kind: str, iceberg_java: IcebergJava) -> None:
     rows = shown(iceberg_java, kept.put_back())
-    swap = next(n for n, point in enumerate(clean, start=1) if (point.moment, point.step) == (Moment.BEFORE, SWAP))
+    swap = swap_of(clean)
     assert len(clean) > 8
     for at, point in enumerate(clean, start=1):
         table = kept.put_back()
@@ -105,12 +101,43 @@ def test_every_write_fails_once(clean: tuple[Point, ...], kept: Kept, kind: str,
         assert survived(table, kind, before)
 
 
+TURNS = 4
+
+
+@pytest.mark.slow
+@pytest.mark.few(1)
+@pytest.mark.parametrize("turn", some_extended(range(TURNS), keep=1))
+def test_the_process_dies_at_every_write(
+    clean: tuple[Point, ...], kept: Kept, kind: str, iceberg_java: IcebergJava, turn: int
+) -> None:
+    rows = shown(iceberg_java, kept.put_back())
+    places = range(1 + turn, len(clean) + 1, TURNS)
+    assert len(places) > 1
+    for at in places:
+        table = kept.put_back()
+        before, point = contents(table), str(clean[at - 1])
+        dying = partial(optimize_and_die, respec=kind == "moved")
+        with child(dying, table, branch(kind), RUN, at) as process:
+            assert process.end() == -signal.SIGKILL, point
+        assert survived(table, kind, before) is (at > swap_of(clean)), point
+        assert shown(iceberg_java, table) == rows, point
+        again = night(table, kind)
+        assert again.outcome is Outcome.VERIFIED, (point, again.reason)
+        assert shown(iceberg_java, table) == rows, point
+        assert survived(table, kind, before)
+
+
+def swap_of(clean: tuple[Point, ...]) -> int:
+    """The last point at which the catalog knows nothing of us."""
+    return next(n for n, point in enumerate(clean, start=1) if (point.moment, point.step) == (Moment.BEFORE, SWAP))
+
+
 def survived(table: Table, kind: str, before: Mapping[str, bytes]) -> bool:
     """Whether the commit is visible, after checking that nothing of anybody else was touched."""
     own, after = token(RUN, Operation.OPTIMIZE), contents(table)
     assert not [name for name, data in before.items() if after.get(name) != data]
     strangers = [name for name in after.keys() - before.keys() if not name.endswith(".metadata.json")]
     assert all(f"nk-{own}" in name for name in strangers)
-    done = open_table(address(table, kind)).commits.committed(Run(RUN, own, "a", 0, address(table, kind).branch))
+    done = open_table(branch_of(table, branch(kind))).commits.committed(Run(RUN, own, "a", 0, branch(kind)))
     assert len(done) < 2
     return bool(done)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.drivers.iceberg_java import IcebergJava
-from tests.drivers.iceberg_tables import Warehouse
+from tests.drivers.iceberg_tables import Table, Warehouse
 from tests.drivers.paimon_java import PaimonJava
 from tests.formats.iceberg.gate import test_sabotage as iceberg
 from tests.formats.iceberg.runs import Kept, configured
@@ -68,10 +69,16 @@ class Bases:
         return Path(self.once(name, made))
 
     def iceberg(self, version: int) -> Kept:
-        def made() -> Kept:
-            warehouse = self.warehouse(f"sabotaged{version}")
-            filled(self.iceberg_java, warehouse.table("shop.events"), iceberg.DAYS, version=version)
-            return Kept.of(warehouse.table("shop.events"))
+        fill = partial(filled, self.iceberg_java, days=iceberg.DAYS, version=version)
+        return self.iceberg_of(f"sabotaged{version}", fill)
 
-        kept: Kept = self.once(f"iceberg {version}", made)
+    def iceberg_of(self, name: str, fill: Callable[[Table], object]) -> Kept:
+        """The table of a catalog of its own."""
+
+        def made() -> Kept:
+            table = self.warehouse(name).table("shop.events")
+            fill(table)
+            return Kept.of(table)
+
+        kept: Kept = self.once(f"iceberg {name}", made)
         return kept

@@ -17,11 +17,14 @@ from typing import Any
 import pytest
 from tests.drivers.paimon_java import PaimonJava
 from tests.engines.paimon import test_compactions, test_elements, test_full_changelogs, test_merges
+from tests.formats.delta import clustered_sabotage as clustered
 from tests.formats.delta.gate import test_sabotage as delta
 from tests.formats.delta.hand_made import HandMade
 from tests.formats.delta.sabotage import Staged as DeltaStaged
+from tests.formats.iceberg.gate import test_order_audit
 from tests.formats.iceberg.gate import test_sabotage as iceberg
-from tests.formats.iceberg.runs import address, opened
+from tests.formats.iceberg.rewrite import test_respec
+from tests.formats.iceberg.runs import Kept, address, opened
 from tests.formats.iceberg.sabotage import Staged as IcebergStaged
 from tests.formats.iceberg.sabotage import converted
 from tests.formats.paimon.appended import operate
@@ -32,6 +35,7 @@ from tests.formats.paimon.rewrite.append import test_delete, test_update
 from tests.formats.paimon.upgrade import optimize, upgrade
 from tests.sabotage.bases import Bases, Published
 
+from nightkeep.formats.iceberg.format import IcebergTable
 from nightkeep.formats.paimon.rewrite import rewrite
 from nightkeep.formats.paimon.rewrite.element_fold import ElementFold
 from nightkeep.model import Address, Candidate, Operation, Outcome, Plan, Verified, VerifyLevel
@@ -195,10 +199,10 @@ def _paimon() -> Mapping[str, Mapping[str, PaimonKind]]:
 class DeltaKind:
     staged: Callable[[HandMade], Candidate]
     act: Callable[[DeltaStaged], None]
-    row_ids: bool = False
+    made: Callable[[Path], HandMade] = lambda folder: delta.filled(HandMade(folder))
 
     def __call__(self, bases: Bases, folder: Path) -> tuple[Gate, Publish]:
-        made = delta.filled(HandMade(folder / "t", row_ids=self.row_ids))
+        made = self.made(folder / "t")
         candidate = self.staged(made)
         self.act(DeltaStaged(made, candidate))
         return partial(self._stopped, made, candidate), partial(self._published, made, candidate)
@@ -215,9 +219,16 @@ class DeltaKind:
 def _delta() -> Mapping[str, Mapping[str, DeltaKind]]:
     return {
         "Delta: rows rewritten": {named(act): DeltaKind(delta.rewritten, act) for act in delta.REWRITTEN},
-        "Delta: row ids": {named(act): DeltaKind(delta.rewritten, act, row_ids=True) for act in delta.TRACKED},
+        "Delta: row ids": {named(act): DeltaKind(delta.rewritten, act, _tracked) for act in delta.TRACKED},
         "Delta: vectors": {named(act): DeltaKind(delta.rebuilt, act) for act in delta.REBUILT},
+        "Delta: clustering columns": {
+            named(act): DeltaKind(clustered.rewritten, act, clustered.filled) for act in clustered.CLUSTERED
+        },
     }
+
+
+def _tracked(folder: Path) -> HandMade:
+    return delta.filled(HandMade(folder, row_ids=True))
 
 
 # ---- Iceberg ----
@@ -225,15 +236,18 @@ def _delta() -> Mapping[str, Mapping[str, DeltaKind]]:
 
 @dataclass(frozen=True, slots=True)
 class IcebergKind:
-    version: int
+    base: Callable[[Bases], Kept]
     staged: Callable[[Any], tuple[Plan, Candidate]]
     act: Callable[[IcebergStaged], None]
+    damaged: Callable[[IcebergTable, Candidate], IcebergStaged] = lambda table, candidate: IcebergStaged(
+        table, candidate, iceberg.TOUCHED[0]
+    )
 
     def __call__(self, bases: Bases, folder: Path) -> tuple[Gate, Publish]:
-        kept = bases.iceberg(self.version)
+        kept = self.base(bases)
         table = opened(kept.put_back())
         made = self.staged(table)
-        self.act(IcebergStaged(table, made[1], iceberg.TOUCHED[0]))
+        self.act(self.damaged(table, made[1]))
 
         def stopped(level: VerifyLevel) -> bool:
             return not isinstance(iceberg.judged(table, made, level), Verified)
@@ -247,12 +261,39 @@ class IcebergKind:
 
 
 def _iceberg() -> Mapping[str, Mapping[str, IcebergKind]]:
+    plain, tracked = (partial(Bases.iceberg, version=version) for version in (2, 3))
     return {
-        "Iceberg: rows rewritten": {named(act): IcebergKind(2, iceberg.rewritten, act) for act in iceberg.REWRITTEN},
-        "Iceberg: row ids": {named(act): IcebergKind(3, iceberg.rewritten, act) for act in iceberg.TRACKED},
-        "Iceberg: deletes converted": {named(act): IcebergKind(2, converted, act) for act in iceberg.CONVERTED},
-        "Iceberg: vectors": {named(act): IcebergKind(3, converted, act) for act in iceberg.VECTORS},
+        "Iceberg: rows rewritten": {
+            named(act): IcebergKind(plain, iceberg.rewritten, act) for act in iceberg.REWRITTEN
+        },
+        "Iceberg: row ids": {named(act): IcebergKind(tracked, iceberg.rewritten, act) for act in iceberg.TRACKED},
+        "Iceberg: deletes converted": {named(act): IcebergKind(plain, converted, act) for act in iceberg.CONVERTED},
+        "Iceberg: vectors": {named(act): IcebergKind(tracked, converted, act) for act in iceberg.VECTORS},
+        "Iceberg: the table's own order": {
+            named(act): IcebergKind(_ordered, test_order_audit.staged, act, _of_its_unit)
+            for act in test_order_audit.ACTS
+        },
+        "Iceberg: moves to the current spec": {
+            named(act): IcebergKind(_evolved, _moved, act, test_respec.acted) for act in test_respec.MOVED
+        },
     }
+
+
+def _ordered(bases: Bases) -> Kept:
+    return bases.iceberg_of("ordered", test_order_audit.filled)
+
+
+def _of_its_unit(table: IcebergTable, candidate: Candidate) -> IcebergStaged:
+    return IcebergStaged(table, candidate, candidate.units[0])
+
+
+def _evolved(bases: Bases) -> Kept:
+    return bases.iceberg_of("evolved", partial(test_respec.evolved, spec="bucket"))
+
+
+def _moved(table: IcebergTable) -> tuple[Plan, Candidate]:
+    _, found, _, candidate, _ = test_respec.moved(table)
+    return found, candidate
 
 
 def every_kind() -> Sequence[Kind]:
