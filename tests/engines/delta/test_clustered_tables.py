@@ -1,10 +1,12 @@
 """Tables that delta-spark made with CLUSTER BY: we cluster them, every engine reads them, and delta-spark goes on."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyroaring import BitMap64
 from pyspark.sql import SparkSession
 from tests.drivers.delta_spark import DeltaSpark, Generated, Writing, named
 from tests.drivers.json_lines import EngineError
@@ -12,9 +14,11 @@ from tests.drivers.lakes_oracle import Lakes
 from tests.formats.delta.laid_anew import a_run
 from tests.formats.delta.lake import request
 from tests.formats.delta.runs import opened, optimize, shown
+from tests.support.table_storage import storage_of
 
 import nightkeep
 from nightkeep.checking.check import check
+from nightkeep.formats.delta.gate.file_audit import file_faults
 from nightkeep.model import Address, Conflicted, Outcome, Verified, VerifyLevel
 from nightkeep.model.check_values import CheckRequest
 from nightkeep.records import CheckStatus
@@ -124,6 +128,63 @@ def test_nights_of_one_file_rewrite_that_file(delta_spark: DeltaSpark, tmp_path:
         assert new in files and len(files) == night and not cube & set(files)
         assert cube < of(table, "nightkeep") and delta_spark.read(table) == before == shown(table)
     assert optimize(table, **FILES).outcome is Outcome.UNCHANGED
+
+
+@pytest.mark.slow
+def test_tags_of_cubes_do_not_make_files_of_ours_theirs(delta_spark: DeltaSpark, tmp_path: Path) -> None:
+    """Whose a file is, its provider states alone. Clients may ignore tags (AddFile.Tags), and ours have none."""
+    table = tmp_path / "t"
+    create(delta_spark, table, "id")
+    delta_spark.write(table, rows(9_000), Writing(files=4))
+    assert optimize(table, **FILES).outcome is Outcome.VERIFIED
+    ours = of(table, "nightkeep")
+    tags = {"ZCUBE_ID": "6f1b", "ZCUBE_ZORDER_BY": '["id"]', "ZCUBE_ZORDER_CURVE": "hilbert"}
+    files = [file for unit in opened(table).snapshot().units for file in unit.files]
+    adds = [{"add": {**file.raw, "tags": tags, "dataChange": False}} for file in files]
+    log = sorted((table / "_delta_log").glob("[0-9]*.json"))
+    info = {"commitInfo": {"timestamp": 1_900_000_000_000, "operation": "WRITE", "operationParameters": {}}}
+    text = "".join(f"{json.dumps(action)}\n" for action in (info, *adds))
+    (table / f"_delta_log/{len(log):020d}.json").write_text(text)
+    delta_spark.write(table, rows(2_000, 9_000), Writing(files=2))
+    before = delta_spark.read(table)
+    delta_spark.sql(f"OPTIMIZE {named(table)}")
+    assert of(table, "nightkeep") == ours and of(table, None) == set()
+    done = optimize(table, full=True, **FILES)
+    assert done.outcome is Outcome.VERIFIED, done.reason
+    new = [
+        file for unit in opened(table).snapshot().units for file in unit.files if file.path in of(table, "nightkeep")
+    ]
+    assert new and not any(file.raw.get("tags", {}).keys() & tags.keys() for file in new)
+    assert delta_spark.read(table) == before == shown(table)
+
+
+@pytest.mark.slow
+def test_bounds_that_the_gate_asks_for_are_those_that_spark_states(delta_spark: DeltaSpark, tmp_path: Path) -> None:
+    """Of clustering columns of every type, also where a value has none."""
+    table = tmp_path / "t"
+    kinds = {
+        "a": ("STRING", "concat(repeat('x', 40), id)"),
+        "b": ("DATE", "DATE'2026-01-01' + CAST(id % 300 AS INT)"),
+        "c": ("TIMESTAMP", "timestamp_micros(id * 1234567)"),
+        "d": ("TIMESTAMP_NTZ", "CAST(timestamp_micros(id * 1234567) AS TIMESTAMP_NTZ)"),
+    }
+    more = {
+        "a": ("DOUBLE", "IF(id % 5 = 0, double('NaN'), id / 4)"),
+        "b": ("FLOAT", "IF(id % 7 = 0, float('Infinity'), float(id))"),
+        "c": ("DECIMAL(20, 3)", "CAST(id AS DECIMAL(20, 3))"),
+        "d": ("STRING", "IF(id % 3 = 0, NULL, '')"),
+    }
+    for number, columns in enumerate((kinds, more)):
+        place = table / str(number)
+        listed = ", ".join(f"{name} {kind}" for name, (kind, _) in columns.items())
+        delta_spark.sql(f"CREATE TABLE {named(place)} ({listed}) USING delta CLUSTER BY ({', '.join(columns)})")
+        delta_spark.write(place, Generated(500, tuple(f"{text} AS {name}" for name, (_, text) in columns.items())))
+        snapshot = opened(place).snapshot()
+        (unit,) = snapshot.units
+        assert unit.files and unit.schema.clustering
+        for file in unit.files:
+            found = list(file_faults(storage_of(opened(place)), unit, file, live=BitMap64(), show=lambda batch: None))
+            assert not [fault for fault in found if "of the clustering column" in fault], found
 
 
 @pytest.mark.slow

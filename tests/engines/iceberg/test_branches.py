@@ -17,6 +17,7 @@ from tests.formats.iceberg.sweeping import aged, listed, now_ms, swept
 import nightkeep
 from nightkeep.admission.order import Order
 from nightkeep.checking.check import check
+from nightkeep.checking.diff import diff
 from nightkeep.errors import AddressError, RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.model import Address, Operation, Outcome, Request, Run
@@ -134,6 +135,32 @@ def test_a_run_of_one_branch_takes_no_commit_of_another(
     assert night(table, "dev").committed_version == done.committed_version
     retried = runs.care_for(table, run_id="night", operation=Operation.OPTIMIZE)
     assert retried.committed_version == on_main.committed_version
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_versions_of_a_branch_before_and_after_a_move_are_equal(
+    iceberg_java: IcebergJava, warehouse: Warehouse, spark: SparkSession, version: int
+) -> None:
+    """Files of the branch move to another partition spec; main's stay where they are."""
+    table = branched(iceberg_java, warehouse, version)
+    iceberg_java.alter(table, {"change": "add_partition_field", "column": "id", "transform": "bucket[3]", "name": "by"})
+    before, rows = refs(table), shown(iceberg_java, table, "dev")
+    done = night(table, respec=True)
+    assert done.outcome is Outcome.VERIFIED and done.committed_version == refs(table)["dev"], done.reason
+    assert {each["spec_id"] for each in live(iceberg_java, table, "dev")} == {1}
+    assert {each["spec_id"] for each in live(iceberg_java, table, "main")} == {0}
+    assert shown(iceberg_java, table, "dev") == rows
+    ends = (before["dev"], refs(table)["dev"])
+    for first, second in (ends, ends[::-1]):
+        found = diff(address(table), first, second, spark=spark)
+        assert found.equal, found
+    other = diff(address(table), before["main"], ends[1], spark=spark)
+    assert not other.equal
+    assert check(CheckRequest(address(table)), spark=spark).status is CheckStatus.PASSED
+
+
+def live(java: IcebergJava, table: Table, branch: str) -> list[dict[str, Any]]:
+    return [each for each in java.entries(table, ref=branch) if each["status"] != 2 and each["content"] == 0]
 
 
 def test_spark_writes_to_the_branch_between_our_nights(
