@@ -95,7 +95,7 @@ def test_engines_agree_on_what_a_conversion_leaves(name: str, lake_of: Callable[
         lake.persist()
     assert lake.rows == before
     lake.require_positions_only()
-    if not known(NOT_READ_BY_DUCKDB, name) or name.startswith("widened_key"):
+    if not known(NOT_READ_BY_DUCKDB, name) or name.startswith(("widened_key", "float_keys")):
         assert lakes.duckdb_read_iceberg(lake.table.metadata) == before
     if not known(NOT_READ_BY_PYICEBERG, name):
         assert pyiceberg_read(lake.table.metadata) == before

@@ -53,6 +53,17 @@ def null_keys(java: IcebergJava, table: Table, version: int) -> None:
     java.append(table, [order(7, None, None)])
 
 
+def float_keys(java: IcebergJava, table: Table, version: int) -> None:
+    """NaN matches NaN, and 0.0 does not match -0.0; a file of deletes has NaN alone or never."""
+    java.create(table, (("id", "int"), ("f", "float"), ("d", "double")), Layout(format_version=version))
+    values = [0.0, -0.0, "NaN", 1.5, None, "Infinity"]
+    java.append(table, [[n, value, value] for n, value in enumerate(values)])
+    java.commit(table, java.equality_deletes(table, [[-0.0], [1.5]], keys=("f",)))
+    java.append(table, [[n, value, value] for n, value in enumerate(values, 10)])
+    java.commit(table, java.equality_deletes(table, [["NaN"]], keys=("d",)))
+    java.commit(table, java.equality_deletes(table, [[10, -0.0], [11, -0.0], [14, None]], keys=("id", "d")))
+
+
 def renamed_key(java: IcebergJava, table: Table, version: int) -> None:
     """The key column has another name in each delete file."""
     java.create(table, ORDERS, Layout(format_version=version))

@@ -108,6 +108,15 @@ def test_bounds_that_no_writer_can_state_are_not_asked_for(tmp_path: Path, value
     assert isinstance(by_the_gate(made, rewritten(made), VerifyLevel.FULL), Verified)
 
 
+def test_texts_of_which_bounds_keep_nothing_have_no_maximum(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("c", pa.string())])
+    lake = clustered(tmp_path / "t", [["c"]], schema, dataSkippingStringPrefixLength="0")
+    for _ in range(2):
+        lake.append(pa.table({"id": range(3), "c": ["a", "b", None]}, schema))
+    made = HandMade.at(lake.folder)
+    assert isinstance(by_the_gate(made, rewritten(made), VerifyLevel.FULL), Verified)
+
+
 def test_a_file_that_stays_keeps_its_provider(tmp_path: Path) -> None:
     """Also where only its vector changes."""
     lake = table(tmp_path)

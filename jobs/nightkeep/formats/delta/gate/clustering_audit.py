@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import isfinite
+from typing import Final
 
 from nightkeep.formats.delta.metadata.actions import parse_object
 from nightkeep.formats.delta.metadata.clustering import PROVIDER, is_of_others, provider_of
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
-from nightkeep.formats.delta.metadata.leaf_columns import DeltaLeaf, leaves
+from nightkeep.formats.delta.metadata.leaf_columns import DeltaLeaf, leaves, whole_number
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
 from nightkeep.gate.column_range import ColumnRange, Path
 from nightkeep.model.arrow_types import Scalar
+
+_PREFIX_LENGTH: Final = 32
+"""The default of how much of a text a bound keeps, in StatisticsCollection.scala of delta-spark."""
 
 
 def clustering_faults(parent: DeltaSnapshot, candidate: DeltaSnapshot) -> Iterator[str]:
@@ -43,10 +47,12 @@ def missing_faults(schema: DeltaSchema, file: DeltaDataFile, seen: Mapping[Path,
     A bound may be missing where JSON has no text for the value, or where no text is above one that is cut.
     """
     stats = parse_object(file.stats or "{}", subject=f"statistics of {file.path}")
+    keeps_texts = whole_number(schema, "delta.dataSkippingStringPrefixLength", _PREFIX_LENGTH) > 0
     for leaf in (leaf for leaf in leaves(schema) if leaf.stored in schema.clustering):
         held = seen[leaf.path]
         wanted = ["minValues"] if _has_text(held.least) else []
-        wanted += ["maxValues"] if not held.nans and _has_text(held.greatest) and _can_be_cut(held.greatest) else []
+        has_end = not held.nans and _has_text(held.greatest) and _can_be_cut(held.greatest, keeps_texts=keeps_texts)
+        wanted += ["maxValues"] if has_end else []
         missing = [group for group in (*wanted, "nullCount") if _at(stats.get(group), leaf) is None]
         if missing:
             yield f"no {', '.join(missing)} of the clustering column {'.'.join(leaf.path)}"
@@ -64,10 +70,11 @@ def _has_text(value: Scalar | None) -> bool:
     return not isinstance(known, float) or isfinite(known)
 
 
-def _can_be_cut(value: Scalar | None) -> bool:
-    """Whether some text is above all that begin as this one; above the highest character there is none."""
+def _can_be_cut(value: Scalar | None, *, keeps_texts: bool) -> bool:
+    """Whether some text is above all that begin as this one: above the highest character there is none. `keeps_texts`:
+    whether bounds keep any part of a text."""
     known = None if value is None else value.as_py()
-    return not isinstance(known, str) or chr(0x10FFFF) not in known
+    return not isinstance(known, str) or (keeps_texts and chr(0x10FFFF) not in known)
 
 
 def _at(values: object, leaf: DeltaLeaf) -> object:
