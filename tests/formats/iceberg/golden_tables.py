@@ -92,7 +92,7 @@ NOT_READ_BY_DUCKDB = {
     "defaulted_key": "1.5.5 takes null for the default of a key",
     "dropped_key": "1.5.5 crashes",
 }
-NOT_READ_BY_PYICEBERG = {"codecs": "needs a package for snappy"}
+NOT_READ_BY_PYICEBERG = {"codecs": "needs a package for snappy", "avro_data": "reads no files in Avro"}
 """What is known of engines, by recipe without its version."""
 
 

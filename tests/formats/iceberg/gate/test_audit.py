@@ -345,8 +345,8 @@ def test_positions_of_a_new_delete_file(converted: Staged) -> None:
 
     wrong = replace(delete, referenced=other.path)
     assert f"expected of {other.path} alone" in faults_of_unit(converted, instead(wrong))
-    in_orc = replace(unit.schema, properties={"write.delete.format.default": "orc"})
-    assert "of format parquet, expected orc" in faults_of_unit(converted, lambda each: replace(each, schema=in_orc))
+    of_avro = instead(replace(delete, format="avro"))
+    assert "of format avro, expected parquet or orc" in faults_of_unit(converted, of_avro)
     later = replace(delete, raw={**delete.raw, "split_offsets": [5], "sort_order_id": 1})
     told = faults_of_unit(converted, instead(later))
     assert "split offsets [5], its row groups begin at [4]" in told

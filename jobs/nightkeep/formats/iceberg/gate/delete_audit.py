@@ -18,10 +18,9 @@ from nightkeep.formats.iceberg.deletes.vectors import read_vectors
 from nightkeep.formats.iceberg.gate.footer_audit import part_faults
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.conversions import to_bytes
-from nightkeep.formats.iceberg.metadata.file_formats import delete_format
+from nightkeep.formats.iceberg.metadata.file_formats import WRITTEN
 from nightkeep.formats.iceberg.metadata.file_records import PATH_FIELD
 from nightkeep.formats.iceberg.metadata.partition import identity
-from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.model import UnitKey
 from nightkeep.storage import Storage
@@ -114,9 +113,9 @@ def new_delete_faults(storage: Storage, unit: IcebergUnit, deletes: Iterable[Con
             yield f"{delete.path}: of {delete.referenced}, which is no live file of {unit.key}"
         elif delete.is_vector:
             vectors.append((delete, target.rows))
-        else:
+        elif _is_written(delete):
             yield from _position_faults(storage, delete, target)
-        yield from _stated_faults(delete, unit.schema)
+        yield from _stated_faults(delete)
     sizes = {(vector.path, vector.bytes) for vector, _ in vectors}
     yield from (f"{path}: its vectors state several sizes of it" for path in _twice(path for path, _ in sizes))
     # read_vectors itself checks sizes, checksums, cardinalities and positions.
@@ -127,12 +126,17 @@ def new_delete_faults(storage: Storage, unit: IcebergUnit, deletes: Iterable[Con
             yield from _metric_faults(vector, positions)
 
 
-def _stated_faults(delete: ContentFile, schema: IcebergSchema) -> Iterator[str]:
+def _stated_faults(delete: ContentFile) -> Iterator[str]:
     unwanted = sorted(name for name in _NEVER_SET[delete.is_vector] if delete.raw.get(name) not in (None, [], ()))
     if unwanted:
         yield f"{delete.path}: {', '.join(unwanted)}, expected none of positions"
-    if not delete.is_vector and delete.format != delete_format(schema):
-        yield f"{delete.path}: of format {delete.format}, expected {delete_format(schema)}"
+    if not _is_written(delete):
+        yield f"{delete.path}: of format {delete.format}, expected {' or '.join(WRITTEN)}"
+
+
+def _is_written(delete: ContentFile) -> bool:
+    """Whether positions are in a format that is written. Properties may have changed since the plan."""
+    return delete.is_vector or delete.format in WRITTEN
 
 
 def _twice(paths: Iterable[str]) -> list[str]:

@@ -9,7 +9,8 @@ from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 
 DATA: Final = "write.format.default"
 DELETES: Final = "write.delete.format.default"
-_WRITTEN: Final = ("parquet", "orc")
+WRITTEN: Final = ("parquet", "orc")
+"""Formats of new files, by their names in manifests, in lower case."""
 
 
 def data_format(schema: IcebergSchema) -> str:
@@ -27,7 +28,7 @@ def _stated(schema: IcebergSchema) -> str:
 
 
 def _written(schema: IcebergSchema, key: str, stated: str) -> str:
-    if stated not in _WRITTEN:
+    if stated not in WRITTEN:
         name = "new files in Avro" if stated == "avro" else "new files of other formats"
         raise refusal(schema.table, name, f"{key} is {stated}")
     return stated
