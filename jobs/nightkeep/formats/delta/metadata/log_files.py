@@ -105,10 +105,16 @@ class LogFiles:
                 yield self.others[place - len(self.adds)]
 
 
+def odd_paths(paths: Array) -> Array:
+    """Whether each path may differ from the file's name in storage, or name no file below the table's folder."""
+    long = pc.greater(pc.binary_length(paths), MAX_NAME_BYTES)
+    odd: Array = pc.or_(pc.match_substring_regex(paths, _ODD_PATH), long)
+    return odd
+
+
 def _names(paths: Array, root: str, *, anywhere: bool) -> Array | None:
     """The name in storage of each path; None if each is the path itself."""
-    long = pc.greater(pc.binary_length(paths), MAX_NAME_BYTES)
-    odd = pc.or_(pc.match_substring_regex(paths, _ODD_PATH), long)
+    odd = odd_paths(paths)
     own = [storage_name(str(path), root, anywhere=anywhere) for path in paths.filter(odd).to_pylist()]
     names = pc.replace_with_mask(paths, odd, pa.array(own, pa.large_string())) if own else paths
     return None if names is paths or names.equals(paths) else names

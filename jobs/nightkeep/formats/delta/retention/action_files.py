@@ -55,6 +55,13 @@ def checkpoint_files(storage: Storage, name: str) -> Iterator[Sequence[Action]]:
     if name.endswith(".json"):
         yield [action for action in commit_actions(storage, name) if action[0] in _COLUMNS]
         return
+    for kind, column in checkpoint_columns(storage, name):
+        yield list(bodies(name, kind, column))
+
+
+def checkpoint_columns(storage: Storage, name: str) -> Iterator[tuple[str, Datum]]:
+    """As `checkpoint_files`, for one in Parquet: the kind of each batch, and its actions as a valid column of structs,
+    some of which may be null."""
     try:
         with storage.open(name) as source, pq.ParquetFile(source) as file:
             require_bounds(file, subject=name)
@@ -148,7 +155,7 @@ def _lines(name: str, source: pa.NativeFile) -> Iterator[bytes]:
     yield b"".join(parts)
 
 
-def _batches(name: str, file: pq.ParquetFile) -> Iterator[Sequence[Action]]:
+def _batches(name: str, file: pq.ParquetFile) -> Iterator[tuple[str, Datum]]:
     schema = file.schema_arrow
     for kind, names in _COLUMNS.items():
         if kind not in schema.names:
@@ -157,10 +164,13 @@ def _batches(name: str, file: pq.ParquetFile) -> Iterator[Sequence[Action]]:
         columns = [f"{kind}.{field}" for field in present]
         for batch in file.iter_batches(BATCH, columns=columns):
             require_memory(name)
-            yield list(_bodies(name, kind, batch.column(kind)))
+            column = batch.column(kind)
+            column.validate(full=True)
+            yield kind, column
 
 
-def _bodies(name: str, kind: str, column: Datum) -> Iterator[Action]:
+def bodies(name: str, kind: str, column: Datum) -> Iterator[Action]:
+    """The actions of a column of `checkpoint_columns`. Raises CorruptMetadata."""
     for body in column.drop_null().to_pylist():
         fields = {key: value for key, value in body.items() if value is not None}
         if kind == "add":

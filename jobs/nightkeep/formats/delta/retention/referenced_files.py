@@ -9,16 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as arrow_compute
 
 from nightkeep.formats.delta.metadata.actions import Action, Raw, long_value, vector_id
 from nightkeep.formats.delta.metadata.checkpoints import checkpoint_head
 from nightkeep.formats.delta.metadata.head import head
 from nightkeep.formats.delta.metadata.locations import storage_name
+from nightkeep.formats.delta.metadata.log_files import odd_paths
 from nightkeep.formats.delta.metadata.log_segment import Listing, listing, segment
 from nightkeep.formats.delta.metadata.replay import FileKey
 from nightkeep.formats.delta.retention.action_files import (
+    bodies,
+    checkpoint_columns,
     checkpoint_files,
     commit_actions,
     data_names,
@@ -34,9 +39,12 @@ from nightkeep.formats.delta.retention.horizon import SKEW_MS, threshold_ms
 from nightkeep.formats.delta.retention.log_removals import CommitRemovals, NamedByLog, removed_by
 from nightkeep.formats.delta.retention.version_audit import Proof
 from nightkeep.model import Address
-from nightkeep.protocol.table_files import Reach, Retention, Root, Unproven
+from nightkeep.model.arrow_types import Array, Datum
+from nightkeep.protocol.table_files import FILES, Reach, Retention, Root, Unproven
 from nightkeep.storage import Storage
 
+pc: Final[Any] = arrow_compute
+"""The stubs know few of the combinations of types."""
 Row = tuple[str, int | None, bool]
 
 
@@ -123,8 +131,40 @@ def live(storage: Storage, source: Source) -> Iterator[pa.RecordBatch]:
         yield from removed_by(storage, source)
         return
     stored = partial(_stored, part=source, root=storage.root, shown_ms=written_ms(storage, source.name))
-    for actions in checkpoint_files(storage, source.name):
-        yield from files(row for action in actions for row in stored(action)).to_batches()
+    if source.name.endswith(".json"):
+        for actions in checkpoint_files(storage, source.name):
+            yield from files(row for action in actions for row in stored(action)).to_batches()
+        return
+    gone = pa.array(sorted({path for path, _ in source.gone}), pa.string())
+    for kind, column in checkpoint_columns(storage, source.name):
+        plain = _plain(kind, column, gone)
+        yield _plain_rows(column.filter(plain), needed=source.needed)
+        others = bodies(source.name, kind, column.filter(pc.invert(plain)))
+        yield from files(row for action in others for row in stored(action)).to_batches()
+
+
+def _plain(kind: str, column: Datum, gone: Array) -> Array:
+    """Which of the actions are adds of files under their own names, without a vector, that no later commit removed.
+    The others are looked at one by one."""
+    types = {field.name: field.type for field in column.type}
+    if kind != "add" or types.get("path") != pa.string() or types.get("size") != pa.int64():
+        nothing: Array = pc.and_(pc.is_valid(column), pa.scalar(value=False))
+        return nothing
+    path, size = pc.struct_field(column, "path"), pc.struct_field(column, "size")
+    plain = pc.and_(pc.is_valid(column), pc.and_(pc.is_valid(path), pc.is_valid(size)))
+    if "deletionVector" in types:
+        plain = pc.and_(plain, pc.is_null(pc.struct_field(column, "deletionVector")))
+    named = pc.fill_null(pc.or_(odd_paths(path), pc.is_in(path, gone)), fill_value=True)
+    found: Array = pc.and_(plain, pc.invert(named))
+    return found
+
+
+def _plain_rows(adds: Datum, *, needed: bool) -> pa.RecordBatch:
+    """Rows of schema FILES of such adds."""
+    if not len(adds):
+        return pa.RecordBatch.from_pylist([], schema=FILES)
+    columns = [pc.struct_field(adds, "path"), pc.struct_field(adds, "size"), pa.repeat(pa.scalar(needed), len(adds))]
+    return pa.RecordBatch.from_arrays(columns, schema=FILES)
 
 
 def _versions(log_files: Listing, since_ms: int, now_ms: int) -> Iterator[Root[RootFiles]]:
