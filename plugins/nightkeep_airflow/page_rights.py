@@ -17,7 +17,7 @@ from airflow.models.serialized_dag import SerializedDagModel
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from nightkeep.records.file_names import PAGES, TABLE_PAGES
+from nightkeep.records.file_names import NO_TABLES, PAGES
 from nightkeep_airflow.deployed_dags import needs_of_dag
 from nightkeep_airflow.parameters import TAG
 from nightkeep_airflow.runs import begins_as, run_prefix
@@ -46,12 +46,20 @@ def owners_of(name: str, dags: Collection[str]) -> frozenset[str]:
     """Of `dags`, those that a reader of this file must be allowed to read: the one whose run it is, else all that it
     could be of, else all."""
     path = PurePosixPath(name)
-    if path.parts[:2] == (PAGES, TABLE_PAGES):
-        # The page of a table has the runs of all DAGs, whatever its name begins like.
+    if not _is_of_run(path):
         return frozenset(dags)
     prefix = path.stem.partition(_TABLE)[0]
     could = frozenset(dag for dag in dags if begins_as(prefix, dag))
     return next((frozenset({dag}) for dag in sorted(could) if _has_run(dag, prefix)), could or frozenset(dags))
+
+
+def _is_of_run(path: PurePosixPath) -> bool:
+    """Whether a file is of one run: its page, and documents and results in the folder of a table. Pages of tables, Data
+    Docs, holds, marks and found tables are of all DAGs, whatever their names begin like, and so is a name that leads
+    back to them."""
+    if not path.parts or ".." in path.parts:
+        return False
+    return len(path.parts) == 2 if path.parts[0] == PAGES else path.parts[0] not in NO_TABLES
 
 
 def _has_run(dag_id: str, prefix: str) -> bool:

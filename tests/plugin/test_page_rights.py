@@ -9,7 +9,7 @@ import pytest
 from tests.support.airflow_home import ROOT, airflow_home, with_database
 
 from nightkeep.model import Operation
-from nightkeep.records.file_names import document_name, page_name
+from nightkeep.records.file_names import document_name, page_name, slug
 from nightkeep_airflow.runs import begins_as, run_prefix
 
 DAGS = """
@@ -49,6 +49,7 @@ def test_a_file_is_for_the_readers_of_its_dag(airflow_database: Path, tmp_path: 
     airflow = with_database(airflow_home(tmp_path, ["t"]), airflow_database)
     (tmp_path / "dags").mkdir()
     (tmp_path / "dags/team.py").write_text(DAGS.format(home=tmp_path))
+    of_eu_run = slug(f"{run_prefix('nightly-eu', RUN)}:t")
     of = {
         f"pages/{page_name(run_prefix('nightly', RUN))}": "nightly",
         f"pages/{page_name(run_prefix('nightly-eu', RUN))}": "nightly-eu",
@@ -56,6 +57,14 @@ def test_a_file_is_for_the_readers_of_its_dag(airflow_database: Path, tmp_path: 
         f"pages/{page_name(run_prefix('nightly', GONE))}": "nightly",
         f"pages/{page_name(run_prefix('nightly-eu', GONE))}": "both",
         "pages/index.html": "both",
+        "pages/fleet.html": "both",
+        "pages/tables/t.html": "both",
+        # Results of a run are its DAG's; pages of Data Docs begin with a table, which may be called like a DAG.
+        f"t/expectations/{of_eu_run}-optimize.json": "nightly-eu",
+        f"pages/data-docs/{run_prefix('nightly', RUN)}-1.html": "both",
+        f"pages/data-docs/t-{run_prefix('nightly', RUN)}~3at-optimize-1.html": "both",
+        f"holds/{run_prefix('nightly', RUN)}.json": "both",
+        f"~audits/{run_prefix('nightly', RUN)}.json": "both",
         # Its name begins like a run of a DAG; it has the runs of all of them.
         f"pages/tables/{run_prefix('nightly', RUN)}.html": "both",
         document_name("t", run_id="by-hand:t", operation=Operation.OPTIMIZE): "both",
@@ -91,6 +100,19 @@ def test_a_file_is_for_the_readers_of_its_dag(airflow_database: Path, tmp_path: 
         "nightly+nightly-eu": page,
         "other": "",
     }
+
+
+@pytest.mark.slow
+def test_a_name_that_leads_back_has_the_rights_of_no_run(airflow_database: Path, tmp_path: Path) -> None:
+    airflow = with_database(airflow_home(tmp_path, ["t"]), airflow_database)
+    prefix = run_prefix("nightly", RUN)
+    names = [f"t/{prefix}~3at-optimize.json", f"t/../holds/{prefix}.json", f"pages/../pages/{prefix}.html", "", "t/.."]
+    script = (
+        "import json, os\nfrom nightkeep_airflow.page_rights import owners_of\n"
+        "print(json.dumps([sorted(owners_of(each, {'nightly', 'other'})) for each in json.loads(os.environ['NAMES'])]))"
+    )
+    found = airflow.python(script, NAMES=json.dumps(names))
+    assert found == [["nightly"], *[["nightly", "other"]] * 4]
 
 
 @pytest.mark.parametrize(
