@@ -21,9 +21,10 @@ Interrupted                a signal: no failure, and nothing may handle it as on
 
 from __future__ import annotations
 
+import difflib
 import re
 import signal
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from typing import Final, cast
 
@@ -34,6 +35,15 @@ MAX_PART: Final = 600
 """Most characters of a part of a message. Names and values come from metadata and may have any length."""
 MAX_LINE: Final = 2_000
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def did_you_mean(name: str, names: Iterable[str], shown: str = "{}") -> str:
+    """The end of a message about a name that is unknown: the known one that it is nearly, as it is to be written. Empty
+    where none is near. A name that differs in case alone is the nearest."""
+    known = [*names]
+    alike = [each for each in known if each.casefold() == name.casefold()]
+    nearest = alike or difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {shown.format(nearest[0])}?" if nearest else ""
 
 
 def brief(text: str, most: int = MAX_PART) -> str:

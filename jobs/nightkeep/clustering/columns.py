@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from nightkeep.errors import UsageError
+from nightkeep.errors import UsageError, did_you_mean
 from nightkeep.model import Clustering
 
 Paths = tuple[tuple[str, ...], ...]
@@ -88,7 +88,8 @@ class ClusterColumns:
         inside = [".".join(leaf.path) for leaf in self.leaves if _same(leaf.path[0], name.split(".")[0])]
         if inside:
             return f"expected a leaf of a struct, one of {', '.join(inside)}"
-        return f"the table has no such column; {self._usable()} would work"
+        usable = [".".join(leaf.path) for leaf in self.indexed if leaf.ordered]
+        return f"the table has no such column; {self._usable()} would work{did_you_mean(name, usable)}"
 
     def _usable(self) -> str:
         names = [".".join(leaf.path) for leaf in self.indexed if leaf.ordered]

@@ -5,7 +5,6 @@ Layers merge field by field, nested blocks too: built-in < preset < defaults < p
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,11 +13,11 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Final
 
-from nightkeep.errors import AddressError, PolicyError
+from nightkeep.errors import AddressError, PolicyError, did_you_mean
 from nightkeep.model import Address, Operation
 from nightkeep.model.own_expectations import OwnRequest
 from nightkeep.model.prices import Prices
-from nightkeep.policy.address import is_address, metastore_address, names_of, parse_address, same_place
+from nightkeep.policy.address import FORMATS, is_address, metastore_address, names_of, parse_address, same_place
 from nightkeep.policy.document import Discovery
 from nightkeep.policy.files import beside
 from nightkeep.policy.format_fit import require_fit
@@ -248,8 +247,8 @@ class PolicyFile:
         return [pattern.layer for pattern in matching if pattern.layer is not None]
 
     def _unknown(self, table: str, names: Iterable[str]) -> str:
-        nearest = difflib.get_close_matches(table, list(names), n=1)
-        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        kind, colon, location = table.partition(":")
+        hint = did_you_mean(table, names) or (did_you_mean(kind, FORMATS, f"{{}}:{location}") if colon else "")
         # A table of a place that cannot be listed may well be there.
         unlisted = "".join(f"; {each.fault}" for each in self.unusable if each.found_in and each.address is None)
         return (

@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from nightkeep.errors import UsageError
+from nightkeep.errors import UsageError, did_you_mean
 from nightkeep.sql_text.literals import Literal, alike, read_literal
 
 Partition: TypeAlias = Mapping[str, object]
@@ -87,10 +87,8 @@ class _Filter:
 
     def wrong(self, node: object, expected: str) -> UsageError:
         found = node.sql(dialect="spark") if isinstance(node, exp.Expression) else str(node)
-        columns = ", ".join(self.columns)
-        return UsageError(
-            f"partition filter {self.text!r}: expected {expected} (partition columns are {columns}), found {found}"
-        )
+        known = f"partition columns are {', '.join(self.columns)}{did_you_mean(found, self.columns)}"
+        return UsageError(f"partition filter {self.text!r}: expected {expected} ({known}), found {found}")
 
 
 def _and(scope: _Filter, node: exp.Expression) -> _Test:

@@ -6,6 +6,7 @@ has the verbs of what stands beside the tables, which several writers change.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +14,7 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from nightkeep.errors import AddressError
+from nightkeep.errors import AddressError, did_you_mean
 from nightkeep.storage.hdfs.names import SCHEME as HDFS
 from nightkeep.storage.listed_files import MoveAnswer, MoveEnd, delete_listed, move_listed
 from nightkeep.storage.local.store import LocalStorage
@@ -70,8 +71,23 @@ def open_storage(location: str, properties: Mapping[str, str] = _NOTHING) -> Sto
         raise AddressError(f"{location}: expected a local path, file:// URI or one of {names}, found {parts.scheme!r}")
     path = unquote(parts.path) if parts.scheme else location
     if not os.path.isdir(path):
-        raise AddressError(f"{location}: expected the folder of a table, found none")
+        raise AddressError(f"{location}: expected the folder of a table, found none{_beside(path)}")
     return LocalStorage(os.path.abspath(path))
+
+
+_LOOKED_AT: Final = 10_000
+"""How many entries of a folder are looked at for a name that is near."""
+
+
+def _beside(path: str) -> str:
+    """The folder beside it that may be meant. Only of a local disk: no other store is asked for an answer like this."""
+    folder, name = os.path.split(path.rstrip("/"))
+    try:
+        with os.scandir(folder or ".") as entries:
+            there = [entry.name for entry in itertools.islice(entries, _LOOKED_AT) if entry.is_dir()]
+    except OSError:
+        return ""
+    return did_you_mean(name, there)
 
 
 def within(storage: Storage, *folders: str, more: bool = False) -> Storage:

@@ -16,7 +16,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from nightkeep.errors import UsageError
+from nightkeep.errors import UsageError, did_you_mean
 from nightkeep.model.variant_type import VARIANT
 from nightkeep.sql_text.literals import read_literal
 from nightkeep.sql_text.rows.comparison_types import is_text, shared, typed
@@ -97,7 +97,8 @@ class _Condition:
         for place, name in enumerate(path):
             field = next((field for field in fields if field.name == name), None)
             if field is None:
-                raise self.wrong(node, f"a column of the table ({', '.join(self.schema.names)})")
+                known = f"{', '.join(self.schema.names)}{did_you_mean(name, self.schema.names)}"
+                raise self.wrong(node, f"a column of the table ({known})")
             if place == len(path) - 1:
                 break
             if field.type.equals(VARIANT, check_metadata=True):

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from nightkeep.errors import UsageError
+from nightkeep.errors import UsageError, did_you_mean
 from nightkeep.sql_text.literals import read_literal
 from nightkeep.sql_text.rows import expression_types as types
 from nightkeep.sql_text.rows.chains import is_reordered
@@ -57,7 +57,8 @@ class ValueScope:
         """A column of plain values."""
         name = node.name if isinstance(node, exp.Column) and len(node.parts) == 1 else None
         if name is None or self.schema.get_field_index(name) < 0:
-            raise self.wrong(node, f"a column of the table ({', '.join(self.schema.names)})")
+            known = f"{', '.join(self.schema.names)}{did_you_mean(str(name), self.schema.names)}"
+            raise self.wrong(node, f"a column of the table ({known})")
         kind = self.schema.field(name).type
         if pa.types.is_nested(kind):
             raise self.wrong(node, f"a column of plain values, not of {kind}")
