@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nightkeep.discovery import last_found
 from nightkeep.errors import CorruptMetadata
 from nightkeep.policy import load_usable
 from nightkeep.records import RunDocument, load_document
@@ -27,7 +28,7 @@ _LAST_LINES = 60
 
 @dataclass(slots=True)
 class Watch:
-    """What was printed: states by the names of documents. `tables`: how many the run has at least. Documents that were
+    """What was printed: states by the names of documents. `tables`: how many the policy lists. Documents that were
     written before `since`, in seconds since 1970, are of earlier runs."""
 
     reports: Path
@@ -55,7 +56,9 @@ class Watch:
     def _left(self) -> str:
         finished = {Path(name).parent for name, ended in self.done.items() if ended}
         finished -= {Path(name).parent for name, ended in self.done.items() if not ended}
-        left = max(0, self.tables - len(finished))
+        # Tables that the policy does not list are found by the run's first task.
+        whole = self.tables + len(last_found(str(self.reports), self.prefix).tables)
+        left = max(0, whole - len(finished))
         return f"{left} table{'' if left == 1 else 's'} left"
 
 

@@ -118,6 +118,7 @@ def test_every_value_names_its_line_and_layer() -> None:
         "check.reader": (None, "built-in"),
         "check.evidence": (None, "built-in"),
         "check.expectations_on": (None, "built-in"),
+        "check.results_context": (None, "built-in"),
         "expectations": (None, "built-in"),
         "sweep.mode": (None, "built-in"),
         "sweep.older_than": (None, "built-in"),
@@ -235,7 +236,7 @@ def test_all_settings_can_be_written() -> None:
             other_managers: known
             allow_compacting_writers: true
             check: {enabled: false, byte_budget: 1TB, join_budget: 1GB, keys_budget: 2GB, keys: [id],
-                    reader: duckdb, evidence: rows, expectations_on: changed}
+                    reader: duckdb, evidence: rows, expectations_on: changed, results_context: gx}
             sweep: {mode: delete, older_than: 36h, max_share: 0.1, purge_after: 90d, list_every: 28d,
               outside: true}
             expectations: [{type: expect_table_row_count_to_equal, kwargs: {value: 3}}]
@@ -350,7 +351,7 @@ class TestAddresses:
             "defaults:\n  check:\n    byte_budgt: 1GB",
             ":4: defaults.check.byte_budgt: unknown key; did you mean byte_budget? "
             "(known: byte_budget, enabled, evidence, expectations_on, join_budget, keys, keys_budget, "
-            "reader)",
+            "reader, results_context)",
         ),
         (
             "budget:\n  times: 2h",
@@ -803,6 +804,7 @@ def test_explain_prints_every_value_with_its_origin() -> None:
         check.keys                -                                   built-in
         check.reader              -                                   built-in
         check.evidence            keys                                built-in
+        check.results_context     -                                   built-in
         check.expectations_on     all                                 built-in
         expectations              -                                   built-in
         sweep.mode                dry-run                             built-in
