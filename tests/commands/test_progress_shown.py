@@ -36,6 +36,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     yield text
 
 
+@pytest.mark.slow
 def test_a_run_on_a_pipe_prints_a_line_for_each_stage_and_its_answer_alone_on_stdout(shell: Shell) -> None:
     said = shell.call("run", shell.table, "--no-check", "--json")
     lines = said.err.splitlines()
@@ -48,6 +49,7 @@ def test_a_run_on_a_pipe_prints_a_line_for_each_stage_and_its_answer_alone_on_st
     assert "expected" in next(line for line in lines if ": rewrite" in line)
 
 
+@pytest.mark.slow
 def test_a_quiet_run_and_a_command_that_only_reads_print_nothing(shell: Shell) -> None:
     assert shell.call("run", shell.table, "--no-check", "--quiet").err == ""
     assert shell.call("plan", shell.table).err == ""

@@ -123,6 +123,7 @@ def airflow(tmp_path: Path) -> Airflow:
     return airflow_home(tmp_path, [f"t.{outcome}" for outcome in Outcome] + ["t.nothing"])
 
 
+@pytest.mark.slow
 def test_the_tasks_of_a_run_whose_care_returned_nothing(airflow: Airflow) -> None:
     reports, prefix = airflow.home / "reports", run_prefix("nightly", "manual")
     for outcome in Outcome:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 from tests.drivers.s3_server import SECRET_KEY, Bucket
 from tests.drivers.toolchain import free_port
+from tests.support.processes import child
 
 from nightkeep.readiness.finding import Readiness
 from nightkeep.readiness.policy_side import read_policy
@@ -30,6 +32,12 @@ def test_a_file_in_the_way_fails_for_good_and_by_name(tmp_path: Path) -> None:
     assert str(tmp_path / "reports") in str(found) and f"as user {acting_as('').removeprefix('user ')}" in found.found
 
 
+def try_as_nobody(pipe: Connection, folder: str) -> None:
+    os.setuid(65534)
+    found = try_reports(folder)
+    pipe.send(f"{found.status} {found.may_pass} {found.found}")
+
+
 @pytest.mark.slow
 def test_who_may_not_write_is_named() -> None:
     """In a child of another user, as a superuser may write everywhere."""
@@ -37,17 +45,8 @@ def test_who_may_not_write_is_named() -> None:
         pytest.skip("only a superuser becomes another user")
     folder = tempfile.mkdtemp(prefix="nightkeep-closed-")
     os.chmod(folder, 0o755)
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.setuid(65534)
-        found = try_reports(folder)
-        os.write(write, f"{found.status} {found.may_pass} {found.found}".encode())
-        os._exit(0)
-    os.close(write)
-    os.waitpid(child, 0)
-    with os.fdopen(read) as answer:
-        text = answer.read()
+    with child(try_as_nobody, folder) as process:
+        text = process.hear()
     os.rmdir(folder)
     assert text.startswith("failed False") and "(65534)" in text and "ermission" in text
 

@@ -7,15 +7,16 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 from tests.drivers.s3_faults import S3Faults
 from tests.drivers.s3_server import Bucket, S3Server
 from tests.storage.test_kept import bucket_place, place
+from tests.support.processes import child
 
 import nightkeep
 from nightkeep.model import Operation, Outcome
@@ -117,18 +118,17 @@ def test_places_of_earlier_releases_get_one(place: str) -> None:
     assert [each.name for each in kept.list("~index") if "." in each.name] == ["rows.v2"]
 
 
-def test_a_process_that_died_left_an_open_bundle(tmp_path: Path) -> None:
-    class Killed(BaseException):
-        pass
+def die_in_a_bundle(pipe: Connection, reports: Path) -> None:
+    with bundled(reports, "nightly-1", [("a", "nightly-1:a"), ("b", "nightly-1:b")]):
+        store(document("a", 1), reports)
+        os._exit(9)
 
+
+@pytest.mark.slow
+def test_a_process_that_died_left_an_open_bundle(tmp_path: Path) -> None:
     keep_index(tmp_path, prefix="x")
-    process = os.fork()
-    if process == 0:
-        with suppress(BaseException), bundled(tmp_path, "nightly-1", [("a", "nightly-1:a"), ("b", "nightly-1:b")]):
-            store(document("a", 1), tmp_path)
-            os._exit(9)
-        os._exit(0)
-    os.waitpid(process, 0)
+    with child(die_in_a_bundle, tmp_path) as process:
+        assert process.end() == 9
     store(document("c", 1), tmp_path)
     # Another run's page does not wait for it, and its own looks it up; so does who reads.
     assert [each.table for each in keep_index(tmp_path, prefix="nightly-2").documents] == ["c"]

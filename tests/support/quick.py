@@ -56,8 +56,9 @@ class Guard:
         self.running: str | None = None
 
     def hear(self, event: str, arguments: tuple[object, ...]) -> None:
-        if self.running is not None and event in _STARTS and arguments[0] not in _HARMLESS:
-            self.refuse(arguments[0])
+        program = arguments[0] if arguments else event
+        if self.running is not None and event in _STARTS and program not in _HARMLESS:
+            self.refuse(program)
 
     def refuse(self, program: object, *_: object) -> NoReturn:
         # No `except Exception` of the code under test catches this.
