@@ -241,19 +241,23 @@ def test_any_log_with_any_checkpoints_keeps_what_a_plain_replay_keeps(
     log = HandLog(tmp_path_factory.mktemp("log") / "table")
     made(log, 0, *log.head)
     state: dict[str, str | None] = {}
+    tombstones: dict[tuple[str, str | None], dict[str, Any]] = {}
     kept: Told = {}
     steps = sorted(steps, key=lambda step: step[2])
     for version, (path, place, late) in enumerate(steps, start=1):
         at_ms, actions, old = NOW - DAY_MS if late else OLD, [], state.get(path, "none")
         if old not in ("none", place):
-            actions.append(gone(path, at_ms, **descriptor(state.pop(path))))
+            tombstones[path, old] = gone(path, at_ms, **descriptor(state.pop(path)))
+            actions.append(tombstones[path, old])
             kept |= dict.fromkeys((path, *named(old)), False) if late else {}
         if place not in (old, "remove"):
             state[path] = place
+            tombstones.pop((path, place), None)
             actions.append(add(path, **descriptor(place)))
         made(log, version, *actions, at_ms=at_ms)
         if version in checkpoints:
-            write_checkpoint(log, version, state, form)
+            # Without tombstones, the checkpoints of a state that comes back would be copies of each other.
+            write_checkpoint(log, version, state, form, tombstones.values())
     kept |= {name: True for path, place in state.items() for name in (path, *named(place))}
     assert live(log) == kept
 
@@ -266,9 +270,11 @@ def named(place: str | None) -> tuple[str, ...]:
     return () if place is None else (NAME,) if place == PLACE else (f"Zz/{NAME}",)
 
 
-def write_checkpoint(log: HandLog, version: int, state: Mapping[str, str | None], form: str) -> None:
+def write_checkpoint(
+    log: HandLog, version: int, state: Mapping[str, str | None], form: str, tombstones: Iterable[dict[str, Any]] = ()
+) -> None:
     files = [add(path, **descriptor(place)) for path, place in state.items()]
-    actions = [*log.head, *files]
+    actions = [*log.head, *files, *tombstones]
     if form == "single":
         log.single(version, actions)
     elif form == "parts":
