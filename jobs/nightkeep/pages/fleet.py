@@ -153,15 +153,11 @@ def _health(rewrites: Sequence[RunDocument]) -> tuple[str, ...]:
     return tuple(show(known[name]) for name, show in _HEALTH.items() if known.get(name))
 
 
-def _words(text: str) -> Callable[[float], str]:
-    return lambda number: text.format(number)
-
-
 _HEALTH: Final[Mapping[str, Callable[[float], str]]] = {
-    "small_files": _words("{:,.0f} small files"),
-    "deleted_ratio": _words("{:.1%} of rows deleted"),
-    "equality_deletes": _words("{:,.0f} equality deletes"),
-    "level0_files": _words("{:,.0f} files in level 0"),
+    "small_files": "{:,.0f} small files".format,
+    "deleted_ratio": "{:.1%} of rows deleted".format,
+    "equality_deletes": "{:,.0f} equality deletes".format,
+    "level0_files": "{:,.0f} files in level 0".format,
     "level0_age_ms": lambda age: f"the oldest {show_age(age)} old",
 }
 """Facts of health that are shown where they are not 0, and how."""

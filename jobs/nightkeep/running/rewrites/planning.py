@@ -31,7 +31,7 @@ from nightkeep.stages.plan import plan
 class PlannedWork:
     """The plan for `base`, and the findings in the history up to it. Pickles. `seconds`: the time to read and plan.
     `opened` decides whether the work may be done now. It and `predicted`, what the work would come to, are None if
-    there is no work. `health` is that of `base`, None where it cannot be told from metadata."""
+    there is no work. `health` is that of `base`, None where metadata does not give it."""
 
     base: Snapshot
     request: Request
