@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
-from nightkeep.kernels import row_hash
+from nightkeep.kernels import flat_hash
 from nightkeep.kernels.row_hash import hash_blocks
 
 MASK = 2**64 - 1
@@ -69,7 +69,7 @@ def test_a_row_takes_in_one_column_after_the_other(
     padded = [tuple((1, b"before the slice", None)[place] for place in places)] * skipped + chosen
     columns = [pa.array([row[at] for row in padded], kind).slice(skipped) for at, kind in enumerate(kinds)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_hash, "_BLOCK_ROWS", block)
+        patch.setattr(flat_hash, "_BLOCK_ROWS", block)
         assert hashed(columns) == [tuple(twin(row, kinds, seed) for seed in SEEDS) for row in chosen]
 
 

@@ -163,6 +163,8 @@ SHARED_WITH_THE_REWRITE = {
     "kernels.spans": "Bounds of a footer as arrays; by them files are refused, and nothing is accepted.",
     "kernels.row_hash": "Iceberg's rewrite finds candidates of equality deletes by it, and values decide; a hash that "
     "made rows equal would show in the check, which hashes by Spark's xxhash64.",
+    "kernels.flat_hash": "As `row_hash`, of flat columns.",
+    "kernels.variant_*": "As `row_hash`, of variants.",
     "sql_text.literals": "Text of literals -> values.",
     "sql_text.rows.*": "A condition is parsed once; the gate evaluates it on Polars, the rewrite on Arrow.",
 }

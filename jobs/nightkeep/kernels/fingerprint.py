@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-import numpy as np
 import pyarrow as pa
 
 from nightkeep.kernels.arrow_buffers import Words
+from nightkeep.kernels.flat_hash import joined
 from nightkeep.kernels.row_hash import hash_blocks
 from nightkeep.model import Fingerprint
 
@@ -30,8 +30,7 @@ def fingerprint(rows: pa.RecordBatch | pa.Table) -> Fingerprint:
 
 def row_hashes(batch: pa.RecordBatch) -> tuple[Words, Words]:
     """The two hashes of each row, in row order, that a fingerprint sums."""
-    blocks = [*hash_blocks(batch.columns, batch.num_rows), (np.empty(0, np.uint64), np.empty(0, np.uint64))]
-    return np.concatenate([a for a, _ in blocks]), np.concatenate([b for _, b in blocks])
+    return joined(hash_blocks(batch.columns, batch.num_rows))
 
 
 def _sum(blocks: Iterable[tuple[Words, Words]]) -> Fingerprint:

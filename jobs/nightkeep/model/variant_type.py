@@ -1,4 +1,4 @@
-"""The Arrow type of a variant, as data files store it."""
+"""The Arrow types of variants, as data files store them: plain, or shredded into typed columns."""
 
 from __future__ import annotations
 
@@ -6,6 +6,24 @@ from typing import Final
 
 import pyarrow as pa
 
-VARIANT: Final = pa.struct([pa.field(name, pa.binary(), nullable=False) for name in ("metadata", "value")])
+_MARK: Final = {b"nightkeep.variant": b"1"}
+"""On the dictionary of names, so that a struct of a user with fields of the same names is no variant."""
+METADATA: Final = pa.field("metadata", pa.binary(), nullable=False, metadata=_MARK)
+
+VARIANT: Final = pa.struct([METADATA, pa.field("value", pa.binary(), nullable=False)])
 """The names of a variant and its values, encoded, which no row is chosen or ordered by. Spark reads a variant only
 where both are required (Delta's PROTOCOL.md, "Variant data in Parquet"). Fields of other columns are nullable."""
+
+
+def is_variant(kind: pa.DataType) -> bool:
+    """Whether the type is VARIANT, or one of `shredded_type`."""
+    return (
+        isinstance(kind, pa.StructType) and kind.num_fields > 0 and kind.field(0).equals(METADATA, check_metadata=True)
+    )
+
+
+def shredded_type(value: pa.DataType | None, typed_value: pa.DataType) -> pa.DataType:
+    """A variant with parts of its values in typed columns (Parquet, "Variant Shredding"): {metadata, value,
+    typed_value}, without `value` where the file has none. Both are nullable."""
+    fields = [METADATA] if value is None else [METADATA, pa.field("value", value)]
+    return pa.struct([*fields, pa.field("typed_value", typed_value)])
