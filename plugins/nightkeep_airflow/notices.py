@@ -9,7 +9,7 @@ from nightkeep.nights import messages_of_run
 from nightkeep.nights.settled import Settled
 from nightkeep.nights.settled_documents import Documents
 from nightkeep.notifications.events import late_event
-from nightkeep.notifications.sending import Heard, send
+from nightkeep.notifications.sending import Notice, send
 from nightkeep.policy import PolicyFile, receivers_of_run
 
 
@@ -28,5 +28,5 @@ def notify_of_late(policy: PolicyFile, reason: str, *, reports: str, run_id: str
     """Send to whom the policy names that a run missed a deadline."""
     from nightkeep_airflow.notifiers import DELIVER  # noqa: PLC0415 -- DAG files import this module
 
-    heard = Heard(late_event(run_id, reason), receivers_of_run(policy, EventKind.LATE))
-    send([heard], reports, link=link, deliver=DELIVER)
+    notice = Notice(late_event(run_id, reason), receivers_of_run(policy, EventKind.LATE))
+    send([notice], reports, link=link, deliver=DELIVER)

@@ -74,13 +74,13 @@ def test_what_only_airflow_reaches_is_a_sentence_and_a_dead_receiver_another(lak
         )
     assert ended.returncode == 0 and json.loads(ended.stdout)["outcome"] == "unchanged"
     assert [line for line in ended.stderr.splitlines() if ", stage " not in line] == [
-        "notifications: connection alerts: only a run in Airflow sends to these; they hear nothing of this one",
+        "notifications: connection alerts: only a run in Airflow sends to these; they get no message of this one",
         "webhook 127.0.0.1: Nightkeep: clicks: unchanged: not delivered: expected an answer of success, found 500 "
         "Internal Server Error",
     ]
 
 
-def test_a_hold_that_a_run_finds_is_heard_of(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_hold_that_a_run_finds_is_notices_of(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:
     document = RunDocument(
         run_id="nightly-0:clicks",
         table="clicks",

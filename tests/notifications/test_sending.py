@@ -20,9 +20,9 @@ from tests.support.http_receiver import http_receiver
 from nightkeep.model import Operation, Outcome
 from nightkeep.model.receivers import AirflowConnection, EventKind, Webhook
 from nightkeep.notifications.events import Event
-from nightkeep.notifications.heard import heard_of
 from nightkeep.notifications.messages import Message
-from nightkeep.notifications.sending import WEBHOOKS, Deliver, Heard, send
+from nightkeep.notifications.notices import notices_of
+from nightkeep.notifications.sending import WEBHOOKS, Deliver, Notice, send
 from nightkeep.records import RunDocument, hold
 
 NOW = datetime(2026, 11, 27, 2, tzinfo=UTC)
@@ -38,10 +38,10 @@ def marks(reports: Path) -> list[Mapping[str, object]]:
 
 def test_each_event_is_sent_once_however_often_it_is_reported(tmp_path: Path) -> None:
     with http_receiver() as receiver:
-        heard = [Heard(event(kind), [Webhook(receiver.url)]) for kind in (EventKind.MISMATCH, EventKind.HOLD)]
+        notices = [Notice(event(kind), [Webhook(receiver.url)]) for kind in (EventKind.MISMATCH, EventKind.HOLD)]
         for _ in range(3):
-            send(heard, str(tmp_path))
-        send([Heard(event(run="nightly-2"), [Webhook(receiver.url)])], str(tmp_path))
+            send(notices, str(tmp_path))
+        send([Notice(event(run="nightly-2"), [Webhook(receiver.url)])], str(tmp_path))
     assert receiver.heard == [("hold", "shop.orders"), ("mismatch", "shop.orders"), ("mismatch", "shop.orders")]
     assert [mark["ended"] for mark in marks(tmp_path)] == ["sent"] * 3
     # A webhook's URL is a secret, which no file beside the tables may have.
@@ -50,7 +50,7 @@ def test_each_event_is_sent_once_however_often_it_is_reported(tmp_path: Path) ->
 
 def test_two_receivers_of_an_event_get_it_each(tmp_path: Path) -> None:
     with http_receiver() as one, http_receiver() as other:
-        send([Heard(event(), [Webhook(one.url), Webhook(other.url), Webhook(one.url)])], str(tmp_path))
+        send([Notice(event(), [Webhook(one.url), Webhook(other.url), Webhook(one.url)])], str(tmp_path))
     assert (len(one.requests), len(other.requests)) == (1, 1)
     assert one.requests[0][1]["Content-Type"] == "application/json"
 
@@ -61,13 +61,13 @@ def test_a_receiver_that_is_not_there_gets_it_from_the_next_try(
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    heard = [Heard(event(), [Webhook(f"http://127.0.0.1:{port}/T0000-secret-part-of-the-url")])]
+    notices = [Notice(event(), [Webhook(f"http://127.0.0.1:{port}/T0000-secret-part-of-the-url")])]
     with caplog.at_level(logging.DEBUG, logger="nightkeep"):
-        send(heard, str(tmp_path))
+        send(notices, str(tmp_path))
     assert "Connection refused" in caplog.text and "webhook 127.0.0.1" in caplog.text
     assert "secret" not in caplog.text and marks(tmp_path) == []
     with http_receiver() as receiver:
-        send([Heard(event(), [Webhook(receiver.url)])], str(tmp_path))
+        send([Notice(event(), [Webhook(receiver.url)])], str(tmp_path))
     assert receiver.heard == [("mismatch", "shop.orders")]
 
 
@@ -76,9 +76,9 @@ def test_an_answer_that_is_no_success_is_logged_and_ends_the_event(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, status: int
 ) -> None:
     with http_receiver(status) as receiver:
-        heard = [Heard(event(table=table), [Webhook(receiver.url)]) for table in ("a", "b")]
+        notices = [Notice(event(table=table), [Webhook(receiver.url)]) for table in ("a", "b")]
         for _ in range(2):
-            send(heard, str(tmp_path))
+            send(notices, str(tmp_path))
     assert receiver.heard == [("mismatch", "a"), ("mismatch", "b")]
     assert caplog.text.count(f"found {status}") == 2 and "secret" not in caplog.text
     assert [f"found {status}" in str(mark["ended"]) for mark in marks(tmp_path)] == [True, True]
@@ -89,7 +89,7 @@ def test_a_receiver_that_hangs_delays_no_other_and_not_for_long(
 ) -> None:
     with http_receiver(None) as hangs, http_receiver() as receiver:
         began = time.monotonic()
-        send([Heard(event(), [Webhook(hangs.url), Webhook(receiver.url)])], str(tmp_path), seconds=2)
+        send([Notice(event(), [Webhook(hangs.url), Webhook(receiver.url)])], str(tmp_path), seconds=2)
         took = time.monotonic() - began
         assert receiver.heard == [("mismatch", "shop.orders")]
     assert 2 <= took < 4 and "1 receivers gave no answer within 2 s" in caplog.text
@@ -100,7 +100,7 @@ def test_an_answer_is_waited_for_ten_seconds_and_nothing_more_is_sent_then(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with http_receiver(None) as hangs:
-        send([Heard(event(table=table), [Webhook(hangs.url)]) for table in ("a", "b")], str(tmp_path))
+        send([Notice(event(table=table), [Webhook(hangs.url)]) for table in ("a", "b")], str(tmp_path))
     assert hangs.heard == [("mismatch", "a")] and "no answer in time" in caplog.text
     # It may have arrived. Of the other one nothing was sent, and the next try does it.
     assert [(mark["event"], mark["ended"]) for mark in marks(tmp_path)] == [
@@ -112,7 +112,7 @@ CRASHING = """
 import os, signal, sys
 from nightkeep.model.receivers import EventKind, Webhook
 from nightkeep.notifications.events import Event
-from nightkeep.notifications.sending import Heard, send
+from nightkeep.notifications.sending import Notice, send
 from nightkeep.notifications.webhooks import post
 
 def dies(receiver, message):
@@ -121,7 +121,7 @@ def dies(receiver, message):
     os.kill(os.getpid(), signal.SIGKILL)
 
 event = Event(kind=EventKind.MISMATCH, run_id="nightly-1:t", table="t")
-send([Heard(event, [Webhook(sys.argv[1])])], sys.argv[2], deliver={Webhook: dies})
+send([Notice(event, [Webhook(sys.argv[1])])], sys.argv[2], deliver={Webhook: dies})
 """
 
 
@@ -139,7 +139,7 @@ def test_what_was_being_sent_at_a_kill_is_not_sent_again_and_is_reported(
         )
         assert killed.returncode == -signal.SIGKILL and [mark["ended"] for mark in marks(tmp_path)] == [None]
         again = Event(kind=EventKind.MISMATCH, run_id="nightly-1:t", table="t")
-        send([Heard(again, [Webhook(receiver.url)])], str(tmp_path))
+        send([Notice(again, [Webhook(receiver.url)])], str(tmp_path))
     assert len(receiver.requests) == arrived
     assert "ended midway" in caplog.text and "secret" not in caplog.text
 
@@ -147,12 +147,12 @@ def test_what_was_being_sent_at_a_kill_is_not_sent_again_and_is_reported(
 def test_a_store_that_takes_no_mark_gets_nothing_sent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "~sent").write_text("")
     with http_receiver() as receiver:
-        send([Heard(event(), [Webhook(receiver.url)])], str(tmp_path))
+        send([Notice(event(), [Webhook(receiver.url)])], str(tmp_path))
     assert receiver.requests == [] and "cannot be marked as sent" in caplog.text
 
 
 def test_a_variable_that_is_not_set_is_a_sentence(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    send([Heard(event(), [Webhook("${NIGHTKEEP_TEST_UNSET}/x")])], str(tmp_path))
+    send([Notice(event(), [Webhook("${NIGHTKEEP_TEST_UNSET}/x")])], str(tmp_path))
     assert "webhook ${NIGHTKEEP_TEST_UNSET}" in caplog.text and "to be set" in caplog.text
 
 
@@ -160,7 +160,7 @@ def test_a_url_of_a_variable_is_a_secret_in_every_text(tmp_path: Path, monkeypat
     with http_receiver() as receiver:
         monkeypatch.setenv("NIGHTKEEP_TEST_HOOK", receiver.url)
         said = Event(kind=EventKind.FAILED, run_id="1", table="t", reason=f"who printed {receiver.url}?")
-        send([Heard(said, [Webhook("${NIGHTKEEP_TEST_HOOK}")])], str(tmp_path))
+        send([Notice(said, [Webhook("${NIGHTKEEP_TEST_HOOK}")])], str(tmp_path))
     (message,) = receiver.messages
     assert "secret" not in json.dumps(message) and "who printed ***?" in message["text"]
 
@@ -168,11 +168,11 @@ def test_a_url_of_a_variable_is_a_secret_in_every_text(tmp_path: Path, monkeypat
 def test_receivers_that_only_airflow_reaches_are_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with http_receiver() as receiver:
         asked = [AirflowConnection("alerts"), Webhook(receiver.url)]
-        send([Heard(event(table="a"), asked), Heard(event(table="b"), asked)], str(tmp_path))
+        send([Notice(event(table="a"), asked), Notice(event(table="b"), asked)], str(tmp_path))
     assert len(receiver.requests) == 2
     own = [line for line in caplog.records if line.name.startswith("nightkeep.notifications")]
     assert [line.getMessage() for line in own] == [
-        "notifications: connection alerts: only a run in Airflow sends to these; they hear nothing of this one"
+        "notifications: connection alerts: only a run in Airflow sends to these; they get no message of this one"
     ]
 
 
@@ -182,7 +182,7 @@ def test_whatever_a_notifier_raises_fails_nobody(tmp_path: Path, caplog: pytest.
 
     deliver: Mapping[type, Deliver] = {**WEBHOOKS, AirflowConnection: breaks}
     with http_receiver() as receiver:
-        send([Heard(event(), [AirflowConnection("c"), Webhook(receiver.url)])], str(tmp_path), deliver=deliver)
+        send([Notice(event(), [AirflowConnection("c"), Webhook(receiver.url)])], str(tmp_path), deliver=deliver)
     assert len(receiver.requests) == 1
     assert "connection c" in caplog.text and "ZeroDivisionError" in caplog.text and "0123456789" not in caplog.text
 
@@ -208,7 +208,7 @@ def test_a_hold_is_heard_of_once_whichever_run_finds_it(tmp_path: Path) -> None:
 
         for run in ("nightly-1", "nightly-2"):
             found = [event(EventKind.SKIPPED, table, run) for table in ("t", "another")]
-            send(heard_of(found, asking, str(tmp_path)), str(tmp_path))
+            send(notices_of(found, asking, str(tmp_path)), str(tmp_path))
     assert receiver.heard == [("hold", "t")]
     (message,) = receiver.messages
     assert "to go back: RESTORE TABLE t TO VERSION AS OF 6" in message["text"]
@@ -218,7 +218,7 @@ def test_a_hold_is_heard_of_once_whichever_run_finds_it(tmp_path: Path) -> None:
 def test_a_message_has_what_a_receiver_needs(tmp_path: Path) -> None:
     got = list[Message]()
     send(
-        [Heard(event(), [Webhook("http://h/x")])],
+        [Notice(event(), [Webhook("http://h/x")])],
         str(tmp_path),
         link="https://airflow/nightkeep/?run_id=1",
         deliver={Webhook: lambda _, message: got.append(message)},

@@ -10,7 +10,7 @@ from itertools import groupby
 from nightkeep.lineage.emitting import emit_published, is_configured
 from nightkeep.model.receivers import EventKind, Receiver
 from nightkeep.notifications.events import Event, documents_event
-from nightkeep.notifications.heard import heard_of
+from nightkeep.notifications.notices import notices_of
 from nightkeep.notifications.sending import send
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import CheckStatus, RunDocument, document_path
@@ -50,7 +50,7 @@ def _send(policy: EffectivePolicy, events: Sequence[Event], reports: str) -> Non
         asked: Sequence[Receiver] = getattr(policy.settings.on, kind.value)
         return asked
 
-    send(heard_of(events, asking, reports), reports)
+    send(notices_of(events, asking, reports), reports)
 
 
 def _addressed(documents: Iterable[RunDocument], reports: str) -> Iterable[tuple[str, RunDocument]]:

@@ -174,7 +174,7 @@ def _best(options: Sequence[Option], own: Option | None) -> Option | None:
 
 
 def _beside(best: Option | None, own: Option) -> str:
-    """What to say of the table's own columns after the best ones."""
+    """A sentence on the table's own columns after the best ones."""
     if best is own:
         return ", its clustering columns"
     named = ", ".join(own.columns)

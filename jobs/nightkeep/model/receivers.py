@@ -1,4 +1,4 @@
-"""Who hears of what: the events of a run, and the receivers that a policy names for them."""
+"""Kinds of events of a run, and the receivers that a policy names for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 
 class EventKind(StrEnum):
-    """What people may hear of: how a run ended for a table, a table on hold, a run that is late."""
+    """The outcome of a run for a table, a table on hold, a run that is late."""
 
     VERIFIED = "verified"
     UNCHANGED = "unchanged"

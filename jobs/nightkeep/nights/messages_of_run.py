@@ -9,7 +9,7 @@ from nightkeep.model.receivers import EventKind
 from nightkeep.nights.settled import Settled
 from nightkeep.nights.settled_documents import Documents
 from nightkeep.notifications.events import table_event
-from nightkeep.notifications.heard import heard_of
+from nightkeep.notifications.notices import notices_of
 from nightkeep.notifications.sending import WEBHOOKS, Deliver, send
 from nightkeep.policy import PolicyFile, receivers_of
 
@@ -36,7 +36,7 @@ def notify_of_tables(
         )
         for each in results
     ]
-    send(heard_of(events, partial(receivers_of, policy), reports), reports, link=link, deliver=deliver)
+    send(notices_of(events, partial(receivers_of, policy), reports), reports, link=link, deliver=deliver)
 
 
 def heard_results(policy: PolicyFile, results: Iterable[Settled]) -> list[Settled]:

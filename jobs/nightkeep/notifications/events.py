@@ -1,4 +1,4 @@
-"""How runs ended -> the events that people hear of. Pure.
+"""How runs ended -> the events that receivers get. Pure.
 
 A table has one event for each run: the worst outcome of its operations. A hold is an event of its own, named by the run
 that put the table on hold, so that it is one event however many runs find it. A run that is late has no table.

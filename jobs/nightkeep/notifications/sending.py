@@ -1,4 +1,4 @@
-"""Events and who hears of them -> messages, each sent once. Never raises for a receiver, and never takes long.
+"""Notices -> messages, each sent once. Never raises for a receiver, and never takes long.
 
 Receivers are served side by side, so that one that hangs delays no other. What is sent is marked before it is sent
 (`records.sent_marks`): at most once. A receiver that does not answer gets no more of this call's messages, and those
@@ -35,8 +35,8 @@ SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """An event, and who asked to hear of it."""
+class Notice:
+    """An event, and the receivers that it is sent to."""
 
     event: Event
     receivers: Sequence[Receiver]
@@ -52,7 +52,7 @@ WEBHOOKS: Final[Mapping[type, Deliver]] = {Webhook: _post}
 
 
 def send(
-    heard: Iterable[Heard],
+    notices: Iterable[Notice],
     reports: str,
     *,
     link: str | None = None,
@@ -62,9 +62,9 @@ def send(
     """Send each event to its receivers, but for those that have got it. `deliver` has the kinds of receivers that this
     process can send to; of others it is logged that they get nothing."""
     queues: dict[str, tuple[Receiver, list[Event]]] = {}
-    for each in heard:
-        for receiver in each.receivers:
-            queues.setdefault(receiver.key, (receiver, []))[1].append(each.event)
+    for notice in notices:
+        for receiver in notice.receivers:
+            queues.setdefault(receiver.key, (receiver, []))[1].append(notice.event)
     _log_unavailable([receiver for receiver, _ in queues.values() if type(receiver) not in deliver])
     ends = time.monotonic() + seconds
     served = [
@@ -85,7 +85,7 @@ def send(
 def _log_unavailable(receivers: Sequence[Receiver]) -> None:
     if receivers:
         named = ", ".join(dict.fromkeys(map(str, receivers)))
-        _log.warning("notifications: %s: only a run in Airflow sends to these; they hear nothing of this one", named)
+        _log.warning("notifications: %s: only a run in Airflow sends to these; they get no message of this one", named)
 
 
 def _serve(

@@ -1,4 +1,4 @@
-"""PolicyFile and an event -> who hears of it."""
+"""PolicyFile and a kind of event -> its receivers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nightkeep.policy.effective import PolicyFile
 
 
 def receivers_of(policy: PolicyFile, table: str, kind: EventKind) -> tuple[Receiver, ...]:
-    """Who hears of an event of a table. For a table without a valid policy, those of the defaults."""
+    """The receivers of an event of a table. For a table without a valid policy, those of the defaults."""
     try:
         found: tuple[Receiver, ...] = getattr(policy.effective(table).settings.on, kind.value)
     except UsageError:
@@ -19,7 +19,7 @@ def receivers_of(policy: PolicyFile, table: str, kind: EventKind) -> tuple[Recei
 
 
 def receivers_of_run(policy: PolicyFile, kind: EventKind) -> tuple[Receiver, ...]:
-    """Who hears of an event of a whole run: everybody whom the policy names for it, for any table."""
+    """The receivers of an event of a whole run: all that the policy names for this kind, for any table."""
     found = {receiver.key: receiver for receiver in _of_layers(policy, kind, of_tables=True)}
     return tuple(found.values())
 

@@ -47,7 +47,7 @@ _SETTLED: Final = "name string, bytes long, modified_ms long, kind string, answe
 
 _LISTED, _WANTED, _LIVE = "listed", "wanted", "live"
 """Roles of rows with a name: the store has it, an expiring root reaches it, a live root needs it."""
-_NAMELESS, _SOURCE, _FAILED, _EVIDENCE = "nameless", "source", "failed", "heard"
+_NAMELESS, _SOURCE, _FAILED, _EVIDENCE = "nameless", "source", "failed", "evidence"
 """Roles of rows without a name: a count of names that are not valid text, a source still to be read, the failure of a
 task, what a root states besides files."""
 
