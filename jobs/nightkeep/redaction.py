@@ -29,7 +29,7 @@ def redact(text: str) -> str:
 
 
 def _known_now() -> tuple[str, ...]:
-    return _known(tuple(sorted(_secrets(os.environ))), frozenset(_LEARNT))
+    return _known(_of_environment(tuple(os.environ.items())), frozenset(_LEARNT))
 
 
 def _without(text: str, secrets: tuple[str, ...]) -> str:
@@ -174,6 +174,11 @@ def is_secret(name: str, value: str) -> bool:
 
 
 _PASSWORD: Final = re.compile(r"://[^\s/:@?#]*:(?!\d*(?:/|$))(\S+)@")
+
+
+@lru_cache(maxsize=8)
+def _of_environment(variables: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    return tuple(sorted(_secrets(dict(variables))))
 
 
 @lru_cache(maxsize=8)

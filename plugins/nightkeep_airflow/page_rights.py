@@ -17,7 +17,7 @@ from airflow.models.serialized_dag import SerializedDagModel
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from nightkeep.records.file_names import NO_TABLES, PAGES
+from nightkeep.records.file_names import NO_TABLES, PAGES, VALUES
 from nightkeep_airflow.deployed_dags import needs_of_dag
 from nightkeep_airflow.parameters import TAG
 from nightkeep_airflow.runs import begins_as, run_prefix
@@ -54,12 +54,15 @@ def owners_of(name: str, dags: Collection[str]) -> frozenset[str]:
 
 
 def _is_of_run(path: PurePosixPath) -> bool:
-    """Whether a file is of one run: its page, and documents and results in the folder of a table. Pages of tables, Data
-    Docs, holds, marks and found tables are of all DAGs, whatever their names begin like, and so is a name that leads
-    back to them."""
+    """Whether a file is of one run: its page, documents and results in the folder of a table, and values of rows with
+    their page. Pages of tables, Data Docs, holds, marks and found tables are of all DAGs, whatever their names begin
+    like, and so is a name that leads back to them."""
     if not path.parts or ".." in path.parts:
         return False
-    return len(path.parts) == 2 if path.parts[0] == PAGES else path.parts[0] not in NO_TABLES
+    below = path.parts[1:] if path.parts[0] == PAGES else path.parts
+    if below[:1] == (VALUES,):
+        return len(below) == 3
+    return len(below) == 1 if path.parts[0] == PAGES else below[0] not in NO_TABLES
 
 
 def _has_run(dag_id: str, prefix: str) -> bool:

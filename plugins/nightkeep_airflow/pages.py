@@ -1,7 +1,8 @@
 """Places of reports -> pages under /nightkeep, for those who may read the DAG whose run they are of.
 
 A place is that of a DAG's reports, or of the environment. The index of a place, and what no DAG's run has written, is
-for those who may read all DAGs of ours. Every name stays below its place.
+for those who may read all DAGs of ours. Values of rows need a right of their own besides (`value_rights`). Every name
+stays below its place.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from fastapi.responses import RedirectResponse
 
 from nightkeep.nights.overview import INDEX
 from nightkeep.nights.run_pages import page_path
+from nightkeep.records.row_values import shows_values
 from nightkeep.redaction import redact
 from nightkeep_airflow.page_rights import our_dags, owners_of, reports_of
 from nightkeep_airflow.plan_pages import is_dry_run, plans
@@ -25,6 +27,7 @@ from nightkeep_airflow.releases import conf
 from nightkeep_airflow.runs import run_prefix
 from nightkeep_airflow.settings import from_environment
 from nightkeep_airflow.stored_files import SERVED, StoredFiles
+from nightkeep_airflow.value_rights import require_values
 
 # A page is one self-contained document: it may style itself and draw, and nothing else.
 HEADERS = {
@@ -71,9 +74,11 @@ def serve_of_dag(dag_id: str, name: str, request: Request, user: GetUserDep) -> 
 
 
 def _require_rights(name: str, request: Request, user: Any) -> None:
-    """Raise HTTPException 403 for who may not read the DAG that wrote the file."""
+    """Raise HTTPException 403 for who may not read the DAG that wrote the file, or the values of rows in it."""
     for dag_id in owners_of(name, our_dags()) or {_UNKNOWN}:
         requires_access_dag("GET", param_dag_id=dag_id)(request, user)
+        if shows_values(name):
+            require_values(dag_id, request, user)
 
 
 def _answer(place: str, name: str) -> Response:

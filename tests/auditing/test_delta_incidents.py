@@ -10,6 +10,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pytest
 from tests.auditing.delta_lake import DAY, OTHER, Lake, commits, two_days
+from tests.checking.published_samples import files_with
 from tests.drivers.delta_spark import DeltaSpark, Generated, Writing, named
 from tests.drivers.lakes_oracle import Lakes
 from tests.formats.delta.hand_made import removal, rows_of
@@ -17,6 +18,7 @@ from tests.formats.delta.hand_made import removal, rows_of
 import nightkeep
 from nightkeep.model import Outcome
 from nightkeep.records import RunDocument
+from nightkeep.records.row_values import files_of_values, read_values
 
 
 def audited(table: Path, reports: Path, **options: Any) -> RunDocument:
@@ -98,6 +100,24 @@ def test_rows_that_change_at_an_equal_count_are_found(lake: Lake) -> None:
     found = commits(document)[version]
     assert (document.outcome, found["verdict"]) == (Outcome.MISMATCH, "differs")
     assert (found["missing"], found["extra"], found["doubled"]) == (2, 2, 1)
+
+
+def test_values_of_rows_that_an_audit_finds_are_apart_from_its_document(tmp_path: Path) -> None:
+    lake = two_days(tmp_path)
+    lake.compact(lambda rows: pa.concat_tables([rows.slice(1), rows_of([70_707])]))
+    policy = tmp_path / "tables.yaml"
+    address = f"delta:{lake.made.folder}"
+    policy.write_text(f"version: 1\ntables:\n  - {{name: t, table: '{address}', check: {{evidence: rows}}}}\n")
+    found = nightkeep.audit("t", since="3650d", reports=lake.reports, policy=policy)
+    nightkeep.report(reports=lake.reports, policy=policy)
+    values = read_values(found, lake.reports)
+    assert found.outcome is Outcome.MISMATCH and values is not None
+    shown = [row for each in values.differences for row in each.difference.extra_rows]
+    assert "70707" in {str(value) for row in shown for value in row.values()}
+    assert files_with(lake.reports, "70707") == {*files_of_values(found)}
+    (unit,) = [each for each in found.units if "difference" in each.extra]
+    hashed: Any = unit.extra["difference"]
+    assert (hashed["missing_rows"], hashed["extra_rows"]) == ([], []) and hashed["extra_keys"]
 
 
 def test_a_compaction_of_a_stale_version_takes_newer_versions_away(lake: Lake) -> None:

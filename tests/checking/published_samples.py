@@ -98,3 +98,9 @@ def first_text(value: str) -> Callable[[Rows], Rows]:
 def everything(folder: Path) -> bytes:
     """The bytes of every file below a folder."""
     return b"\n".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def files_with(folder: Path, text: str) -> set[str]:
+    """The files below a folder that hold a text, by their names below it."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix() for path in files if text.encode() in path.read_bytes()}

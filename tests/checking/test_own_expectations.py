@@ -166,7 +166,9 @@ def test_answers_hold_no_value_of_a_row_unless_asked_for(spark: SparkSession) ->
         own("table_row_count_to_equal", value=3),
         own("column_values_to_be_of_type", column="name"),
     ]
-    answers, validation = ask(rows, asked, Evidence.KEYS)
+    bare, shown = ask(rows, asked, Evidence.KEYS)
+    answers, validation = bare.each, bare.validation
+    assert shown is None
     assert [answer.status for answer in answers] == [FAILED, FAILED, FAILED, ERRORED, ERRORED, FAILED, FAILED, ERRORED]
     assert MARK not in json.dumps(validation) and MARK not in str([answer.detail for answer in answers])
     assert answers[2].detail == "asked of all rows" and "type_" in answers[7].detail
@@ -174,8 +176,11 @@ def test_answers_hold_no_value_of_a_row_unless_asked_for(spark: SparkSession) ->
     assert (answers[4].detail, answers[5].detail) == ("Spark: CAST_INVALID_INPUT", "found 20")
     assert [each["expectation_config"]["type"] for each in validation["results"]] == [each.type for each in asked]
     assert len(validation["results"]) == 8 and validation["statistics"]["evaluated_expectations"] == 7
-    _, shown = ask(rows, asked[:1], Evidence.ROWS)
-    assert len(shown["results"][0]["result"]["partial_unexpected_list"]) == 20 and MARK in json.dumps(shown)
+    beside, shown = ask(rows, [*asked[:3], asked[4]], Evidence.ROWS)
+    assert beside.each == (*answers[:3], answers[4]) and MARK not in json.dumps(beside.validation)
+    assert shown is not None and MARK in json.dumps(shown.validation)
+    assert len(shown.validation["results"][0]["result"]["partial_unexpected_list"]) == 20
+    assert shown.each[2].detail == "found 29" and MARK in shown.each[3].detail
 
 
 def test_a_suite_reads_the_rows_once_and_keeps_none_of_them(spark: SparkSession) -> None:
@@ -201,12 +206,12 @@ def test_a_suite_reads_the_rows_once_and_keeps_none_of_them(spark: SparkSession)
     ]
     kept = spark.sparkContext._jsc.sc().getPersistentRDDs().size()  # type: ignore[union-attr]
     answers, _ = ask(rows, asked, Evidence.KEYS)
-    assert [answer.status for answer in answers] == [PASSED, FAILED, PASSED, PASSED, FAILED, FAILED, *[PASSED] * 3]
+    assert [answer.status for answer in answers.each] == [PASSED, FAILED, PASSED, PASSED, FAILED, FAILED, *[PASSED] * 3]
     assert read.value == 100
     assert spark.sparkContext._jsc.sc().getPersistentRDDs().size() == kept  # type: ignore[union-attr]
     for text in ("SELECT DISTINCT * FROM {batch}", "SELECT id FROM {batch} WHERE `e f` >= 0"):
         query = own("unexpected_rows_expectation", unexpected_rows_query=text)
-        assert ask(rows, [query], Evidence.KEYS)[0][0].detail == "found 100"
+        assert ask(rows, [query], Evidence.KEYS)[0].each[0].detail == "found 100"
 
 
 def test_errors_are_reported_without_what_they_quote() -> None:
@@ -259,7 +264,7 @@ def test_a_table_with_nothing_to_do_is_asked_nothing(tmp_path: Path, monkeypatch
 
 
 def test_what_is_reported_is_named() -> None:
-    unmet = [OwnResult(own(f"x{n}"), FAILED, "") for n in range(5)]
-    report = OwnReport((*unmet, OwnResult(own("y"), PASSED, "")))
+    unmet = [OwnResult(own(f"x{n}"), FAILED, "", "") for n in range(5)]
+    report = OwnReport((*unmet, OwnResult(own("y"), PASSED, "", "")))
     assert report.findings is not None and report.findings.endswith("expect_x2() failed and 2 more")
-    assert (report.status, OwnReport((OwnResult(own("y"), PASSED, ""),)).findings) == (None, None)
+    assert (report.status, OwnReport((OwnResult(own("y"), PASSED, "", ""),)).findings) == (None, None)

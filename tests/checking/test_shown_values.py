@@ -6,22 +6,27 @@ import json
 import re
 from datetime import date, datetime
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tests.checking.published_samples import NAMES, everything, first_text, published
+from tests.checking.published_samples import NAMES, everything, files_with, first_text, published
 from tests.support.extended import some_extended
 
 import nightkeep
 from nightkeep.checking.diff import diff
 from nightkeep.checking.shown_values import json_value, readable
 from nightkeep.model import Address, Outcome, UnitKey
+from nightkeep.model.check_values import Evidence
+from nightkeep.pages import run_name
+from nightkeep.records import page_name
 from nightkeep.records.check_report import Difference, UnitDifference
 from nightkeep.records.keyed_hash import keyed_hash
-from nightkeep.records.row_evidence import without_values
+from nightkeep.records.row_evidence import with_hashes
+from nightkeep.records.row_values import files_of_values, read_values, values_page_name
 
 DAYS = {"0000-01-01": -719528, "-0044-03-15": -735525, "+10000-01-01": 2932897, "2026-11-01": 20758}
 """Spark's texts of dates, and their days since 1970."""
@@ -128,23 +133,56 @@ def test_no_document_holds_a_value_of_a_row(
     assert (len(set(hashes)) == 1) is (format_ == "paimon")
 
 
-def test_rows_are_told_where_the_policy_asks_for_them(
+def test_rows_are_apart_from_documents_where_the_policy_asks_for_them(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = published(tmp_path, NAMES["delta"], "check: {evidence: rows}", monkeypatch, spark)
     made.tamper(first_text(MARK))
-    (told, *_) = made.check(spark).expectations.extra["differences"]  # type: ignore[misc]
-    difference, column = told["difference"], told["difference"]["columns"][0]
-    assert difference["missing_keys"] == difference["extra_keys"] == []
-    assert difference["extra_rows"][0] == {**difference["missing_rows"][0], column: MARK}
-    assert MARK.encode() in everything(made.reports)
+    checked = made.check(spark)
+    values = read_values(checked, made.reports)
+    assert values is not None
+    shown, column = values.differences[0].difference, values.differences[0].difference.columns[0]
+    assert shown.extra_rows[0] == {**shown.missing_rows[0], column: MARK}
+    (told, *_) = checked.expectations.extra["differences"]  # type: ignore[misc]
+    assert told["difference"]["missing_rows"] == told["difference"]["extra_rows"] == []
+    assert (told["difference"]["missing_keys"], told["difference"]["extra_keys"]) == (
+        [*shown.missing_keys],
+        [*shown.extra_keys],
+    )
+
+    nightkeep.report(policy=tmp_path / "tables.yaml", reports=made.reports, data_docs=True)
+    assert files_with(made.reports, MARK) == {*files_of_values(checked)}
+    page = made.reports / "pages" / page_name(run_name(checked))
+    assert f'href="{quote(values_page_name(checked))}"' in page.read_text()
+
+
+@pytest.mark.extended
+def test_values_of_own_expectations_are_apart_too(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = (
+        "check: {evidence: rows}\n"
+        "expectations:\n"
+        "  - {type: expect_column_values_to_be_in_set, severity: warning,\n"
+        "     kwargs: {column: referrer, value_set: [none]}}\n"
+        "  - {type: expect_column_most_common_value_to_be_in_set, severity: info,\n"
+        "     kwargs: {column: referrer, value_set: [x]}}"
+    )
+    made = published(tmp_path, NAMES["delta"], settings, monkeypatch, spark)
+    checked = made.check(spark)
+    values = read_values(checked, made.reports)
+    assert checked.outcome is Outcome.VERIFIED and values is not None
+    found = [each["result"] for each in values.validations[0]["results"]]  # type: ignore[attr-defined]
+    seen = {*map(str, found[1]["observed_value"]), *map(str, found[0]["partial_unexpected_list"])}
+    nightkeep.report(policy=tmp_path / "tables.yaml", reports=made.reports, data_docs=True)
+    assert seen and all(files_with(made.reports, each) == {*files_of_values(checked)} for each in seen), seen
 
 
 def test_a_hash_is_of_the_key_or_else_of_the_row() -> None:
     row = {"id": 7, "name": "a"}
     found = (UnitDifference(UnitKey("p=1"), "published", Difference(1, 0, missing_rows=(row,))),)
     for keys, values in {("id",): [7], (): [7, "a"]}.items():
-        (told,) = without_values(found, keys)
+        (told,) = with_hashes(found, keys, Evidence.KEYS)
         expected = keyed_hash(json.dumps(values, separators=(",", ":")).encode())
         assert told.difference == Difference(1, 0, missing_keys=(expected,))
 
@@ -154,6 +192,6 @@ def test_without_a_key_to_hash_by_nothing_of_a_row_is_told(monkeypatch: pytest.M
     (tmp_path / "taken").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "taken"))
     found = (UnitDifference(UnitKey("p=1"), "published", Difference(1, 0, missing_rows=({"id": 7},))),)
-    (told,) = without_values(found, ("id",))
+    (told,) = with_hashes(found, ("id",), Evidence.KEYS)
     assert (told.difference.missing_count, told.difference.missing_keys) == (1, ())
     assert "NIGHTKEEP_EVIDENCE_SECRET" in str(told.difference)

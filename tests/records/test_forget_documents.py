@@ -19,17 +19,20 @@ from tests.records.test_kept_index import document as of_night
 from tests.storage.test_kept import place
 
 from nightkeep.errors import PolicyError
-from nightkeep.model import Operation, Outcome
+from nightkeep.model import Operation, Outcome, UnitKey
 from nightkeep.nights.kept_reports import remove_old_reports
+from nightkeep.nights.value_pages import write_value_pages
 from nightkeep.places import report_store
 from nightkeep.policy import load
 from nightkeep.records import RunDocument, hold, load_history, page_name, store, write_page
 from nightkeep.records.audit_spending import AuditSpending, add_audit_spending
 from nightkeep.records.bundles import bundled
+from nightkeep.records.check_report import Difference, UnitDifference
 from nightkeep.records.file_names import document_name, slug
 from nightkeep.records.forget_documents import Forgotten, forget_documents
 from nightkeep.records.kept_index import keep_index, read_index, remove_index
 from nightkeep.records.needed_documents import TableNeeds
+from nightkeep.records.row_values import files_of_values, keep_values
 from nightkeep.records.run_files import RunNames
 from nightkeep.records.sent_marks import SentMark, claim, conclude, mark_name
 from nightkeep.records.validations import docs_page_name, keep_validations, write_docs_page
@@ -102,6 +105,20 @@ def test_old_runs_go_with_all_that_belongs_to_them(place: str) -> None:
     store(document("t", 0), place)
     assert_complete(place, keep_index(place, prefix="nightly-0"))
     assert load_history(place, "t")[0].run_id == "nightly-0:t"
+
+
+def test_values_of_rows_go_with_their_document(place: str) -> None:
+    kept, found = report_store(place), {}
+    for number in (0, 5):
+        difference = UnitDifference(UnitKey("p=1"), "published", Difference(1, 0, missing_rows=({"id": number},)))
+        made = keep_values(document("t", number), place, differences=(difference,))
+        store(made, place)
+        write_value_pages([made], reports=place, folder=place, now=FIRST)
+        found[number] = files_of_values(made)
+    assert forget(place, 32) == Forgotten(1, 2)
+    for number, is_left in ((0, False), (5, True)):
+        folders = [name.rpartition("/") for name in found[number]]
+        assert [file in {each.name for each in kept.list(folder)} for folder, _, file in folders] == [is_left] * 2
 
 
 def test_it_is_done_once_a_day_and_by_one_process(place: str) -> None:

@@ -15,7 +15,9 @@ from tests.drivers.s3_server import Bucket
 import nightkeep
 from nightkeep.checking.expectations import expect
 from nightkeep.errors import UsageError
+from nightkeep.nights.value_pages import write_value_pages
 from nightkeep.records import RunDocument, load_history, store
+from nightkeep.records.row_values import files_of_values, keep_values
 from nightkeep.records.validations import forget_pages, forget_results, keep_validations, read_validations
 from nightkeep.storage.local.kept import KeptOnDisk
 
@@ -50,6 +52,26 @@ def test_results_go_with_their_documents_unless_they_are_young(tmp_path: Path) -
         (tmp_path / "shop.orders" / f"{each.run_id}-upgrade.json").unlink()
     assert forget_results(tmp_path, older_than_ms=90 * DAY_MS) == 1
     assert (read_validations(old, tmp_path), len(read_validations(young, tmp_path))) == ((), 1)
+
+
+def test_old_values_of_rows_go_and_so_do_those_without_a_document(tmp_path: Path) -> None:
+    named = {"old": 91, "new": 89, "gone": 2}
+    for run_id, days in named.items():
+        made = keep_values(
+            replace(document("shop.orders"), run_id=run_id), tmp_path, validations=({"success": False, "results": []},)
+        )
+        store(made, tmp_path)
+        write_value_pages([made], reports=str(tmp_path), folder=str(tmp_path), now=made.started_at)
+        for name in files_of_values(made):
+            aged(tmp_path / name, days)
+    (tmp_path / "shop.orders" / "gone-upgrade.json").unlink()
+    assert forget_results(tmp_path, older_than_ms=90 * DAY_MS) == 4
+    left = {
+        each.relative_to(tmp_path).as_posix()
+        for each in tmp_path.rglob("*")
+        if "~values" in each.parts and each.is_file()
+    }
+    assert left == {"~values/shop.orders/new-upgrade.json", "pages/~values/shop.orders/new-upgrade.html"}
 
 
 def test_nothing_outside_of_the_place_and_nothing_that_is_not_ours_is_removed(tmp_path: Path) -> None:

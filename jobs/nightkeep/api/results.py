@@ -27,6 +27,7 @@ from nightkeep.pages import (
 from nightkeep.policy import EffectivePolicy, explain_text
 from nightkeep.policy.explain import settings_of
 from nightkeep.records import Hold, RunDocument, Unreadable
+from nightkeep.records.codec import encode
 from nightkeep.records.releases import Released
 from nightkeep.redaction import redact, redacted
 from nightkeep.running.inspection.handled_operations import HandledOperation
@@ -138,7 +139,8 @@ class RunHistory:
         return self.documents[place]
 
     def to_json(self) -> list[dict[str, object]]:
-        return [document.to_json() for document in self.documents]
+        found: list[dict[str, object]] = redacted(encode(self.documents))
+        return found
 
     def __str__(self) -> str:
         released = [redact(str(each)) for each in self.releases]

@@ -16,6 +16,7 @@ from nightkeep.api.results import Explanation, Pages, Release, RunHistory
 from nightkeep.errors import UsageError
 from nightkeep.nights.overview import links_to, overview_of, write_overview
 from nightkeep.nights.run_pages import attention_in
+from nightkeep.nights.value_pages import write_value_pages
 from nightkeep.pages import Overview, is_counted, render_run, run_name
 from nightkeep.places import is_address, report_store, reports_place
 from nightkeep.records import (
@@ -152,7 +153,8 @@ def report(
     overview, tables = overview_of(context.reports, stored, context.policy), {each.table for each in documents}
     names, of_tables = frozenset(map(page_name, by_run)), frozenset(map(table_page_name, tables))
     docs_index, pages = _docs_index(folder), dict[str, str]()
-    links, part = links_to(names, of_tables, docs_index), _by_table(overview)
+    values = write_value_pages(documents[-_MOST_RUNS:], reports=context.reports, folder=folder, now=now)
+    links, part = replace(links_to(names, of_tables, docs_index), values=values), _by_table(overview)
     for name, mine in by_run.items():
         needs = attention_in(part(mine), mine)
         html = render_run(mine, title=name, generated_at=now, docs_pages=linked, links=links, attention=needs)

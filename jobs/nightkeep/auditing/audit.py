@@ -18,18 +18,20 @@ from importlib.util import find_spec
 from nightkeep.admission.reasons import Case, reason_to_skip
 from nightkeep.auditing.budget import UnitBudget, left_of
 from nightkeep.auditing.chains import chains_of
-from nightkeep.auditing.findings import AuditFindings, audit_section, audited_rows, unit_results
+from nightkeep.auditing.findings import AuditFindings, audit_section, audited_rows, rows_that_differ, unit_results
 from nightkeep.auditing.history import AuditRange, audit_range
 from nightkeep.auditing.proving import OVER_BUDGET, Prover
 from nightkeep.auditing.verdicts import CommitVerdict, Verdict
 from nightkeep.errors import RefusedTable
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome
+from nightkeep.model.check_values import Evidence
 from nightkeep.protocol import OpenTable, Snapshot, Unit
 from nightkeep.protocol.past import FileSample, PastCommit, PastReading, RowClaim
 from nightkeep.protocol.table_files import Retention
 from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_note, secure
 from nightkeep.records.audit_marks import AuditedCommit, AuditMark, audit_mark, keep_audit_mark, latest
+from nightkeep.records.row_values import keep_values
 from nightkeep.retention.file_check import FileCheck, check_files
 from nightkeep.retention.kept_versions import retained_files
 from nightkeep.retention.orphans.growing_sets import sets_of
@@ -142,11 +144,13 @@ def _document(log: RunLog, findings: AuditFindings) -> RunDocument:
         outcome,
         reason,
         base_version=findings.commits[0].commit.parent if findings.commits else None,
-        units=unit_results(findings.commits, settings.check.evidence),
+        units=unit_results(findings.commits),
         expectations=_expectations(findings),
     )
     held = outcome is Outcome.MISMATCH and settings.audit.hold
-    return hold_or_note(log.order.reports, document) if held else document
+    document = hold_or_note(log.order.reports, document) if held else document
+    shown = rows_that_differ(findings.commits) if settings.check.evidence is Evidence.ROWS else ()
+    return keep_values(document, log.order.reports, differences=shown)
 
 
 def _more(wrong: Sequence[str]) -> Iterator[str]:

@@ -9,11 +9,11 @@ from typing import Final
 from nightkeep.auditing.history import VanishedVersion
 from nightkeep.auditing.verdicts import CommitVerdict, UnitVerdict, Verdict
 from nightkeep.model import Fingerprint, Outcome
-from nightkeep.model.check_values import AuditedRow, Evidence
+from nightkeep.model.check_values import AuditedRow
 from nightkeep.model.counted import counted
 from nightkeep.protocol.past import RowClaim
 from nightkeep.records import UnitResult
-from nightkeep.records.check_report import Difference
+from nightkeep.records.check_report import UnitDifference
 from nightkeep.records.codec import encode
 from nightkeep.records.row_evidence import hashed_rows
 from nightkeep.retention.file_check import FileCheck
@@ -97,12 +97,25 @@ def _unproven(keeping: Sequence[CommitVerdict]) -> Iterator[str]:
         yield f"{named} not provable: {why}"
 
 
-def unit_results(commits: Sequence[CommitVerdict], evidence: Evidence) -> tuple[UnitResult, ...]:
+def unit_results(commits: Sequence[CommitVerdict]) -> tuple[UnitResult, ...]:
     """A result for each unit of each commit, the worst first. The units of a chain are listed once, at its end."""
+    return tuple(_unit_result(each, unit) for each, unit in _listed_units(commits))
+
+
+def rows_that_differ(commits: Sequence[CommitVerdict]) -> tuple[UnitDifference, ...]:
+    """The rows of the same units that differ, with their values."""
+    return tuple(
+        UnitDifference(unit.key, f"version {each.commit.version} and {each.base}", unit.difference)
+        for each, unit in _listed_units(commits)
+        if unit.verdict is Verdict.DIFFERS
+    )
+
+
+def _listed_units(commits: Sequence[CommitVerdict]) -> list[tuple[CommitVerdict, UnitVerdict]]:
     listed = [(each, unit) for each in _ends_of_chains(commits) for unit in each.units]
     order = list(Verdict)
     listed.sort(key=lambda pair: -order.index(pair[1].verdict))
-    return tuple(_unit_result(each, unit, evidence) for each, unit in listed[:MOST_LISTED])
+    return listed[:MOST_LISTED]
 
 
 def _ends_of_chains(commits: Sequence[CommitVerdict]) -> Iterator[CommitVerdict]:
@@ -111,12 +124,11 @@ def _ends_of_chains(commits: Sequence[CommitVerdict]) -> Iterator[CommitVerdict]
             yield each
 
 
-def _unit_result(each: CommitVerdict, unit: UnitVerdict, evidence: Evidence) -> UnitResult:
+def _unit_result(each: CommitVerdict, unit: UnitVerdict) -> UnitResult:
     before, after = unit.before, unit.after
     found: dict[str, object] = {"verdict": unit.verdict, "version": each.commit.version, "base": each.base}
     if unit.verdict is Verdict.DIFFERS:
-        difference = shown_difference(unit.difference, evidence)
-        found |= {"difference": encode(difference), "doubled": unit.doubled}
+        found |= {"difference": encode(hashed_rows(unit.difference, ())), "doubled": unit.doubled}
     if unit.modulo:
         found["modulo"] = unit.modulo
     return UnitResult(
@@ -130,10 +142,6 @@ def _unit_result(each: CommitVerdict, unit: UnitVerdict, evidence: Evidence) -> 
         equal=None if before is None or after is None else before == after,
         extra=found,
     )
-
-
-def shown_difference(difference: Difference, evidence: Evidence) -> Difference:
-    return difference if evidence is Evidence.ROWS else hashed_rows(difference, ())
 
 
 def audit_section(findings: AuditFindings) -> dict[str, object]:

@@ -1,4 +1,5 @@
-"""Rows on Spark and expectations -> answers of Great Expectations, without values of rows unless they are asked for."""
+"""Rows on Spark and expectations -> answers of Great Expectations without values of rows; where values are asked for,
+the same answers once more, with them."""
 
 from __future__ import annotations
 
@@ -36,10 +37,16 @@ class Answer:
     result: Mapping[str, Any]
 
 
-def ask(
-    rows: DataFrame, expectations: Sequence[OwnExpectation], evidence: Evidence
-) -> tuple[tuple[Answer, ...], dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class Answers:
     """One answer for each expectation, in order, and the validation of all in Great Expectations' own result format."""
+
+    each: tuple[Answer, ...]
+    validation: dict[str, Any]
+
+
+def ask(rows: DataFrame, expectations: Sequence[OwnExpectation], evidence: Evidence) -> tuple[Answers, Answers | None]:
+    """The answers without any value of a row, and those with values; None where the evidence is `keys`."""
     made = [_made(each, number) for number, each in enumerate(expectations)]
     suite = gx.ExpectationSuite(
         name="expectations of the policy", expectations=[each for each in made if isinstance(each, Expectation)]
@@ -50,6 +57,17 @@ def ask(
         batch = _rows_of_any_table().get_batch(batch_parameters={"dataframe": held})
         validated = batch.validate(suite, result_format=how)
     known = {*rows.columns, *(text for each in expectations for text in _texts(each.kwargs))}
+    bare = _answers(validated, expectations, made, known)
+    return bare, _answers(validated, expectations, made, None) if evidence is Evidence.ROWS else None
+
+
+def _answers(
+    validated: Any,
+    expectations: Sequence[OwnExpectation],
+    made: Sequence[Expectation | Exception],
+    known: set[str] | None,
+) -> Answers:
+    """The answers; with values where nothing is `known`: names and texts of the policy, which may be quoted."""
     found: dict[int, Answer] = {}
     for outcome in validated.results:
         config = outcome.expectation_config
@@ -57,17 +75,17 @@ def ask(
         number, error = config.meta[_NUMBER], error_of(outcome)
         result: dict[str, Any] = dict(outcome.to_json_dict())
         if error is not None:
-            reason = cause_in(error) if evidence is Evidence.ROWS else without_quotes(error, known)
+            reason = cause_in(error) if known is None else without_quotes(error, known)
             result["exception_info"] = _raised(reason)
             found[number] = Answer(CheckStatus.ERRORED, reason, result)
             continue
-        if evidence is Evidence.KEYS:
+        if known is not None:
             result["result"] = _counts(config.type, outcome.result)
         status = CheckStatus.PASSED if outcome.success else CheckStatus.FAILED
         found[number] = Answer(status, _detail(result["result"]), result)
     answers = tuple(found.get(number) or _errored(each, made[number]) for number, each in enumerate(expectations))
-    whole: dict[str, Any] = validated.to_json_dict()  # type: ignore[no-untyped-call]
-    return answers, {**whole, "results": [dict(answer.result) for answer in answers]}
+    whole: dict[str, Any] = validated.to_json_dict()
+    return Answers(answers, {**whole, "results": [dict(answer.result) for answer in answers]})
 
 
 def without_quotes(message: str, known: set[str]) -> str:

@@ -29,10 +29,10 @@ from nightkeep.checking.unit_sample import bytes_of, sample
 from nightkeep.errors import RefusedTable, UsageError
 from nightkeep.formats.views import open_view
 from nightkeep.model import UnitKey, View
-from nightkeep.model.check_values import CheckRequest, Evidence
+from nightkeep.model.check_values import CheckRequest
 from nightkeep.records.check_report import CheckReport, ComparedVersions
 from nightkeep.records.document import CheckStatus
-from nightkeep.records.row_evidence import without_values
+from nightkeep.records.row_evidence import with_hashes
 from nightkeep.spark.query_settings import planned_for
 from nightkeep.spark.view import Side, TableVersion, TableView, UnitState, gone_meanwhile, replaced
 from nightkeep.surprises import guarded, sentence
@@ -73,8 +73,7 @@ def _check(relation: TableView, request: CheckRequest, spark: SparkSession) -> C
     keys = CountedKeys(declared_keys(relation, request.keys), sample(chosen, base, target, request.keys_budget))
     with planned_for(spark, base.rows_listed + parent.rows_listed + 2 * target.rows_listed):
         report = compared(relation, (published, whole), target, joined, keys)
-    if request.evidence is Evidence.KEYS:
-        report = replace(report, differences=without_values(report.differences, relation.keys))
+    report = replace(report, differences=with_hashes(report.differences, relation.keys, request.evidence))
     # If the version was removed during the check, its files are missing, and a difference proves nothing.
     gone = _gone(relation, target) if report.status is CheckStatus.FAILED else None
     identity = None if target.identity is None else str(target.identity)

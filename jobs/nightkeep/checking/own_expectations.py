@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nightkeep.checking.asked_rows import Answer, ask
+from nightkeep.checking.asked_rows import Answer, Answers, ask
 from nightkeep.checking.check import changed_units
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.views import open_view
@@ -40,17 +40,22 @@ def expect_own(request: OwnRequest, *, spark: SparkSession) -> OwnReport:
         gone = f"no expectation of the policy was asked: version {commits[-1][0]} does not exist any more"
         return OwnReport(reason=gone)
     results = tuple(_result(asked, commits, number) for number in range(len(request.expectations)))
-    return OwnReport(results, seconds=time.perf_counter() - started, validations=(validation,))
+    seconds, shown = time.perf_counter() - started, asked.shown
+    return OwnReport(
+        results, seconds=seconds, validations=(validation,), shown=() if shown is None else (shown.validation,)
+    )
 
 
 class _Versions:
-    """The answers of versions, each expectation asked once of each."""
+    """The answers of versions, each expectation asked once of each. `shown`: those of the last version with values of
+    rows, where they are asked for."""
 
     def __init__(
         self, relation: TableView, request: OwnRequest, units: frozenset[UnitKey] | None, spark: SparkSession
     ) -> None:
         self._relation, self._request, self._units, self._spark = relation, request, units, spark
         self._answers: dict[tuple[int, int], Answer] = {}
+        self.shown: Answers | None = None
         self._failing: tuple[int, ...] = ()
 
     def ask(self, version: int, numbers: Sequence[int]) -> dict[str, Any] | None:
@@ -60,11 +65,13 @@ class _Versions:
             return None
         units = sorted(loaded.units.keys() if self._units is None else loaded.units.keys() & self._units)
         expectations = [self._request.expectations[number] for number in numbers]
-        answers, validation = ask(self._rows(version, units), expectations, self._request.evidence)
-        self._answers |= {(version, number): answer for number, answer in zip(numbers, answers, strict=True)}
+        bare, shown = ask(self._rows(version, units), expectations, self._request.evidence)
+        if not self._answers and shown is not None:
+            self.shown = replace(shown, validation=_named(shown.validation, self._request, version))
+        self._answers |= {(version, number): answer for number, answer in zip(numbers, bare.each, strict=True)}
         if not self._failing:
             self._failing = tuple(n for n in numbers if self._answers[version, n].status is CheckStatus.FAILED)
-        return _named(validation, self._request, version)
+        return _named(bare.validation, self._request, version)
 
     def answer(self, version: int, number: int) -> Answer | None:
         """The answer of one of the expectations that failed first, or of one that was asked before."""
@@ -107,11 +114,12 @@ def _result(asked: _Versions, commits: Sequence[_Commit], number: int) -> OwnRes
     expectation = asked._request.expectations[number]
     answer = asked.answer(commits[-1][0], number)
     assert answer is not None
-    result = OwnResult(expectation, answer.status, answer.detail)
+    shown = answer.detail if asked.shown is None else asked.shown.each[number].detail
+    result = OwnResult(expectation, answer.status, answer.detail, shown)
     if answer.status is not CheckStatus.FAILED:
         return result
     since, note = _since(asked, commits, number)
-    return replace(result, detail=f"{answer.detail}; {note}", since=since)
+    return replace(result, detail=f"{answer.detail}; {note}", shown=f"{shown}; {note}", since=since)
 
 
 def _since(asked: _Versions, commits: Sequence[_Commit], number: int) -> tuple[_Commit | None, str]:

@@ -15,7 +15,7 @@ from nightkeep.other_readers.agreement import with_other_reader
 from nightkeep.other_readers.reader_process import OtherReader
 from nightkeep.policy import EffectivePolicy
 from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, hold_or_note
-from nightkeep.records.check_report import CheckReport
+from nightkeep.records.check_report import CheckReport, UnitDifference
 from nightkeep.records.codec import encode
 from nightkeep.records.failure_outcomes import (
     CHECK_UNFINISHED,
@@ -25,6 +25,8 @@ from nightkeep.records.failure_outcomes import (
     without_surprise,
 )
 from nightkeep.records.own_report import OwnReport, with_own_results
+from nightkeep.records.row_evidence import without_rows
+from nightkeep.records.row_values import keep_values
 from nightkeep.records.validations import Validation, keep_validations, writable
 from nightkeep.spark.engine import Engine
 from nightkeep.surprises import guarded, sentence
@@ -42,35 +44,46 @@ def check_after_commit(document: RunDocument, policy: EffectivePolicy, reports: 
     could not be carried out, the run fails and the table is not put on hold. If a base has expired, the check is
     skipped.
     """
-    checked, validations = _judged(document, policy, reports, engine)
-    return _shared_with_team(checked, validations, policy)
+    checked, found = _judged(document, policy, reports, engine)
+    kept = keep_values(checked, reports, differences=found.differences, validations=found.shown)
+    return _shared_with_team(kept, [*found.validations, *(found.shown or found.own)], policy)
 
 
-def _judged(
-    document: RunDocument, policy: EffectivePolicy, reports: str, engine: Engine
-) -> tuple[RunDocument, Sequence[Validation]]:
-    """The document with the result, and the validations that it is made of."""
+@dataclass(slots=True)
+class _Found:
+    """What the parts of the check found. `differences` are those with rows; `validations` are of the comparisons, `own`
+    of the policy's expectations without values of rows, and `shown` the same with values."""
+
+    differences: tuple[UnitDifference, ...] = ()
+    validations: tuple[Validation, ...] = ()
+    own: tuple[Validation, ...] = ()
+    shown: tuple[Validation, ...] = ()
+
+
+def _judged(document: RunDocument, policy: EffectivePolicy, reports: str, engine: Engine) -> tuple[RunDocument, _Found]:
+    """The document with the result, and what it is made of."""
     # Raises AddressError for a table that is gone, before Spark starts with the formats that were loaded until then.
     rollback = open_table(policy.address).commits.rollback
     opinions = [_opinion(version, document, policy, engine) for version in _versions(document)]
-    judged = [validation for opinion in opinions for validation in opinion.report.validations]
+    judged = tuple(validation for opinion in opinions for validation in opinion.report.validations)
+    found = _Found(_with_rows(opinions), judged)
     checked = _with_expectations(document, opinions)
     if checked.expectations.status is CheckStatus.FAILED:
         # The hold comes first: whatever cannot be written afterwards, no later operation touches the table.
-        return keep_validations(_held(checked, rollback, reports, opinions), judged, reports), judged
+        return keep_validations(_held(checked, rollback, reports, opinions), judged, reports), found
     checked = keep_validations(checked, judged, reports)
     replaced = [opinion for opinion in opinions if opinion.report.conflicted]
     if replaced:
         reason = f"a foreign writer replaced {_named(replaced)}; nothing was deleted"
-        return replace(checked, outcome=Outcome.CONFLICTED, reason=reason), judged
+        return replace(checked, outcome=Outcome.CONFLICTED, reason=reason), found
     asked = policy.own_request(_commits(document))
     if asked is not None:
         own = on_spark.expect_own(asked, engine)
-        judged += own.validations
-        checked = keep_validations(_with_own(checked, own), judged, reports)
+        found.own, found.shown = own.validations, own.shown
+        checked = keep_validations(_with_own(checked, own), (*judged, *own.validations), reports)
         if own.broken:
-            return _held_by_own(checked, rollback, reports, own), judged
-    return _concluded(checked), judged
+            return _held_by_own(checked, rollback, reports, own), found
+    return _concluded(checked), found
 
 
 def _shared_with_team(document: RunDocument, validations: Sequence[Validation], policy: EffectivePolicy) -> RunDocument:
@@ -206,8 +219,20 @@ def _results(opinion: _Opinion, *, several: bool) -> Iterator[ExpectationSummary
 
 
 def _differences(opinion: _Opinion, *, several: bool) -> Iterator[dict[str, object]]:
-    for difference in encode(opinion.report.differences):
+    for each in opinion.report.differences:
+        difference = encode(replace(each, difference=without_rows(each.difference)))
         yield {"version": opinion.version, **difference} if several else difference
+
+
+def _with_rows(opinions: Sequence[_Opinion]) -> tuple[UnitDifference, ...]:
+    """The differences that show rows, each with its version where there are several."""
+    several = len(opinions) > 1
+    return tuple(
+        replace(each, comparison=f"version {opinion.version}: {each.comparison}") if several else each
+        for opinion in opinions
+        for each in opinion.report.differences
+        if each.difference.missing_rows or each.difference.extra_rows
+    )
 
 
 def _joined(opinions: Sequence[_Opinion], part: str, *, several: bool) -> str | None:

@@ -16,6 +16,7 @@ from nightkeep.model import Operation, Outcome
 from nightkeep.nights.overview import links_to, overview_of, table_pages_in, write_overview
 from nightkeep.nights.settled import Settled
 from nightkeep.nights.settled_documents import documents_of
+from nightkeep.nights.value_pages import write_value_pages
 from nightkeep.pages import Attention, Overview, attention_of, render_run
 from nightkeep.policy import PolicyFile, format_of, suited
 from nightkeep.records import RunDocument, page_name, pages_in, store_if_absent, write_page
@@ -77,11 +78,12 @@ def write_run(reports: str, run: RunPage, results: Sequence[Settled], *, policy:
         if each.table in known and (each.outcome is not Outcome.UNCHANGED or table_page_name(each.table) not in there)
     ]
     pages, table_pages = pages_in(reports) | {page_name(run.prefix)}, there | set(map(table_page_name, changed))
+    values = write_value_pages(documents, reports=reports, folder=reports, now=run.now)
     html = render_run(
         documents,
         title=run.title,
         generated_at=run.now,
-        links=links_to(pages, table_pages),
+        links=replace(links_to(pages, table_pages), values=values),
         attention=attention_in(overview, documents),
     )
     page = write_page(reports, run.prefix, html)

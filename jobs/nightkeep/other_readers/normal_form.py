@@ -6,6 +6,7 @@ digit, or makes another value of it, is refused by the column's name.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -41,10 +42,12 @@ def _formed(column: Array, field: pa.Field[Any]) -> Array:
         # Arrow's message quotes the value.
         raise NoNormalForm(f"column {field.name}: {found} holds what is no {wanted}") from failure
     # Readers keep the bits of a value that is not a number, or do not.
-    return pc.if_else(pc.is_nan(column), _NOT_A_NUMBER.cast(wanted), column) if kinds.is_floating(wanted) else column
-
-
-_NOT_A_NUMBER: Final = pa.scalar(float("nan"))
+    if not kinds.is_floating(wanted):
+        return column
+    # Not made when the module is imported: Arrow imports pandas for its first value, which takes half a second.
+    not_a_number = pa.scalar(math.nan).cast(wanted)
+    filled: Array = pc.if_else(pc.is_nan(column), not_a_number, column)
+    return filled
 
 
 def _unwrapped(column: Array, stored: pa.DataType) -> Array:

@@ -7,6 +7,7 @@ from nightkeep.pages.html_pages import render_run
 from nightkeep.pages.notebook import few_lines, history_card, plans_card, runs_card
 from nightkeep.pages.overview_pages import Overview, render_fleet, render_index, render_table
 from nightkeep.pages.retention_section import leftovers
+from nightkeep.pages.row_values_page import render_row_values
 from nightkeep.pages.summary import plan_head, plan_text, plans_text, removal_text, summary_text
 from nightkeep.pages.templating import Links
 
@@ -29,6 +30,7 @@ __all__ = [
     "removal_text",
     "render_fleet",
     "render_index",
+    "render_row_values",
     "render_run",
     "render_table",
     "run_name",

@@ -40,13 +40,15 @@ def no_page(_: object) -> None:
 @dataclass(frozen=True, slots=True)
 class Links:
     """Relative links from a page to others; None for one that is not there. `page_of`: of a document's run, `table`: of
-    a table's page, by its name. `docs_index`: to the index of Data Docs."""
+    a table's page, by its name. `values`: of the values of rows that a document's run found. `docs_index`: to the index
+    of Data Docs."""
 
     page_of: PageOf = no_page
     table: TablePageOf = no_page
     index: str | None = None
     fleet: str | None = None
     docs_index: str | None = None
+    values: PageOf = no_page
 
 
 NO_LINKS: Final = Links()

@@ -81,8 +81,8 @@ class Check(_Block):
     )
     evidence: Evidence = Field(
         default=Evidence.KEYS,
-        description="What documents hold of rows that differ: keys, keyed hashes of their keys and the columns that "
-        "differ; rows, up to 20 rows a side with their values.",
+        description="What is kept of rows that differ: keys, keyed hashes of their keys and the columns that differ; "
+        "rows, also up to 20 rows a side with their values, in a file apart from the document.",
     )
     results_context: Text | None = Field(
         default=None,

@@ -29,9 +29,9 @@ Row = Mapping[str, object]
 class Difference:
     """The rows of a unit that only one side has: their counts, and the first of them, sorted by their keys.
 
-    A row that one side has n times more often counts n times and is listed once. Without rows there are keyed hashes of
-    their keys, or `note` states why not. `columns`: where both sides have rows (of the same key, in a table with keys),
-    the columns in which those rows differ.
+    A row that one side has n times more often counts n times and is listed once. There are keyed hashes of their keys,
+    or `note` states why not; the rows themselves only for who may see values. `columns`: where both sides have rows (of
+    the same key, in a table with keys), the columns in which those rows differ.
     """
 
     missing_count: int = 0
@@ -50,9 +50,9 @@ class Difference:
             [
                 f"{self.missing_count} rows missing, {self.extra_count} extra{columns}{note}",
                 *(f"    - {dict(row)}" for row in self.missing_rows),
-                *(f"    - key {key}" for key in self.missing_keys),
+                *(f"    - key {key}" for key in self.missing_keys if not self.missing_rows),
                 *(f"    + {dict(row)}" for row in self.extra_rows),
-                *(f"    + key {key}" for key in self.extra_keys),
+                *(f"    + key {key}" for key in self.extra_keys if not self.extra_rows),
             ]
         )
 

@@ -20,6 +20,7 @@ from nightkeep.errors import CorruptMetadata
 T = TypeVar("T")
 _EXTRA, _KEY = "extra", "key"
 _DEEPEST = 64
+_PLAIN = frozenset({str, int, float, bool})
 
 
 def keyed(key: str) -> Mapping[str, str]:
@@ -29,8 +30,10 @@ def keyed(key: str) -> Mapping[str, str]:
 
 def encode(value: object) -> Any:
     """The JSON value of a dataclass or of a field's value. Times become ISO 8601 with their offset."""
+    if value is None or type(value) in _PLAIN:
+        return value
     if is_dataclass(value) and not isinstance(value, type):
-        known = {_key(f): encode(getattr(value, f.name)) for f in fields(value) if f.name != _EXTRA}
+        known = {key: encode(getattr(value, name)) for key, name in _keys(type(value))}
         extra = encode(getattr(value, _EXTRA, {}))
         return known | {key: item for key, item in extra.items() if key not in known}
     if isinstance(value, Mapping):
@@ -38,6 +41,12 @@ def encode(value: object) -> Any:
     if isinstance(value, list | tuple):
         return [encode(item) for item in value]
     return value.isoformat() if isinstance(value, datetime) else value
+
+
+@cache
+def _keys(kind: Any) -> tuple[tuple[str, str], ...]:
+    """The key and the name of each field of a dataclass."""
+    return tuple((_key(f), f.name) for f in fields(kind) if f.name != _EXTRA)
 
 
 Decoder = Callable[[object, "Place"], Any]

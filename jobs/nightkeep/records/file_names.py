@@ -20,7 +20,8 @@ AUDITS: Final = "~audits"
 SPENT: Final = "~spent"
 INDEX: Final = "~index"
 SWEEPS: Final = "~sweeps"
-NO_TABLES: Final = (HOLDS, PAGES, FOUND, RESULTS, LEDGER, SENT, AUDITS, SPENT, INDEX, SWEEPS)
+VALUES: Final = "~values"
+NO_TABLES: Final = (HOLDS, PAGES, FOUND, RESULTS, LEDGER, SENT, AUDITS, SPENT, INDEX, SWEEPS, VALUES)
 """Folders that are not a table's."""
 
 # Upper case is escaped because some file systems ignore case; a leading dot because it hides the file.

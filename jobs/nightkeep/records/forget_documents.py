@@ -2,7 +2,8 @@
 
     list         folders of tables, holds, the index
     judge        read documents that were written before the limit; `needed_documents` decides
-    remove       of each document: its results, its pages of Data Docs, its lists of orphan files, then the document
+    remove       of each document: its results, its values of rows, its pages of both, its lists of orphan files, then
+                 the document
     reconcile    rows of the index without a document; pages of runs without one; other files of runs (`run_files`)
 
 A document goes last of what belongs to it, so that a process that dies in between leaves it to the next day. Rows and
@@ -34,6 +35,7 @@ from nightkeep.records.index_rows import row_name
 from nightkeep.records.json_files import documents_in, parsed, read_kept, side_by_side
 from nightkeep.records.kept_index import forget_rows, read_index
 from nightkeep.records.needed_documents import TableNeeds, unneeded
+from nightkeep.records.row_values import files_of_values
 from nightkeep.records.run_files import is_older, remove_file_of_run, remove_run_files
 from nightkeep.records.store import document_folders
 from nightkeep.records.validations import DATA_DOCS, RESULTS_OF_RUNS, docs_page_name, is_own_folder
@@ -216,7 +218,12 @@ def _remove_parts(store: KeptFiles, folder: str, judged: Sequence[_Judged]) -> i
     pages = {f"{docs_page_name(each.document, number)}.html" for each in judged for number in (1, 2, 3, 4)}
     shown = {each.name for each in store.list(docs)} if is_own_folder(store, docs) else set()
     names += [f"{docs}/{name}" for name in sorted(pages & shown)]
+    names += [name for each in judged for name in files_of_values(each.document) if _is_own(store, name)]
     return sum(side_by_side(store, partial(remove_file_of_run, store), names))
+
+
+def _is_own(store: KeptFiles, name: str) -> bool:
+    return is_own_folder(store, name.rpartition("/")[0])
 
 
 def _remove(store: KeptFiles, each: _Judged) -> bool:

@@ -15,12 +15,13 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class OwnResult:
-    """How one expectation ended. `since`: version and parent of our commit that broke it; None for one that did not
-    fail, or that failed before as well."""
+    """How one expectation ended. `detail` has no value of a row; `shown` has, where values are asked for. `since`:
+    version and parent of our commit that broke it; None for one that did not fail, or that failed before as well."""
 
     expectation: OwnExpectation
     status: CheckStatus
     detail: str
+    shown: str
     since: tuple[int, int | None] | None = None
 
     @property
@@ -31,13 +32,14 @@ class OwnResult:
 
 @dataclass(frozen=True, slots=True)
 class OwnReport:
-    """The results, or `reason` states why nothing was asked. `validations`: in Great Expectations' own result
-    format."""
+    """The results, or `reason` states why nothing was asked. `validations`: in Great Expectations' own result format,
+    without values of rows; `shown`: the same with values, where they are asked for."""
 
     results: tuple[OwnResult, ...] = ()
     reason: str | None = None
     seconds: float = 0.0
     validations: tuple[Mapping[str, object], ...] = ()
+    shown: tuple[Mapping[str, object], ...] = ()
 
     @property
     def broken(self) -> tuple[OwnResult, ...]:
@@ -66,7 +68,7 @@ def with_own_results(expectations: Expectations, own: OwnReport) -> Expectations
         ExpectationSummary(
             each.expectation.name,
             each.status,
-            _detail(each),
+            _detail(each, each.detail),
             extra={"severity": each.expectation.severity, "type": each.expectation.type},
         )
         for each in own.results
@@ -80,15 +82,17 @@ def with_own_results(expectations: Expectations, own: OwnReport) -> Expectations
 
 
 def with_own_report(report: CheckReport, own: OwnReport) -> CheckReport:
-    """The report of a check by hand with these results after its own."""
-    results = (ExpectationResult(each.expectation.name, None, each.status, _detail(each)) for each in own.results)
+    """The report of a check by hand with these results after its own, with values for who asks for them."""
+    results = (
+        ExpectationResult(each.expectation.name, None, each.status, _detail(each, each.shown)) for each in own.results
+    )
     return replace(
         report,
         status=_worse(report.status, own.status),
         results=(*report.results, *results),
         reason="; ".join(filter(None, [report.reason, own.reason, own.findings if own.status else None])) or None,
         seconds=report.seconds + own.seconds,
-        validations=(*report.validations, *own.validations),
+        validations=(*report.validations, *(own.shown or own.validations)),
     )
 
 
@@ -98,8 +102,8 @@ def _unmet(result: OwnResult) -> str:
     return f"{result.expectation.name} {result.status}{why}"
 
 
-def _detail(result: OwnResult) -> str:
-    return f"{result.expectation.severity}: {result.detail}"
+def _detail(result: OwnResult, found: str) -> str:
+    return f"{result.expectation.severity}: {found}"
 
 
 def _worse(status: CheckStatus, own: CheckStatus | None) -> CheckStatus:

@@ -13,6 +13,7 @@
 <reports>/~spent/<run>.json                    what the audits of a run have taken of their budget (`audit_spending`)
 <reports>/~index/...                           a row of each document, for lists of runs (`kept_index`, `bundles`)
 <reports>/~sweeps/<table>.json                 how far in the table's log sweeps have come (`sweep_marks`)
+<reports>/~values/<table>/...                  values of rows, where the policy asks for them (`row_values`)
 <reports>/~results/...                         what a job passes to the task that submitted it
 """
 

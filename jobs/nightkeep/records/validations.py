@@ -25,7 +25,7 @@ from nightkeep.errors import CorruptMetadata
 from nightkeep.model.sweep_rules import DAY_MS
 from nightkeep.places import absolute, is_address, report_store
 from nightkeep.records.document import RunDocument
-from nightkeep.records.file_names import NO_TABLES, PAGES, document_name, slug
+from nightkeep.records.file_names import NO_TABLES, PAGES, VALUES, document_name, slug
 from nightkeep.records.json_files import read_json
 from nightkeep.records.store import write_below
 from nightkeep.redaction import redacted
@@ -102,17 +102,22 @@ def _plain(value: Any) -> Any:
 
 
 def forget_results(reports: str | Path, *, older_than_ms: int) -> int:
-    """Remove results that are older, and results without a document. Returns how many files were removed."""
+    """Remove results and values of rows that are older, and those without a document. Returns how many files were
+    removed."""
     store, removed = report_store(reports), 0
-    for table in store.folders():
-        if table not in NO_TABLES and is_own_folder(store, f"{table}/{RESULTS_OF_RUNS}"):
-            # Results are listed first: a document is there before its results are.
-            old = list(_files(store, f"{table}/{RESULTS_OF_RUNS}", ".json", YOUNGEST_MS))
-            older = {name for name, age_ms in old if age_ms > older_than_ms}
-            documents = {each.name for each in store.list(table)}
-            gone = [name for name, _ in old if name in older or name not in documents]
-            removed += sum(_removed(store, f"{table}/{RESULTS_OF_RUNS}/{name}") for name in gone)
+    for table in [each for each in store.folders() if each not in NO_TABLES]:
+        for folder in (f"{table}/{RESULTS_OF_RUNS}", f"{VALUES}/{table}", f"{PAGES}/{VALUES}/{table}"):
+            removed += _forget_in(store, folder, table, older_than_ms) if is_own_folder(store, folder) else 0
     return removed
+
+
+def _forget_in(store: KeptFiles, folder: str, table: str, older_than_ms: int) -> int:
+    """Remove from a folder what is named as documents of the table are, but for the ending."""
+    # This folder is listed first: a document is there before its results are.
+    old = [each for ending in (".json", ".html") for each in _files(store, folder, ending, YOUNGEST_MS)]
+    documents = {each.name.removesuffix(".json") for each in store.list(table) if each.name.endswith(".json")}
+    gone = [n for n, age_ms in old if age_ms > older_than_ms or n.rpartition(".")[0] not in documents]
+    return sum(_removed(store, f"{folder}/{name}") for name in gone)
 
 
 def forget_pages(reports: str | Path, kept: Collection[str]) -> None:

@@ -101,7 +101,7 @@ def _null(column: ColumnRef, spans: Mapping[Path, ColumnSpans], parts: int) -> t
     known = spans.get(column.path)
     if known is None:
         return _unknown(parts)
-    return _unless_false(pc.greater(known.nulls, _ZERO)), _unless_false(pc.less(known.nulls, known.rows))
+    return _some(known.nulls), _unless_false(pc.less(known.nulls, known.rows))
 
 
 def _compared(test: Compare, spans: Mapping[Path, ColumnSpans], parts: int) -> tuple[Flags, Flags]:
@@ -166,7 +166,7 @@ class _Known:
         if floats:
             lows, highs = (pc.if_else(pc.is_nan(each), pa.scalar(None, column.type), each) for each in (lows, highs))
         has_values = _unless_false(pc.less(held.nulls, held.rows))
-        return cls(lows, highs, has_values, _unless_false(pc.greater(held.nulls, _ZERO)), floats)
+        return cls(lows, highs, has_values, _some(held.nulls), floats)
 
     def can_equal(self, value: Datum) -> Flags:
         return self.can_reach_down(value) & _unless_false(pc.greater_equal(self.highs, value))
@@ -236,9 +236,12 @@ def _like(column: ColumnRef, pattern: str, spans: Mapping[Path, ColumnSpans], pa
     return below & above & has_values, has_values
 
 
+def _some(counts: Array) -> Flags:
+    """Whether a count is more than none, or is not known."""
+    # Not made when the module is imported: Arrow imports pandas for its first value, which takes half a second.
+    return _unless_false(pc.greater(counts, pa.scalar(0, pa.int64())))
+
+
 def _unless_false(flags: Datum) -> Flags:
     """The flags, with true for null."""
     return np.asarray(pc.fill_null(flags, True))  # noqa: FBT003
-
-
-_ZERO: Final = pa.scalar(0, pa.int64())
