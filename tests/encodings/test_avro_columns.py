@@ -12,7 +12,9 @@ import pyarrow as pa
 import pytest
 
 from nightkeep.encodings import avro_columns
+from nightkeep.encodings.avro_codecs import CODECS
 from nightkeep.encodings.avro_columns import AvroColumns
+from nightkeep.encodings.avro_container import AvroHeader, array_of, container_bytes
 from nightkeep.errors import CorruptMetadata, NightkeepError, RefusedTable
 from nightkeep.model.arrow_types import field_id
 
@@ -167,6 +169,26 @@ def test_polars_decodes_what_was_written(seed: int, monkeypatch: pytest.MonkeyPa
     some = [{name: row[name] for name in ("c1", "c4")} for row in made.shown]
     assert rows_of(columns, [1, 4]) == some
     assert len(rows_of(columns, [])) == len(made.rows)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("first", ["null", "record"])
+def test_rows_of_a_union_with_null_are_its_records(first: str, codec: str) -> None:
+    """Paimon to 0.8 writes such files. A null is no row, and refused as one."""
+    fields = [{"name": "a", "type": "int"}, {"name": "b", "type": ["null", "string"]}]
+    record: Any = {"type": "record", "name": "r", "fields": fields}
+    union = ["null", record] if first == "null" else [record, "null"]
+    rows = [{"a": at, "b": None if at % 3 else "x" * at} for at in range(200)]
+
+    def stored(records: list[Any]) -> AvroColumns:
+        return opened(container_bytes(records, array_of(union), CODECS[codec], AvroHeader(union, {})))
+
+    columns = stored(rows)
+    assert rows_of(columns, [0, 1]) == rows and rows_of(columns, [1]) == [{"b": row["b"]} for row in rows]
+    assert columns.branch == union.index(record) and rows_of(columns, []) == [{}] * 200
+    # The null takes no byte after its branch: what follows is read as bytes of a record.
+    with pytest.raises(CorruptMetadata):
+        rows_of(stored([*rows[:9], None, *rows]), [0])
 
 
 def test_a_type_that_is_named_again_has_its_meaning() -> None:

@@ -23,6 +23,8 @@ from nightkeep.encodings.stored_types import declared
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.limits import FILE
 
+_BRANCH: Final = "branch"
+"""The name of the field that holds the branch of a row. Columns have numbers as names."""
 PART_BYTES: Final = 4 << 20
 """Stored bytes of a part, which take some ten times as many once they are decoded."""
 PART_ROWS: Final = 1 << 20
@@ -32,7 +34,8 @@ PART_ROWS: Final = 1 << 20
 class AvroColumns:
     """One file. Raises CorruptMetadata naming `subject` if it is no Avro file, RefusedTable for types not handled.
 
-    `fields` are its columns in order. `starts` has the first row of each part, then the number of rows.
+    `fields` are its columns in order. `starts` has the first row of each part, then the number of rows. `branch` is the
+    record's in a schema that is a union of null and a record; None in other files.
     """
 
     def __init__(self, source: pa.NativeFile, *, subject: str) -> None:
@@ -41,11 +44,12 @@ class AvroColumns:
         with well_formed(subject):
             self._container: StoredContainer = open_container(source.read(), CODECS, subject=subject)
             root = root_of(self._container.schema)
-            if root.branch is not None:
-                raise RefusedTable(subject, "an Avro file of optional rows is not handled", "rewrite it as Parquet")
             types = column_types(root.record, subject=subject)
             self._parts, counts = _parts(self._container)
-        self._schema, self.fields = types.plain, list(types.fields)
+        self.fields, self.branch = list(types.fields), root.branch
+        # A union's value begins with the number of its branch. Polars reads records, so that is their first field.
+        leading = [] if root.branch is None else [{"name": _BRANCH, "type": "int"}]
+        self._schema = {**types.plain, "fields": [*leading, *types.plain["fields"]]}
         self._every = range(len(self.fields))
         self.starts: npt.NDArray[np.int64] = np.cumsum([0, *counts], dtype=np.int64)
 
@@ -59,8 +63,7 @@ class AvroColumns:
         with well_formed(self._subject):
             block, count = self._container.as_one_block(self._schema, self._parts[part])
         try:
-            # Without a column Polars would not count rows.
-            frame = pl.read_avro(io.BytesIO(block), columns=self._read(columns) or self._read(self._every)[:1])
+            frame = self._frame(block, columns)
             if len(frame) != count:
                 raise CorruptMetadata(self._subject, f"{count} rows, as its blocks state", str(len(frame)))
             table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
@@ -79,6 +82,15 @@ class AvroColumns:
         except (pl.exceptions.PolarsError, pa.ArrowException, OSError, ValueError) as failure:
             raise CorruptMetadata(self._subject, "blocks of an Avro file", reason_of(failure)) from failure
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)) if fields else rows
+
+    def _frame(self, block: bytes, columns: Sequence[int]) -> pl.DataFrame:
+        branches = [] if self.branch is None else [_BRANCH]
+        # Without a column Polars would not count rows.
+        names = [*branches, *self._read(columns)] or self._read(self._every)[:1]
+        frame = pl.read_avro(io.BytesIO(block), columns=names)
+        if branches and not (frame[_BRANCH] == self.branch).all():
+            raise CorruptMetadata(self._subject, "rows in each branch of its union", "null for a row")
+        return frame
 
     def _read(self, columns: Sequence[int]) -> list[str]:
         """The names by which Polars gets these columns; those of nulls alone are not stored."""

@@ -21,8 +21,8 @@ from tests.drivers.random_history import random_history
 from tests.formats.paimon.stale_compactions import found
 from tests.formats.paimon.upgrade import upgrade
 
-from nightkeep.encodings.avro_rows import AvroRows
 from nightkeep.formats.paimon.data import columns, file_output
+from nightkeep.formats.paimon.data.stored_rows import open_stored
 from nightkeep.model.arrow_types import ChunkedArray
 
 Place = tuple[str, int]
@@ -255,8 +255,8 @@ def _is_float(bounds: Sequence[object]) -> bool:
 
 
 def _avro(path: Path) -> pa.Table:
-    rows = AvroRows(path.read_bytes(), subject=path.name)
-    return rows.read(rows.names)
+    rows = open_stored(pa.memory_map(str(path)), path.name, subject=path.name)
+    return rows.read(rows.names, range(len(rows.starts) - 1))
 
 
 _READ: Mapping[str, Callable[[Path], pa.Table]] = {

@@ -116,6 +116,8 @@ class _AvroColumns:
 
     def __init__(self, source: pa.NativeFile, subject: str) -> None:
         self._columns = AvroColumns(source, subject=subject)
+        if self._columns.branch is not None:
+            raise RefusedTable(subject, "an Avro file of optional rows is not handled", "rewrite it as Parquet")
         self.fields = self._columns.fields
         self.starts: Starts = self._columns.starts
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from nightkeep.encodings.arrow_limits import LIMITS, beyond_arrow
-from nightkeep.encodings.avro_rows import AvroRows
+from nightkeep.encodings.avro_columns import PART_ROWS, AvroColumns
 from nightkeep.encodings.legacy_calendar import legacy_calendar
 from nightkeep.encodings.open_parquet import open_parquet
 from nightkeep.encodings.orc_rows import OrcRows
@@ -24,7 +24,6 @@ from nightkeep.encodings.parquet_rows import GroupDecoder, ParquetGroup, group_b
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
 from nightkeep.formats.paimon.metadata.file_formats import format_of
 from nightkeep.kernels.int96 import times
-from nightkeep.limits import FILE
 from nightkeep.model.arrow_types import ChunkedArray
 
 Edges: TypeAlias = tuple[Any, Any]
@@ -183,21 +182,29 @@ class OrcStoredRows:
 
 
 class AvroStoredRows:
-    """An Avro file. It has one part, the file."""
+    """An Avro file. A part is some blocks.
+
+    Java writes TIMESTAMP as `timestamp-*` and TIMESTAMP WITH LOCAL TIME ZONE as `local-timestamp-*`; both are read as
+    times without a zone.
+    """
 
     pads_chars: Final = False
 
     def __init__(self, source: pa.NativeFile, subject: str) -> None:
-        FILE.require(source.size(), subject)
-        self._rows = AvroRows(source.read(), subject=subject)
-        self.names: Sequence[str] = self._rows.names
-        self.starts: npt.NDArray[np.int64] = np.array([0, self._rows.rows], np.int64)
+        self._columns = AvroColumns(source, subject=subject)
+        self.names: Sequence[str] = [field.name for field in self._columns.fields]
+        self.starts: npt.NDArray[np.int64] = self._columns.starts
 
     def read(self, names: Sequence[str], parts: Sequence[int]) -> pa.Table:
-        return self._rows.read(names).slice(0, self._rows.rows if parts else 0)
+        kinds = {field.name: field.type for field in self._columns.fields}
+        schema = pa.schema([(name, kinds[name]) for name in names])
+        return pa.Table.from_batches(self.batches(names, parts, rows=PART_ROWS), schema)
 
     def batches(self, names: Sequence[str], parts: Sequence[int], *, rows: int) -> Iterator[pa.RecordBatch]:
-        yield from self.read(names, parts).to_batches(max_chunksize=rows)
+        places = sorted(self.names.index(name) for name in names)
+        for part in parts:
+            for batch in self._columns.batches(places, part, rows=rows):
+                yield batch.select(list(names))
 
     def edges(self, name: str, part: int) -> Edges | None:
         return None
