@@ -6,8 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightkeep.clustering.sizing import Sizes, batch_rows, file_count, is_gone, live_bytes, total_live_bytes
+from nightkeep.clustering.clustered_files import FileLayout
+from nightkeep.clustering.sizing import (
+    Sizes,
+    batch_rows,
+    file_count,
+    is_gone,
+    live_bytes,
+    row_group_bytes,
+    total_live_bytes,
+)
 from nightkeep.clustering.tuning import LEAST_BATCH_ROWS, MOST_BATCH_ROWS
+from nightkeep.model import Clustering, Curve
 from nightkeep.model.file_columns import columns_of
 
 
@@ -73,3 +83,13 @@ def test_batches_stay_within_their_bounds(size: int, rows: int) -> None:
 def test_wide_rows_are_read_in_smaller_batches() -> None:
     assert batch_rows(1 << 30, 1 << 20) == 4096
     assert batch_rows(1 << 31, 1 << 20) == 2048
+
+
+@pytest.mark.parametrize(
+    ("target", "group"),
+    [(1 << 30, 8 << 20), (128 << 20, 8 << 20), (64 << 20, 4 << 20), (512 << 10, 32 << 10), (1000, 8 << 10)],
+)
+def test_a_clustered_file_has_sixteen_row_groups_or_more_of_eight_mebibytes(target: int, group: int) -> None:
+    assert row_group_bytes(target) == group
+    assert FileLayout(target, Clustering(("a",), Curve.HILBERT)).group_bytes == group
+    assert FileLayout(target).group_bytes is None

@@ -43,6 +43,17 @@ def test_groups_of_a_file_by_rows_are_even(rows: int, most: int, group_bytes: in
     assert max(groups) - min(groups) <= len(groups)
 
 
+@given(st.integers(1, 2000), st.integers(1, 500), st.integers(1, 16))
+def test_groups_are_no_larger_in_the_file_than_asked_for(rows: int, stored_bytes: int, row_bytes: int) -> None:
+    """The first one is as many rows as fit uncompressed, as the size of a stored row is not known yet."""
+    limit, written, stored = FileLimit(None, rows, stored_group_bytes=stored_bytes), 0, None
+    while count := limit.group_rows(float(row_bytes), stored, size=0, written=written):
+        stored_row = row_bytes if stored is None else stored
+        assert count <= max(1, stored_bytes // stored_row)
+        written, stored = written + count, row_bytes / 2
+    assert written == rows
+
+
 @given(st.integers(1, 10**6), st.integers(1, 100))
 def test_a_file_by_bytes_ends_near_its_target(target: int, row_bytes: int) -> None:
     limit, written = FileLimit(target, None), 0

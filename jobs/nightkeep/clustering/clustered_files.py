@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from nightkeep.clustering.live_rows import LiveRows
+from nightkeep.clustering.sizing import row_group_bytes
 from nightkeep.model import Clustering, Run, UnitKey
 from nightkeep.model.file_columns import SizedFile
 from nightkeep.storage import Storage
@@ -59,6 +60,11 @@ class FileLayout:
 
     target_bytes: int
     clustering: Clustering | None = None
+
+    @property
+    def group_bytes(self) -> int | None:
+        """The stored size of a row group at most. None for packed files: their rows have no order to skip by."""
+        return None if self.clustering is None else row_group_bytes(self.target_bytes)
 
 
 class Inputs(Protocol[F, W, E_co]):

@@ -9,7 +9,7 @@ from typing import Generic
 
 from nightkeep.clustering.clustered_files import F
 from nightkeep.clustering.sizing import Sizes, is_gone, total_live_bytes
-from nightkeep.clustering.tuning import CUBE_SHARE
+from nightkeep.clustering.tuning import CUBE_SHARE, SMALL_CUBE_FILES
 from nightkeep.model import Clustering, UnitKey
 from nightkeep.model.run_names import unit_token
 
@@ -41,12 +41,12 @@ class UnitCubes(Generic[F]):
         return cls(tuple(tuple(held) for _, held in ordered), tuple(loose), gone)
 
 
-def merging(layout: UnitCubes[F]) -> int:
-    """The number of cubes, smallest first, to cluster again together with the loose files, by their sizes."""
+def merging(layout: UnitCubes[F], target_bytes: int) -> int:
+    """The number of small cubes, smallest first, to cluster again together with the loose files, by their sizes."""
     total = total_live_bytes(layout.loose)
     for number, cube in enumerate(layout.cubes):
         size = total_live_bytes(cube)
-        if size > CUBE_SHARE * total:
+        if size > CUBE_SHARE * total or size >= SMALL_CUBE_FILES * target_bytes:
             return number
         total += size
     return len(layout.cubes)

@@ -1,6 +1,9 @@
 """Files of a unit -> a task that clusters new files, and cubes too small to keep separate, along a curve.
 
-Incremental: a cube stays until new files are large in comparison, or until it skips too little beside them.
+Incremental: a small cube is clustered again once what has come since is about as large. A cube of several files stays,
+as its rows are in the order of the curve also inside files, until it is one of so many that queries read several times
+what they would read of one cube. So a byte of a large night is written once, and once more when its cubes have become
+many; a byte of a small night is written a few times, until its cube has several files.
 """
 
 from __future__ import annotations
@@ -11,15 +14,16 @@ from typing import Generic
 
 from nightkeep.clustering.clustered_files import E, F, Inputs, W
 from nightkeep.clustering.columns import Paths
+from nightkeep.clustering.cube_reads import CubeReads
 from nightkeep.clustering.cubes import UnitCubes, merging
 from nightkeep.clustering.file_bytes import FileBytes, written_files
 from nightkeep.clustering.layout import Bounds, dotted
 from nightkeep.clustering.order_ranges import KeyedOrder
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
-from nightkeep.clustering.sizing import Sizes, file_count, total_live_bytes
-from nightkeep.clustering.tuning import SKIPPING_KEPT, WIDE_FACTOR, Z_TOUCHED
+from nightkeep.clustering.sizing import Sizes, total_live_bytes
+from nightkeep.clustering.tuning import WIDE_FACTOR
 from nightkeep.clustering.wide_task import as_wide
-from nightkeep.kernels.skipping import FileBounds, overlap, queries_of, skipped_share
+from nightkeep.kernels.skipping import FileBounds, overlap
 from nightkeep.model import Clustering, Estimate, Request
 from nightkeep.model.counted import counted
 from nightkeep.model.file_columns import columns_of
@@ -103,37 +107,15 @@ def pick_files(unit: UnitFiles[F], sizes: Sizes, *, full: bool) -> ClusterPick[F
 
 
 def _incremental(unit: UnitFiles[F], layout: UnitCubes[F], *, target_bytes: int) -> ClusterPick[F]:
-    """Pick cubes by size, then further ones until the remaining cubes and the new one skip enough."""
-    number = merging(layout)
-    skipped = [_skipped(unit, cube) for cube in layout.cubes]
-    by_size = number
-    while number < len(layout.cubes) and not _skips_enough(layout, number, skipped, target_bytes=target_bytes):
-        number += 1
-    return ClusterPick(layout, number, "" if number == by_size else "apart they would skip too little")
-
-
-def _skipped(unit: UnitFiles[F], files: Sequence[F]) -> Sequence[float]:
-    """For each column, the share of files that a narrow range does not touch."""
-    bounds = unit.bounds(files)
-    return [skipped_share(bounds[name], queries_of(bounds[name])) for name in unit.clustering.columns]
-
-
-def _skips_enough(layout: UnitCubes[F], merged: int, skipped: Sequence[Sequence[float]], *, target_bytes: int) -> bool:
-    """Whether the cubes from `merged` on, with a new cube of the rest, skip nearly as much as the largest cube does.
-
-    Cubes count by their bytes, as readers read them: a night of less than one file adds a file that skips nothing, and
-    by the number of files each such night would merge all cubes of a small table.
-    """
-    size = total_live_bytes(ClusterPick(layout, merged).files)
-    new = file_count(size, target_bytes)
-    expected = max(0.0, 1.0 - Z_TOUCHED * new ** (-1 / len(skipped[-1])))
-    kept = [total_live_bytes(cube) for cube in layout.cubes[merged:]]
-    for column, largest in enumerate(skipped[-1]):
-        shares = [each[column] for each in skipped[merged:]]
-        together = size * expected + sum(held * share for held, share in zip(kept, shares, strict=True))
-        if together < SKIPPING_KEPT * largest * (size + sum(kept)):
-            return False
-    return True
+    """Pick small cubes by size, then as many larger ones, from the smallest, as are worth their rewrite."""
+    by_size = ClusterPick(layout, merging(layout, target_bytes))
+    if by_size.cubes == len(layout.cubes):
+        return by_size
+    reads = CubeReads.of(layout.cubes, unit.bounds, unit.clustering.columns, target_bytes=target_bytes)
+    picked, times = reads.worth_merging(by_size.cubes, new=total_live_bytes(by_size.files))
+    if picked == by_size.cubes:
+        return by_size
+    return ClusterPick(layout, picked, f"apart, queries would read {times:.1f} times as much of them")
 
 
 def _way(size: int, wide_bytes: int) -> str:

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nightkeep.clustering.tuning import BATCH_BYTES, DECODED, LEAST_BATCH_ROWS, MAX_DELETED_RATIO, MOST_BATCH_ROWS
+from nightkeep.clustering.tuning import (
+    BATCH_BYTES,
+    DECODED,
+    GROUPS_PER_FILE,
+    LEAST_BATCH_ROWS,
+    LEAST_GROUP_BYTES,
+    MAX_DELETED_RATIO,
+    MOST_BATCH_ROWS,
+    MOST_GROUP_BYTES,
+)
 from nightkeep.model import Request
 from nightkeep.model.file_columns import UNKNOWN, FileColumns, Flags, Numbers, SizedFile, columns_of, total
 
@@ -98,6 +107,11 @@ def total_live_bytes(files: Sequence[SizedFile]) -> int:
 def file_count(size: int, target: int) -> int:
     """How many files near `target` hold `size` bytes; at least one."""
     return max(1, (2 * size + target) // (2 * target))
+
+
+def row_group_bytes(target: int) -> int:
+    """The stored size of the row groups in clustered files near `target`."""
+    return min(MOST_GROUP_BYTES, max(LEAST_GROUP_BYTES, target // GROUPS_PER_FILE))
 
 
 def batch_rows(file_bytes: int, rows: int) -> int:

@@ -15,13 +15,26 @@ small Parquet files that the engines write, 800 where the footer has the schema 
 MOST_COLUMN_BYTES: Final = 1024
 """More than this a column does not add: files that seem to show it differ in their rows."""
 
+GROUPS_PER_FILE: Final = 16
+"""Row groups of a clustered file. Its rows are in the order of the curve, so that a reader skips row groups as it skips
+files: 16 of them are worth 16 times as many files, and with two columns a narrow range reads a fourth of each."""
+MOST_GROUP_BYTES: Final = 8 << 20
+"""The stored size of a row group in a clustered file at most: large against the cost of a request to a store."""
+LEAST_GROUP_BYTES: Final = 8 << 10
+"""No more row groups than of this size: each column of one takes about 100 bytes in the footer."""
+
 CUBE_SHARE: Final = 2
-"""A cube is clustered again once this many times what has come since is as large: a row is rewritten as often as the
-table doubles, not as often as something is appended."""
-SKIPPING_KEPT: Final = 0.9
-"""Cubes are merged where what they skip together would fall below this share of what the largest skips alone."""
+"""A small cube is clustered again once this many times what has come since is as large: a row is rewritten as often as
+the table doubles, not as often as something is appended."""
+SMALL_CUBE_FILES: Final = 8
+"""A cube of fewer files is small. A larger one skips by its row groups nearly as well as a part of a whole would."""
+APART_READS: Final = 5
+"""Larger cubes are clustered again once queries read this many times what they would if the cubes were one. With two
+columns along which they all overlap that takes 25 of equal size, and a byte is rewritten once in 25 nights."""
+LEAST_GAIN: Final = 0.05
+"""Share of the bytes rewritten that a query must read less, on average, before a rewrite is worth its cost."""
 Z_TOUCHED: Final = 1.6
-"""Of n files along a curve of k columns a small range of one column touches about this many times n ** (-1 / k):
+"""Of n parts along a curve of k columns a small range of one column touches about this many times n ** (-1 / k):
 simulated for 100 files as 1.76, 1.55 and 1.44 for two to four columns."""
 
 SAMPLE_ROWS: Final = 100_000

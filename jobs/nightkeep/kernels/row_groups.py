@@ -27,11 +27,13 @@ ENOUGH: Final = 0.95
 
 @dataclass(frozen=True, slots=True)
 class FileLimit:
-    """The limit of a file in bytes or in rows; the other is None. `group_bytes` is the limit of a row group."""
+    """The limit of a file in bytes or in rows; the other is None. A row group has about `group_bytes` bytes of Arrow
+    memory at most, and `stored_group_bytes` in the file."""
 
     bytes: int | None
     rows: int | None
     group_bytes: int | None = None
+    stored_group_bytes: int | None = None
 
     def __post_init__(self) -> None:
         limits = [limit for limit in (self.bytes, self.rows) if limit is not None]
@@ -47,8 +49,12 @@ class FileLimit:
         if row_bytes is None:
             return 0
         group_bytes = min(self.group_bytes or ROW_GROUP_BYTES, ROW_GROUP_BYTES)
-        most = max(1, min(ROW_GROUP_ROWS, int(group_bytes / max(row_bytes, 1))))
-        left = self._left(stored_bytes or row_bytes, size, written)
+        stored = stored_bytes or row_bytes
+        most = min(ROW_GROUP_ROWS, int(group_bytes / max(row_bytes, 1)))
+        if self.stored_group_bytes is not None:
+            most = min(most, int(self.stored_group_bytes / max(stored, 1 / 1024)))
+        most = max(1, most)
+        left = self._left(stored, size, written)
         # Groups of equal size: no small one at the end.
         return -(-left // -(-left // most)) if left else 0
 

@@ -71,11 +71,11 @@ def planned(files: list[DeltaDataFile], **asked: Any) -> PlannedUnit | None:
             "about 5,000 bytes out in 5 files; filters on id skip files, 5 files become 5",
         ),
         (
-            [*cube("a", 100), *cube("b", 9), *loose(5)],
+            [*cube("a", 100), *cube("b", 7), *loose(5)],
             {"wide_bytes": 1},
             "day=2026-11-01: z-order by id: 5 files not clustered so and 1 of 2 cubes; files that may hold a value, "
-            "before: id 6.2; through Spark's exchange, as 14,000 live bytes are more than 1; 14 files, 14,000 bytes "
-            "in; about 14,000 bytes out in 14 files; filters on id skip files, 14 files become 14",
+            "before: id 6.1; through Spark's exchange, as 12,000 live bytes are more than 1; 12 files, 12,000 bytes "
+            "in; about 12,000 bytes out in 12 files; filters on id skip files, 12 files become 12",
         ),
         (
             cube("a", 2),
@@ -108,20 +108,25 @@ def test_files_without_rows_are_no_work_for_a_curve() -> None:
     assert found.input_files == ("gone", "new000", "new001")
 
 
-def test_what_skips_too_little_beside_a_new_cube_is_merged() -> None:
-    """Along four columns a handful of files skips next to nothing: by size alone the cube would stay."""
-    by_size = [*cube("a", 7), *loose(3)]
-    assert merging(layout_of(by_size)) == 0
-    found = planned(by_size)
-    assert found is not None and len(found.input_files) == 10
-    assert "and 1 of 1 cubes; apart they would skip too little" in found.reason
+@pytest.mark.parametrize(("cubes", "merged"), [(3, 0), (8, 8)])
+def test_cubes_that_overlap_are_merged_once_queries_read_several_times_as_much(cubes: int, merged: int) -> None:
+    """Each has eight files, and is too large to be merged by its size alone."""
+    files = [file for name in "abcdefgh"[:cubes] for file in cube(name, 8)]
+    found = planned([*files, *loose(1)])
+    assert found is not None and len(found.input_files) == 8 * merged + 1
+    assert f"1 file not clustered so and {merged} of {cubes} cubes" in found.reason
+    assert ("apart, queries would read" in found.reason) == (merged > 0)
 
 
-def test_a_new_file_counts_by_its_bytes_beside_a_cube() -> None:
-    """It skips nothing however small it is; of what readers read it is a small part."""
-    for size, cubes in ((1000, 1), (300, 0)):
-        found = planned([*cube("a", 6), *loose(1, size)])
-        assert found is not None and f"1 file not clustered so and {cubes} of 1 cubes" in found.reason
+def test_cubes_of_other_values_stay_however_many_they_are() -> None:
+    """As those of nights do, if one column is a time and the curve has no other."""
+    files = [
+        with_bounds(a_file(f"{name}{n:03}", 1000, **tag(name)), (place * 8 + n) * 10, (place * 8 + n) * 10 + 9)
+        for place, name in enumerate("abcdefghijklmnop")
+        for n in range(8)
+    ]
+    found = planned([*files, *loose(1)])
+    assert found is not None and found.input_files == ("new000",)
 
 
 @pytest.mark.parametrize(
@@ -146,14 +151,14 @@ def test_a_file_of_which_much_was_deleted_leaves_its_cube() -> None:
     assert (found.cubes, found.loose, found.gone) == (((fresh,),), (worn,), ())
 
 
-@given(st.lists(st.integers(1, 2000), min_size=1, max_size=8), st.integers(1, 2000))
-def test_cubes_are_merged_from_the_smallest_while_they_are_not_much_larger(cubes: list[int], new: int) -> None:
+@given(st.lists(st.integers(1, 20_000), min_size=1, max_size=8), st.integers(1, 20_000))
+def test_small_cubes_are_merged_from_the_smallest_while_they_are_not_much_larger(cubes: list[int], new: int) -> None:
     files = [a_file(f"f{n}", size, **tag("abcdefgh"[n])) for n, size in enumerate(cubes)]
     layout = layout_of([*files, a_file("new", new)])
     total, taken = new, 0
     for size in sorted(cubes):
-        if size > 2 * total:
+        if size > 2 * total or size >= 8 * SIZES.target:
             break
         total, taken = total + size, taken + 1
-    assert merging(layout) == taken
+    assert merging(layout, SIZES.target) == taken
     assert [cube[0].bytes for cube in layout.cubes] == sorted(cubes)

@@ -254,6 +254,20 @@ def test_properties_decide_row_groups_pages_and_levels(tmp_path: Path) -> None:
     assert sizes["19"] < 0.95 * sizes["1"]
 
 
+def test_row_groups_are_as_small_as_asked_for_and_pages_have_an_index(tmp_path: Path) -> None:
+    """Also where the table's property allows larger ones. Floating columns have no bounds."""
+    schema = table_of(tmp_path, NestedField(1, "n", LongType()), NestedField(2, "d", DoubleType()))
+    writer = IcebergFileWriter(STORAGE, schema, IcebergNaming(RUN), spec_id=0, values=(), group_bytes=32 << 10)
+    numbers = np.random.default_rng(0).integers(0, 1 << 60, 50_000)
+    (file,) = writer.write([pa.table({"n": numbers, "d": numbers / 3})], rows_per_file=50_000)
+    footer = pq.read_metadata(f"/{file.name}")
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    stored = [group.column(0).total_compressed_size + group.column(1).total_compressed_size for group in groups]
+    assert len(groups) > 20 and max(stored) < 36 << 10
+    assert len(file.file.raw["split_offsets"]) == len(groups)
+    assert [groups[1].column(at).has_column_index for at in (0, 1)] == [True, False]
+
+
 def test_files_lie_where_their_partition_does(tmp_path: Path) -> None:
     schema = table_of(tmp_path, NUMBER)
     writer = IcebergFileWriter(STORAGE, schema, IcebergNaming(RUN), spec_id=1, values=(7,), sequence_number=5)

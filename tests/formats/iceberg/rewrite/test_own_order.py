@@ -89,7 +89,7 @@ def test_rows_beyond_the_memory_of_a_task_are_sorted_too(
 def test_what_is_sorted_stays_until_enough_has_come(warehouse: Warehouse, chance: random.Random) -> None:
     lake = OrderedTable.create(warehouse.table(), by("at"))
     lake.append(rows(range(8000), chance))
-    target = sum(file.bytes for file in lake.files()) // 8
+    target = sum(file.bytes for file in lake.files()) // 6
     lake.night(target_size=target)
     first = {file.path for file in lake.files()}
     lake.append(rows(range(8000, 8600), chance))

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nightkeep.encodings.parquet_settings import CODECS, SETTINGS, WriterOptions
+from nightkeep.encodings.parquet_settings import CODECS, DATA_SETTINGS, WriterOptions
 from nightkeep.errors import RefusedTable, unfit_values
 from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID
 from nightkeep.formats.delta.data.conform import by_place, conform, without_void
@@ -40,7 +40,8 @@ class DeltaFileWriter:
     """Writes files of one partition, given by its raw values in add actions. Chunks must hold the columns in `columns`.
 
     Chunks use logical names; other columns are ignored. The codec is `codec`, else the table's
-    `delta.parquet.compression.codec`, else snappy. `provider`: the name of who clusters the files.
+    `delta.parquet.compression.codec`, else snappy. `provider`: the name of who clusters the files. `group_bytes`: the
+    stored size of a row group at most.
     """
 
     def __init__(
@@ -54,12 +55,13 @@ class DeltaFileWriter:
         codec: str | None = None,
         tags: Mapping[str, str] | None = None,
         provider: str | None = None,
+        group_bytes: int | None = None,
     ) -> None:
         self._storage, self._schema, self._naming = storage, schema, naming
         self._partition, self._now_ms = stored_partition, now_ms
         marks = {"tags": None if tags is None else dict(tags), "clusteringProvider": provider}
         self._marks = {name: mark for name, mark in marks.items() if mark is not None}
-        self._columns = _columns(schema)
+        self._columns, self._group_bytes = _columns(schema), group_bytes
         self._codec = (codec or schema.configuration.get("delta.parquet.compression.codec", "snappy")).lower()
         self._row_bytes: float | None = None
         self._dictionaries: list[str] | None = None
@@ -74,7 +76,7 @@ class DeltaFileWriter:
 
         Each file but the last has `rows_per_file` rows, or about `target_bytes` bytes. Holds one row group in memory.
         """
-        limit = FileLimit(target_bytes, rows_per_file)
+        limit = FileLimit(target_bytes, rows_per_file, stored_group_bytes=self._group_bytes)
         source = ChunkSource(chunks)
         files: list[WrittenDeltaFile] = []
         while source.row_bytes is not None:
@@ -130,7 +132,7 @@ class DeltaFileWriter:
             "compression": CODECS[self._codec],
             "use_dictionary": self._dictionaries,
             "write_statistics": with_bounds(first.schema),
-            **SETTINGS,
+            **DATA_SETTINGS,
         }
 
 

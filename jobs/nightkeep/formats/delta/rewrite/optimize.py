@@ -80,6 +80,7 @@ class DeltaInputs:
             now_ms=run.now_ms,
             tags=layout_tags(layout, run.token, self.key),
             provider=provider,
+            group_bytes=layout.group_bytes,
         )
 
     def edit(self, written: Sequence[WrittenDeltaFile], *, removed: Sequence[DeltaDataFile]) -> DeltaEdit:

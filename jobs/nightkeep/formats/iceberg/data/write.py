@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.types import BooleanType, NestedField, UnknownType
 
-from nightkeep.encodings.parquet_settings import CODECS, SETTINGS, WriterOptions
+from nightkeep.encodings.parquet_settings import CODECS, DATA_SETTINGS, PAGE_ROWS, WriterOptions
 from nightkeep.errors import RefusedTable, reason_of, unfit_values
 from nightkeep.formats.iceberg.data.columns import LINEAGE
 from nightkeep.formats.iceberg.data.conform import stored
@@ -68,7 +68,8 @@ class IcebergFileWriter:
     `columns` names what chunks must have: the current columns and, for rows that are not new in a table with row
     lineage, the lineage columns with inherited values filled in. Other columns of a chunk are dropped. Files get the
     data sequence number `sequence_number`, or the commit's if None. Table properties set codec, sizes and metrics.
-    `sort_order_id` names the order that the rows of every chunk have.
+    `sort_order_id` names the order that the rows of every chunk have. `group_bytes`: the stored size of a row group at
+    most.
     """
 
     def __init__(
@@ -82,10 +83,11 @@ class IcebergFileWriter:
         sequence_number: int | None = None,
         lineage: Lineage = Lineage.CARRIED,
         sort_order_id: int = UNSORTED,
+        group_bytes: int | None = None,
     ) -> None:
         self._storage, self._schema, self._naming = storage, schema, naming
         self._spec_id, self._values, self._sequence = spec_id, tuple(values), sequence_number
-        self._sort_order_id = sort_order_id
+        self._sort_order_id, self._stored_group_bytes = sort_order_id, group_bytes
         self._fields, self._format = _fields(schema, lineage), data_format(schema)
         self._modes = StatsModes(schema)
         self._is_orc = self._format == "orc"
@@ -106,7 +108,8 @@ class IcebergFileWriter:
         Each file but the last has `rows_per_file` rows, or about `target_bytes` bytes. One row group is in memory at a
         time. Raises RefusedRows for a null in a required column.
         """
-        limit, source = FileLimit(target_bytes, rows_per_file, self._group_bytes), ChunkSource(chunks)
+        limit = FileLimit(target_bytes, rows_per_file, self._group_bytes, self._stored_group_bytes)
+        source = ChunkSource(chunks)
         files: list[WrittenIcebergFile] = []
         while source.row_bytes is not None:
             files.append(self._write_file(source, limit))
@@ -205,10 +208,10 @@ def _settings(schema: IcebergSchema) -> WriterOptions:
     return {
         "compression": CODECS[codec],
         "compression_level": level if codec in _LEVELLED and level >= 0 else None,
+        **DATA_SETTINGS,
         "data_page_size": _number(schema, "write.parquet.page-size-bytes", 1 << 20),
-        "max_rows_per_page": _number(schema, "write.parquet.page-row-limit", 20_000),
+        "max_rows_per_page": _number(schema, "write.parquet.page-row-limit", PAGE_ROWS),
         "dictionary_pagesize_limit": _number(schema, "write.parquet.dict-size-bytes", 2 << 20),
-        **SETTINGS,
     }
 
 

@@ -113,6 +113,7 @@ class IcebergInputs:
             values=unit.values,
             sequence_number=sequence,
             sort_order_id=unit.schema.sort_orders.default_id if is_by_order else UNSORTED,
+            group_bytes=layout.group_bytes,
         )
 
     def edit(self, written: Sequence[WrittenIcebergFile], *, removed: Sequence[PlacedFile]) -> IcebergEdit:

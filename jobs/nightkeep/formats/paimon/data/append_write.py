@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nightkeep.encodings.avro_container import Record
-from nightkeep.encodings.parquet_settings import SETTINGS, WriterOptions
+from nightkeep.encodings.parquet_settings import DATA_SETTINGS, WriterOptions
 from nightkeep.errors import unfit_values
 from nightkeep.formats.paimon.data.columns import value_columns
 from nightkeep.formats.paimon.data.file_output import open_output
@@ -60,10 +60,12 @@ class AppendFileWriter:
         now_ms: int,
         last_start: int | None = None,
         source: int = FILE_SOURCE_COMPACT,
+        group_bytes: int | None = None,
     ) -> None:
         self._storage, self._bucket, self._naming = storage, bucket, naming
         self._next_sequence, self._made_ms, self._source = first_sequence, made_ms(bucket, now_ms), source
         self._last_start = first_sequence if last_start is None else last_start
+        self._group_bytes = group_bytes
         self.columns = value_columns(bucket)
         fields = bucket.schemas.current.fields
         self._schema = pa.schema([pa.field(f.name, f.type.arrow, nullable=f.type.nullable) for f in fields])
@@ -74,11 +76,11 @@ class AppendFileWriter:
     def write(self, chunks: Iterable[pa.Table], *, rows_per_file: int) -> list[WrittenAppendFile]:
         """Write all rows in their order, in files of `rows_per_file` rows; the last may have fewer. No rows make no
         file. Holds one row group in memory."""
-        return self._write(chunks, FileLimit(None, rows_per_file))
+        return self._write(chunks, FileLimit(None, rows_per_file, stored_group_bytes=self._group_bytes))
 
     def write_to_size(self, chunks: Iterable[pa.Table], *, target_bytes: int) -> list[WrittenAppendFile]:
         """As `write`, in files near `target_bytes`."""
-        return self._write(chunks, FileLimit(target_bytes, None))
+        return self._write(chunks, FileLimit(target_bytes, None, stored_group_bytes=self._group_bytes))
 
     def _write(self, chunks: Iterable[pa.Table], limit: FileLimit) -> list[WrittenAppendFile]:
         source = ChunkSource(chunks)
@@ -142,5 +144,5 @@ class AppendFileWriter:
             "compression_level": level,
             "use_dictionary": self._dictionaries,
             "write_statistics": with_bounds(self._schema),
-            **SETTINGS,
+            **DATA_SETTINGS,
         }

@@ -79,7 +79,15 @@ class AppendInputs:
         first = min((file.min_sequence for file in live), default=0)
         last = self._last_start(live) if live and keeps_order(schema) else first
         naming = PaimonNaming(run, self.key, mark=mark_of(schema, layout))
-        return AppendFileWriter(storage, self.bucket, naming, first_sequence=first, last_start=last, now_ms=run.now_ms)
+        return AppendFileWriter(
+            storage,
+            self.bucket,
+            naming,
+            first_sequence=first,
+            last_start=last,
+            now_ms=run.now_ms,
+            group_bytes=layout.group_bytes,
+        )
 
     def edit(self, written: Sequence[WrittenAppendFile], *, removed: Sequence[AppendFile]) -> BucketEdit:
         """The edit of data files alone: a task of its own prunes the vector files of the unit."""
