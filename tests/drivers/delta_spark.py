@@ -94,6 +94,18 @@ class DeltaSpark(Engine):
         found = Rows.of(self._lines.request("find", {**fields, "conditions": list(conditions)}))
         return found.parts(len(conditions))
 
+    def bytes_read(self, table: Path | str, conditions: Sequence[str]) -> list[int]:
+        """The bytes that a scan of all columns reads of files for each condition, footers included. Needs sessions with
+        `parquet.hadoop.vectored.io.enabled` off: no counter of Hadoop's has what is read so."""
+        fields = {**_loading(table, None, None, None), "conditions": list(conditions)}
+        counts: list[int] = self._lines.request("bytes_read", fields)
+        return counts
+
+    def cpu_seconds(self) -> float:
+        """What Spark's virtual machine has spent so far."""
+        seconds: float = self._lines.request("cpu_seconds", {})
+        return seconds
+
     def files(self, table: Path | str, *, version: int | None = None, where: str | None = None) -> tuple[str, ...]:
         """The files a filtered read opens after partition pruning and file skipping, by their names inside the
         table's folder: decoded, unlike paths in the log."""

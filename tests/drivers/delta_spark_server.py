@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -69,6 +70,25 @@ def find(spark: SparkSession, request: Request) -> dict[str, Any]:
     return rows_in(reduce(DataFrame.unionAll, found))
 
 
+def bytes_read(spark: SparkSession, request: Request) -> list[int]:
+    """What each condition's scan of all columns reads of files, footers included, by the counters of Hadoop."""
+    whole = _load(spark, request)
+    counters = spark._jvm.org.apache.hadoop.fs.FileSystem.getGlobalStorageStatistics()  # type: ignore[union-attr]
+    found = []
+    # The first scan loads the table's state, which is read from memory afterwards.
+    for condition in ("false", *request["conditions"]):
+        before = counters.get("file").getLong("bytesRead")
+        whole.where(condition).write.format("noop").mode("overwrite").save()
+        found.append(counters.get("file").getLong("bytesRead") - before)
+    return found[1:]
+
+
+def cpu_seconds(spark: SparkSession, request: Request) -> float:
+    """User and system time of the virtual machine so far, by /proc/PID/stat."""
+    fields = Path(f"/proc/{spark.sparkContext._gateway.proc.pid}/stat").read_text().rpartition(")")[2].split()  # type: ignore[union-attr]
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def files(spark: SparkSession, request: Request) -> list[str]:
     """Spark answers file:/folder/p=a b%2F0/part-0.parquet: names on disk, not the encoded paths of the log."""
     start = f"file:{request['path']}/"
@@ -109,7 +129,9 @@ def forget(spark: SparkSession, request: Request) -> None:
 
 
 VERBS: dict[str, Callable[[SparkSession, Request], Any]] = {
+    "bytes_read": bytes_read,
     "checkpoint": checkpoint,
+    "cpu_seconds": cpu_seconds,
     "files": files,
     "find": find,
     "forget": forget,
