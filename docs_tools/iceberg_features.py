@@ -25,6 +25,7 @@ OWN_TESTS: Final[Mapping[str, str]] = {
     "sort orders that are not understood": (
         "tests/formats/iceberg/rewrite/test_own_order.py::test_an_order_that_rows_cannot_be_sorted_by_is_named"
     ),
+    "type variant": "tests/engines/iceberg/test_variants.py::test_variants_are_packed_as_they_are_stored",
     "statistics files": (
         "tests/formats/iceberg/catalog/test_catalog.py::test_what_metadata_states_beyond_the_commit_is_kept"
     ),

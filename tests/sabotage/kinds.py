@@ -21,7 +21,7 @@ from tests.formats.delta import clustered_sabotage as clustered
 from tests.formats.delta.gate import test_sabotage as delta
 from tests.formats.delta.hand_made import HandMade
 from tests.formats.delta.sabotage import Staged as DeltaStaged
-from tests.formats.iceberg.gate import test_order_audit
+from tests.formats.iceberg.gate import test_order_audit, test_variant_audit
 from tests.formats.iceberg.gate import test_sabotage as iceberg
 from tests.formats.iceberg.rewrite import test_respec
 from tests.formats.iceberg.runs import Kept, address, opened
@@ -276,11 +276,18 @@ def _iceberg() -> Mapping[str, Mapping[str, IcebergKind]]:
         "Iceberg: moves to the current spec": {
             named(act): IcebergKind(_evolved, _moved, act, test_respec.acted) for act in test_respec.MOVED
         },
+        "Iceberg: variants": {
+            named(act): IcebergKind(_of_variants, test_variant_audit.staged, act) for act in test_variant_audit.ACTS
+        },
     }
 
 
 def _ordered(bases: Bases) -> Kept:
     return bases.iceberg_of("ordered", test_order_audit.filled)
+
+
+def _of_variants(bases: Bases) -> Kept:
+    return bases.iceberg_of("variants", partial(test_variant_audit.filled, bases.iceberg_java))
 
 
 def _of_its_unit(table: IcebergTable, candidate: Candidate) -> IcebergStaged:

@@ -16,6 +16,23 @@ def rebuilt(array: Array, target: pa.DataType, values: Array) -> Array:
     return cast(Array, result)
 
 
+def without_nulls(array: Array) -> Array:
+    """The same array with any values in place of nulls, at its own level: for required fields of a struct whose nulls
+    are null structs. Arrow writes no null of a required field, even where the struct is null."""
+    if not array.null_count:
+        return array
+    if isinstance(array, pa.ExtensionArray):
+        return cast(Array, pa.ExtensionArray.from_storage(array.type, without_nulls(array.storage)))
+    if isinstance(array, pa.StructArray):
+        children = [array.field(place) for place in range(array.type.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(array.type))
+    # The buffers of a list are followed by those of its values.
+    is_list = isinstance(array, pa.ListArray)
+    buffers = [None, *array.buffers()[1 : 2 if is_list else None]]
+    below = [cast(Any, array).values] if is_list else None
+    return cast(Array, pa.Array.from_buffers(array.type, len(array), buffers, 0, array.offset, below))
+
+
 def map_of(key: ArrowField, item: ArrowField) -> pa.DataType:
     """A map with these fields. The stubs of pyarrow know maps of types only."""
     fields: Any = (key, item)

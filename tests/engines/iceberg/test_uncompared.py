@@ -16,7 +16,7 @@ from nightkeep.protocol.table_files import ExpireRequest, Retention
 from nightkeep.retention.expire_versions import ExpireOrder, expire_versions
 from nightkeep.retention.orphans.memory_sets import MemorySets
 
-KINDS = ("variant", "geometry", "geography")
+KINDS = ("geometry", "geography")
 
 
 @pytest.fixture(params=KINDS)

@@ -17,7 +17,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from nightkeep.errors import UsageError, did_you_mean
-from nightkeep.model.variant_type import VARIANT
+from nightkeep.model.variant_type import is_variant
 from nightkeep.sql_text.literals import read_literal
 from nightkeep.sql_text.rows.comparison_types import is_text, shared, typed
 from nightkeep.sql_text.rows.condition import (
@@ -101,7 +101,7 @@ class _Condition:
                 raise self.wrong(node, f"a column of the table ({known})")
             if place == len(path) - 1:
                 break
-            if field.type.equals(VARIANT, check_metadata=True):
+            if is_variant(field.type):
                 raise self.wrong(node, "a whole column, as a variant has values and no fields")
             fields = list(field.type) if pa.types.is_struct(field.type) else []
         assert field is not None

@@ -148,7 +148,7 @@ def typed(kind: Any) -> Callable[[], None]:
 
 
 def refuse_file(file: ContentFile) -> None:
-    found = unread_file("db.t", [file_of("readable"), file])
+    found = unread_file(KEYED, [file_of("readable"), file])
     if found:
         raise found
 
@@ -159,6 +159,8 @@ def several() -> None:
     refuse_features("db.t", metadata)
 
 
+MAP = {"type": "map", "key-id": 7, "value-id": 8, "value": "variant", "value-required": False}
+KEY = {"type": "struct", "fields": [{"id": 9, "name": "b", "required": False, "type": "variant"}]}
 KEYED = schema_of([("f", "float"), ("d", "double"), ("id", "int")])
 REFUSALS: Mapping[str, Callable[[], object]] = {
     "metadata of the first releases": lambda: refuse(version=1, **{"table-uuid": None}),
@@ -172,7 +174,11 @@ REFUSALS: Mapping[str, Callable[[], object]] = {
     "transforms of several columns": several,
     "unknown transforms": lambda: refuse([("a", "int")], [], [("a", "zorder[3]")]),
     "partition values of type fixed": lambda: entry_schema(schema_of([("a", "fixed[3]")], [("a", "identity")]), 0),
-    "type variant": typed("variant"),
+    "type variant in keys of maps": lambda: refuse([("a", {**MAP, "key": KEY})]),
+    "partitions by variants": lambda: refuse([("a", "variant")], [("a", "bucket[4]")]),
+    "variants in ORC files": lambda: data_format(
+        schema_of([("a", {**MAP, "key": "string"})], properties={"write.format.default": "orc"})
+    ),
     "type geometry": typed("geometry(srid:4326)"),
     "type geography": typed("geography"),
     "type unknown within other types": typed("unknown"),
@@ -227,10 +233,10 @@ def _encrypted() -> Any:
 
 def test_a_feature_of_an_earlier_schema_is_no_hindrance() -> None:
     metadata = metadata_of([("a", "int")])
-    earlier = metadata_of([("a", "int"), ("b", "variant")])["schemas"][0]
+    earlier = metadata_of([("a", "int"), ("b", "geography")])["schemas"][0]
     metadata["schemas"].append({**earlier, "schema-id": 1})
     refuse_features("db.t", metadata)
-    with pytest.raises(RefusedTable, match="type variant: column b is of type variant"):
+    with pytest.raises(RefusedTable, match="type geography: column b is of type geography"):
         refuse_features("db.t", metadata, schema_id=1)
 
 

@@ -213,13 +213,13 @@ def test_a_null_is_left_out_and_minus_one_is_no_parent() -> None:
 
 
 def test_a_schema_pickles_and_knows_columns_that_are_gone() -> None:
-    raw = metadata_of([*COLUMNS, ("odd", "variant")], properties={"a": "b"})
+    raw = metadata_of([*COLUMNS, ("odd", "interval"), ("any", "variant")], properties={"a": "b"})
     raw["schemas"].append({"type": "struct", "schema-id": 4, "fields": raw["schemas"][0]["fields"][:1]})
     raw["current-schema-id"] = 4
     schema = parse(raw, table="db.t")
     assert pickle.loads(pickle.dumps(schema)) == schema
     assert [field.name for field in schema.current.fields] == ["id"]
-    assert (schema.field(2).name, str(schema.field(3).field_type)) == ("name", "unknown")
+    assert (schema.field(2).name, *(str(schema.field(n).field_type) for n in (3, 4))) == ("name", "unknown", "variant")
     assert (schema.location, schema.properties, schema.has_row_lineage) == ("file:///lake/t", {"a": "b"}, True)
     assert [field.name for field in parse({**raw, "schemas": raw["schemas"][1:]}, table="t").current.fields] == ["id"]
     with pytest.raises(CorruptMetadata, match="field id 9"):

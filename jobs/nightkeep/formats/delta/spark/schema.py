@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 from nightkeep.formats.delta.metadata.schema import ColumnMapping
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
 from nightkeep.spark.releases import VARIANT
+from nightkeep.spark.variant_text import variant_text
 
 _PHYSICAL, _ID = "delta.columnMapping.physicalName", "delta.columnMapping.id"
 _PARQUET_ID = "parquet.field.id"
@@ -79,7 +80,7 @@ class DeltaColumns:
         A map is its entries in stored order. Floats, times, decimals and bytes become text without loss.
         """
         if isinstance(kind, VARIANT):
-            return _variant(value)
+            return variant_text(value)
         return F.to_json(self._exact(value, kind), dict(_JSON))
 
     def _exact(self, value: Column, kind: T.DataType) -> Column:
@@ -117,15 +118,10 @@ def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def _variant(value: Column) -> Column:
-    """A variant as text: its types, since JSON writes a decimal and a double alike, and its value. However encoded."""
-    return F.concat(F.schema_of_variant(value), F.lit(" "), F.to_json(value))
-
-
 def _scalar(value: Column, kind: T.DataType) -> Column:
     if isinstance(kind, T.BinaryType):
         return F.hex(value)
     if isinstance(kind, VARIANT):
-        return _variant(value)
+        return variant_text(value)
     numbers = T.BooleanType | T.ByteType | T.ShortType | T.IntegerType | T.LongType | T.StringType
     return value if isinstance(kind, numbers) else value.cast("string")

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
-from nightkeep.encodings.nested_values import rebuilt
+from nightkeep.encodings.nested_values import rebuilt, without_nulls
 from nightkeep.formats.iceberg.metadata.types import arrow_type
+from nightkeep.formats.iceberg.metadata.variants import VariantType
 from nightkeep.kernels.int96 import WIDTH, micros, times
 from nightkeep.model.arrow_types import (
     Array,
@@ -27,6 +28,7 @@ from nightkeep.model.arrow_types import (
     MapArray,
     field_id,
 )
+from nightkeep.model.variant_type import VARIANT
 
 Fill = Callable[[NestedField, int], Array]
 """(a field that the file does not have, number of rows) -> its values."""
@@ -49,6 +51,8 @@ def conform(array: Array, held: pa.DataType, target: IcebergType, fill: Fill) ->
         return _list(array, cast(ArrowListType, held), target, fill)
     if isinstance(target, MapType) and isinstance(array, pa.MapArray):
         return _map(array, cast(ArrowMapType, held), target, fill)
+    if isinstance(target, VariantType) and isinstance(array, pa.StructArray):
+        return _variant(array)
     return _leaf(array, arrow_type(target))
 
 
@@ -87,6 +91,21 @@ def _struct(array: pa.StructArray, held: pa.DataType, target: StructType, fill: 
     if not children:
         return pa.array([{}] * len(array), kind) if mask is None else pc.if_else(mask, None, pa.scalar({}, kind))
     return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+
+
+def _variant(array: pa.StructArray) -> Array:
+    """The encoded names and values as they are stored; the fields of a variant have no ids."""
+    names = [field.name for field in array.type]
+    if "typed_value" in names:
+        raise ValueError("a shredded variant, whose typed_value is not read")
+    if sorted(names) != [field.name for field in VARIANT]:
+        raise ValueError(f"fields {', '.join(names)}, expected metadata and value")
+    parts = [_leaf(array.field(field.name), field.type) for field in VARIANT]
+    valid = array.is_valid()
+    if any(part.filter(valid).null_count for part in parts if part.null_count):
+        raise ValueError("a variant without metadata or without a value")
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(parts, fields=list(VARIANT), mask=mask)
 
 
 def _list(array: ListArray, held: ArrowListType, target: ListType, fill: Fill) -> Array:
@@ -183,6 +202,7 @@ def _stored_struct(array: pa.StructArray, kind: pa.StructType, name: str) -> Arr
         child, called = array.field(place), f"{name}.{field.name}"
         if not field.nullable and child.null_count:
             _require_values(child.filter(valid), field, called)
+            child = without_nulls(child)
         children.append(stored(child, field.type, called))
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)

@@ -20,7 +20,7 @@ from nightkeep.formats.iceberg.metadata.conversions import to_bytes
 from nightkeep.formats.iceberg.metadata.leaf_columns import IcebergLeaf, StatsModes, leaves_of
 from nightkeep.kernels.arrow_buffers import is_bytes, leaf_values
 from nightkeep.kernels.stats import Bound, Detail, StatsMode, column_stats, cut, raised
-from nightkeep.model.arrow_types import FIELD_ID, Array, ArrowField, ChunkedArray, Datum, Scalar
+from nightkeep.model.arrow_types import Array, ArrowField, ChunkedArray, Datum, Scalar, field_id
 
 _FULL = StatsMode(Detail.FULL)
 
@@ -34,7 +34,7 @@ class IcebergFileStats:
             _Seen(leaf)
             for field in fields
             for leaf in leaves_of(field)
-            if leaf.ordered and modes.of(".".join(leaf.path)).detail is not Detail.NONE
+            if leaf.counted and modes.of(".".join(leaf.path)).detail is not Detail.NONE
         ]
         self.rows = 0
 
@@ -69,7 +69,7 @@ def footer_facts(footer: pq.FileMetaData, stored: pa.Schema, modes: StatsModes) 
     sizes = {
         number: sum(group.column(place).total_compressed_size for group in groups)
         for place, (number, name) in enumerate(columns)
-        if modes.of(name).detail is not Detail.NONE
+        if number is not None and modes.of(name).detail is not Detail.NONE
     }
     starts = sorted(_start(group.column(0)) for group in groups)
     return {"column_sizes": sizes, "split_offsets": starts}
@@ -149,13 +149,13 @@ def _serialised(kind: IcebergType, bound: Scalar | None, *, zero: float) -> byte
     return to_bytes(kind, value)
 
 
-def _columns(stored: pa.Schema) -> Iterator[tuple[int, str]]:
-    """Field id and full name of each Parquet column, in order."""
+def _columns(stored: pa.Schema) -> Iterator[tuple[int | None, str]]:
+    """Field id and full name of each Parquet column, in order. The parts of a variant have no ids."""
     for field in stored:
         yield from _leaves(field, field.name)
 
 
-def _leaves(field: ArrowField, name: str) -> Iterator[tuple[int, str]]:
+def _leaves(field: ArrowField, name: str) -> Iterator[tuple[int | None, str]]:
     kind = field.type
     below: list[tuple[ArrowField, str]] = []
     if isinstance(kind, pa.StructType):
@@ -165,6 +165,6 @@ def _leaves(field: ArrowField, name: str) -> Iterator[tuple[int, str]]:
     elif isinstance(kind, pa.MapType):
         below = [(kind.key_field, "key"), (kind.item_field, "value")]
     else:
-        yield int((field.metadata or {})[FIELD_ID]), name
+        yield field_id(field), name
     for child, called in below:
         yield from _leaves(child, f"{name}.{called}")

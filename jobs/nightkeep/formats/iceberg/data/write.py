@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from pyiceberg.types import BooleanType, NestedField, UnknownType
 
 from nightkeep.encodings.parquet_settings import CODECS, DATA_SETTINGS, PAGE_ROWS, WriterOptions
+from nightkeep.encodings.variant_groups import parquet_output
 from nightkeep.errors import RefusedTable, reason_of, unfit_values
 from nightkeep.formats.iceberg.data.columns import LINEAGE
 from nightkeep.formats.iceberg.data.conform import stored
@@ -163,7 +164,7 @@ class IcebergFileWriter:
             "bloom_filter_options": _bloom_filters(self._schema, self._fields, group.num_rows),
             "metadata_collector": footers,
         }
-        with pq.ParquetWriter(sink, self._stored, write_statistics=with_bounds(self._stored), **settings) as writer:
+        with parquet_output(sink, self._stored, write_statistics=with_bounds(self._stored), **settings) as writer:
             writer.add_key_value_metadata(self._key_values)
             while group.num_rows:
                 writer.write_table(self._as_stored(group), row_group_size=ROW_GROUP_ROWS)

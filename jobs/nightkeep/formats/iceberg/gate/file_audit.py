@@ -12,13 +12,13 @@ from operator import gt, lt
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.types import IcebergType, NestedField, StructType, UnknownType
+from pyiceberg.types import IcebergType, NestedField, PrimitiveType, StructType, UnknownType
 from pyroaring import BitMap64
 
 from nightkeep.encodings.parquet_rows import only
 from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.formats.iceberg.data.columns import LINEAGE, IcebergFileReader, every_column
-from nightkeep.formats.iceberg.gate.footer_audit import part_faults
+from nightkeep.formats.iceberg.gate.footer_audit import part_faults, variant_faults
 from nightkeep.formats.iceberg.gate.order_audit import OrderCheck, order_check
 from nightkeep.formats.iceberg.gate.partition_audit import partition_check
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
@@ -28,8 +28,9 @@ from nightkeep.formats.iceberg.metadata.partition import identity
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.formats.iceberg.metadata.types import parquet_field
+from nightkeep.formats.iceberg.metadata.variants import VariantType, variants
 from nightkeep.gate.column_range import ColumnRange, is_exact, watched
-from nightkeep.model.arrow_types import ArrowField, Scalar, field_id
+from nightkeep.model.arrow_types import ArrowField, ChunkedArray, Scalar, field_id
 from nightkeep.protocol import Show
 from nightkeep.storage import Storage
 
@@ -42,7 +43,7 @@ def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile, *, live:
     rows, with every column."""
     reader = IcebergFileReader(storage, unit.schema, file, decoder=polars_batches)
     yield from (f"{file.path}: {fault}" for fault in _stated_faults(reader, unit, file))
-    leaves = bounded_leaves(unit.schema)
+    leaves = stated_leaves(unit.schema)
     seen = {leaf.path: ColumnRange() for leaf in leaves}
     pieces = reader.pieces(every_column(unit.schema), range(len(reader.parts)))
     check = order_check(unit.schema, file)
@@ -51,7 +52,7 @@ def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile, *, live:
     of_partition = partition_check(unit.schema, file) if unit.is_moved else None
     if of_partition is not None:
         pieces = of_partition.watched(pieces)
-    for piece in only(watched(pieces, seen), live):
+    for piece in only(watched(pieces, seen, added), live):
         for batch in piece.combine_chunks().to_batches():
             show(batch)
     if of_partition is not None:
@@ -74,24 +75,39 @@ def _stated_faults(reader: IcebergFileReader, unit: IcebergUnit, file: ContentFi
         yield f"of partition {file.partition} of spec {file.spec_id}, expected {unit.values} of {unit.spec_id}"
     if file.rows == 0 or reader.rows != file.rows:
         yield f"{reader.rows} rows, expected some and as many as its manifest states, {file.rows}"
+    bounded = sorted(each.field_id for each in variants(unit.schema.current.fields) if _has_bounds(file, each.field_id))
+    if bounded:
+        yield f"bounds of variants, fields {bounded}, expected none"
     yield from part_faults(reader.footer, file)
+    if reader.footer is not None:
+        yield from variant_faults(reader.footer, unit.schema)
     yield from _column_faults(reader.held, unit.schema)
 
 
+def _has_bounds(file: ContentFile, number: int) -> bool:
+    return any(file.bound(name, number) is not None for name in ("lower_bounds", "upper_bounds"))
+
+
 @dataclass(frozen=True, slots=True)
-class BoundedLeaf:
-    """A column of primitive type, at the top or within structs: manifests have bounds of these only."""
+class StatedLeaf:
+    """A column, at the top or within structs, of primitive type or of variants: manifests have counts of these only,
+    and bounds of those of primitive type."""
 
     path: tuple[str, ...]
     field: NestedField
 
 
-def bounded_leaves(schema: IcebergSchema) -> tuple[BoundedLeaf, ...]:
+def stated_leaves(schema: IcebergSchema) -> tuple[StatedLeaf, ...]:
     return tuple(_leaves(schema.current.as_struct(), ()))
 
 
+def added(held: ColumnRange, values: ChunkedArray) -> ColumnRange:
+    """The range with a chunk more; of variants only nulls are counted."""
+    return held.with_nulls(values) if pa.types.is_nested(values.type) else held.with_chunk(values)
+
+
 def claim_faults(
-    file: ContentFile, leaf: BoundedLeaf, seen: ColumnRange, *, rows: int | None, exact: bool
+    file: ContentFile, leaf: StatedLeaf, seen: ColumnRange, *, rows: int | None, exact: bool
 ) -> Iterator[str]:
     """What the manifest states of a column and its values contradict. `rows` is None where not all rows were seen.
     `exact`: whether its bounds must be values."""
@@ -99,12 +115,14 @@ def claim_faults(
     yield from (f"{file.path}: {'.'.join(leaf.path)} {fault}" for fault in faults)
 
 
-def _leaves(struct: StructType, path: tuple[str, ...]) -> Iterator[BoundedLeaf]:
+def _leaves(struct: StructType, path: tuple[str, ...]) -> Iterator[StatedLeaf]:
     for field in struct.fields:
         if isinstance(field.field_type, StructType):
             yield from _leaves(field.field_type, (*path, field.name))
-        elif field.field_type.is_primitive and not isinstance(field.field_type, UnknownType):
-            yield BoundedLeaf((*path, field.name), field)
+        elif isinstance(field.field_type, PrimitiveType | VariantType) and not isinstance(
+            field.field_type, UnknownType
+        ):
+            yield StatedLeaf((*path, field.name), field)
 
 
 def _column_faults(stored: Sequence[ArrowField], schema: IcebergSchema) -> Iterator[str]:
@@ -149,7 +167,7 @@ class _Claims:
     high: Any
 
     @classmethod
-    def of(cls, file: ContentFile, leaf: BoundedLeaf) -> _Claims:
+    def of(cls, file: ContentFile, leaf: StatedLeaf) -> _Claims:
         number, kind = leaf.field.field_id, leaf.field.field_type
         counts = [file.count(f"{what}_counts", number) for what in ("value", "null_value", "nan_value")]
         ends = [_end(file, f"{end}_bounds", number, kind=kind) for end in ("lower", "upper")]
@@ -157,7 +175,8 @@ class _Claims:
 
 
 def _end(file: ContentFile, name: str, number: int, *, kind: IcebergType) -> Any:
-    data = file.bound(name, number)
+    """A bound; None if it is missing. Those of variants, which Java writes, are of fields within them."""
+    data = None if isinstance(kind, VariantType) else file.bound(name, number)
     value = None if data is None else from_bytes(kind, data, subject=f"{file.path}: {name} of field {number}")
     return value.encode() if isinstance(value, str) else value
 

@@ -1,4 +1,4 @@
-"""Footer of a new file and its manifest entry -> faults of split offsets and column sizes. Pure.
+"""Footer of a new file and its manifest entry -> faults of split offsets, column sizes and marks of variants. Pure.
 
 Engines read a file in splits from offset to offset: what is before the first offset may be in no split.
 Planners estimate by the sizes of columns.
@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
+from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
+from nightkeep.formats.iceberg.metadata.variants import variants
 from nightkeep.model.arrow_types import ArrowField, field_id
 
 
@@ -39,6 +41,15 @@ def footer_faults(footer: pq.FileMetaData, file: ContentFile) -> Iterator[str]:
         wrong = sorted(number for number, size in sizes.items() if held.get(number) != size)
         if wrong:
             yield f"sizes of columns {wrong} differ from those in its footer"
+
+
+def variant_faults(footer: pq.FileMetaData, schema: IcebergSchema) -> Iterator[str]:
+    """Faults unless each variant is a group that is annotated as one: some readers know it by nothing else."""
+    groups = str(footer.schema)
+    for field in variants(schema.current.fields):
+        # The text has names as they are.
+        if f" group field_id={field.field_id} {field.name} (Variant(1)) {{" not in groups:
+            yield f"column {schema.current.find_column_name(field.field_id)} is not annotated as a variant"
 
 
 def _start(column: pq.ColumnChunkMetaData) -> int:

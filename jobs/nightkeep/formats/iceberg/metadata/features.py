@@ -13,11 +13,12 @@ from typing import Final
 from pyiceberg.types import DoubleType, FloatType, NestedField
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, kind_of
-from nightkeep.formats.iceberg.metadata.content_files import ContentFile, Manifest
+from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent, Manifest
 from nightkeep.formats.iceberg.metadata.first_version import lacking
 from nightkeep.formats.iceberg.metadata.locations import ADVICE
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, integer, objects, properties, text
+from nightkeep.formats.iceberg.metadata.variants import variants
 
 NEWEST: Final = 3
 
@@ -87,13 +88,16 @@ def refuse_structure(table: str, raw: Raw) -> None:
         raise refusal(table, name, use)
 
 
-def unread_file(table: str, files: Iterable[ContentFile]) -> RefusedTable | None:
+def unread_file(schema: IcebergSchema, files: Iterable[ContentFile]) -> RefusedTable | None:
     """The refusal of the first file that we cannot read; None if we can read all."""
+    has_variants = any(variants(schema.current.fields))
     for file in files:
         if file.format not in _FORMATS:
-            return refusal(table, "files of other formats", f"{file.path} is in {file.format}")
+            return refusal(schema.table, "files of other formats", f"{file.path} is in {file.format}")
         if file.raw.get("key_metadata") is not None:
-            return refusal(table, "encryption", f"{file.path} is encrypted")
+            return refusal(schema.table, "encryption", f"{file.path} is encrypted")
+        if has_variants and file.format == "orc" and file.content is FileContent.DATA:
+            return refusal(schema.table, "variants in ORC files", f"{file.path} is of a table with variants")
     return None
 
 
@@ -151,9 +155,12 @@ def _refused(table: str, raw: Raw, schema_id: int | None, *, any_version: bool) 
     if integer(raw, "format-version", subject=table) == 1 and not any_version:
         yield "format version 1 in catalogs other than REST, SQL, Hive and Glue", "no test has committed to one"
     yield from _types(table, raw, schema_id)
+    unplaced = _variants(table, raw)
     for field in (field for spec in objects(raw, "partition-specs", subject=table) for field in _fields(spec)):
         use = f"partition field {field.get('name')} is {field.get('transform')}"
         sources = field.get("source-ids")
+        if field.get("source-id") in unplaced and field.get("transform") != "void":
+            yield "partitions by variants", f"{use} of {unplaced[field['source-id']]}"
         if isinstance(sources, list) and len(sources) > 1:
             yield "transforms of several columns", use
         elif not _TRANSFORM.fullmatch(str(field.get("transform"))):
@@ -172,23 +179,39 @@ def _structure(table: str, raw: Raw) -> Iterator[tuple[str, str]]:
 
 
 def _types(table: str, raw: Raw, schema_id: int | None) -> Iterator[tuple[str, str]]:
-    number = integer(raw, "current-schema-id", subject=table) if schema_id is None else schema_id
-    schemas = [each for each in objects(raw, "schemas", subject=table) if each.get("schema-id") == number]
-    for column, field in (pair for schema in schemas for pair in _leaves("", schema)):
+    for column, field, is_key in _columns(table, raw, schema_id):
         name = re.split(r"[(\[]", str(field.get("type")))[0].strip()
         use = f"column {column} is of type {field.get('type')}"
         if not _TYPES.fullmatch(name):
             yield f"type {name}" if f"type {name}" in FEATURES else "unknown types", use
         if name == "unknown" and "." in column:
             yield "type unknown within other types", use
+        if name == "variant" and is_key:
+            yield "type variant in keys of maps", use
 
 
-def _leaves(path: str, kind: Raw) -> Iterator[tuple[str, Raw]]:
-    """Yield the fields, elements, keys and values of primitive type in a type's JSON, each with its column path."""
+def _variants(table: str, raw: Raw) -> Mapping[object, str]:
+    """The columns of variants in the current schema, by field id."""
+    columns = _columns(table, raw, None)
+    return {field["id"]: column for column, field, _ in columns if field.get("type") == "variant" and "id" in field}
+
+
+def _columns(table: str, raw: Raw, schema_id: int | None) -> Iterator[tuple[str, Raw, bool]]:
+    """As `_leaves`, of a schema by its id, None for the current one."""
+    number = integer(raw, "current-schema-id", subject=table) if schema_id is None else schema_id
+    for schema in objects(raw, "schemas", subject=table):
+        if schema.get("schema-id") == number:
+            yield from _leaves("", schema)
+
+
+def _leaves(path: str, kind: Raw, *, is_key: bool = False) -> Iterator[tuple[str, Raw, bool]]:
+    """Yield the fields, elements, keys and values in a type's JSON that have no parts, each with its column path, and
+    whether it is in a key."""
     parts = ({"name": part, "type": kind[part]} for part in ("element", "key", "value") if part in kind)
     for field in (*_fields(kind), *parts):
         column, inner = f"{path}.{field.get('name')}".lstrip("."), field.get("type")
-        yield from _leaves(column, inner) if isinstance(inner, dict) else [(column, field)]
+        in_key = is_key or ("key" in kind and field.get("name") == "key")
+        yield from _leaves(column, inner, is_key=in_key) if isinstance(inner, dict) else [(column, field, in_key)]
 
 
 def _fields(kind: Raw) -> list[Raw]:
@@ -212,7 +235,7 @@ _OTHERWISE: Final = (
 _TRANSFORM: Final = re.compile(r"identity|void|year|month|day|hour|bucket\[\d+\]|truncate\[\d+\]")
 _TYPES: Final = re.compile(
     r"boolean|int|long|float|double|decimal|date|time|timestamp|timestamptz|timestamp_ns|timestamptz_ns"
-    r"|string|uuid|fixed|binary|unknown"
+    r"|string|uuid|fixed|binary|unknown|variant"
 )
 _FORMATS: Final = frozenset({"parquet", "orc", "avro", "puffin"})
 
@@ -271,7 +294,16 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
     ),
     "type timestamp_ns": IcebergFeature(handled="Read and written"),
     "type timestamptz_ns": IcebergFeature(handled="Read and written"),
-    "type variant": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
+    "type variant": IcebergFeature(
+        handled="Copied as it is stored, with counts of nulls; shredded ones are refused before anything is published"
+    ),
+    "type variant in keys of maps": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
+    "partitions by variants": IcebergFeature(
+        refused="partition by another column: Iceberg's Java opens no such table", without=_ROWLESS
+    ),
+    "variants in ORC files": IcebergFeature(
+        refused="rewrite the files as Parquet: Iceberg's Spark writes no variant to ORC files, and reads no such table"
+    ),
     "type geometry": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
     "type geography": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
     "type unknown": IcebergFeature(handled="Null in every row, and not written to files"),

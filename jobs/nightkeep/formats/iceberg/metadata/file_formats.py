@@ -6,6 +6,7 @@ from typing import Final
 
 from nightkeep.formats.iceberg.metadata.features import refusal
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
+from nightkeep.formats.iceberg.metadata.variants import variants
 
 DATA: Final = "write.format.default"
 DELETES: Final = "write.delete.format.default"
@@ -14,8 +15,14 @@ WRITTEN: Final = ("parquet", "orc")
 
 
 def data_format(schema: IcebergSchema) -> str:
-    """The format of new data files, by its name in lower case. Raises RefusedTable for one that is not written."""
-    return _written(schema, DATA, _stated(schema))
+    """The format of new data files, by its name in lower case. Raises RefusedTable for one that is not written, or that
+    has no form for a type of the table."""
+    stated = _written(schema, DATA, _stated(schema))
+    found = next(variants(schema.current.fields), None)
+    if stated == "orc" and found is not None:
+        column = schema.current.find_column_name(found.field_id)
+        raise refusal(schema.table, "variants in ORC files", f"{DATA} is {stated}, and column {column} is a variant")
+    return stated
 
 
 def delete_format(schema: IcebergSchema) -> str:

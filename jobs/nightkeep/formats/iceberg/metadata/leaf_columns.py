@@ -12,6 +12,7 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, Primiti
 
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.types import arrow_type
+from nightkeep.formats.iceberg.metadata.variants import VariantType
 from nightkeep.kernels.stats import Detail, StatsMode, parse_mode
 
 DEFAULT: Final = StatsMode(Detail.TRUNCATE, 16)
@@ -23,7 +24,7 @@ _PREFIX: Final = "write.metadata.metrics."
 
 @dataclass(frozen=True, slots=True)
 class IcebergLeaf:
-    """A column or field that is not a struct, with its `path` of names. Lists and maps are leaves without bounds."""
+    """A column or field that is not a struct, with its `path` of names. Lists, maps and variants have no bounds."""
 
     path: tuple[str, ...]
     field: NestedField
@@ -36,6 +37,11 @@ class IcebergLeaf:
     def ordered(self) -> bool:
         """Whether its statistics have bounds."""
         return isinstance(self.field.field_type, PrimitiveType) and not isinstance(self.field.field_type, UnknownType)
+
+    @property
+    def counted(self) -> bool:
+        """Whether its statistics have counts of values and of nulls."""
+        return self.ordered or isinstance(self.field.field_type, VariantType)
 
 
 def leaves(schema: IcebergSchema) -> tuple[IcebergLeaf, ...]:

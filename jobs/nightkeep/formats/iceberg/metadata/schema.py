@@ -13,12 +13,13 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
-from nightkeep.formats.iceberg.metadata import nano_defaults
+from nightkeep.formats.iceberg.metadata import nano_defaults, variants
 from nightkeep.formats.iceberg.metadata.sort_orders import NO_ORDERS, SortOrders, sort_orders
 from nightkeep.formats.iceberg.metadata.table_metadata import Raw, integer, objects, properties, text
 from nightkeep.model.json_values import JsonValue
 
 nano_defaults.register()
+variants.register()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +107,14 @@ def _schema(raw: Raw, table: str) -> Schema:
         raise CorruptMetadata(subject, "a schema", reason_of(failure)) from failure
 
 
-def _known(kind: JsonValue) -> JsonValue:
-    """A type's JSON with `unknown` in place of types that pyiceberg has no class for."""
+def _known(kind: JsonValue) -> object:
+    """A type's JSON with the class of variants, and with `unknown` in place of types that have no class."""
     if isinstance(kind, dict):
         return {key: _known(each) if key in _TYPED else each for key, each in kind.items()}
     if isinstance(kind, list):
         return [_known(each) for each in kind]
+    if kind == variants.NAME:
+        return variants.VariantType()
     return kind if not isinstance(kind, str) or _PRIMITIVE.match(kind) else "unknown"
 
 

@@ -37,7 +37,9 @@ from pyiceberg.types import (
 
 from nightkeep.encodings.nested_values import map_of
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of
+from nightkeep.formats.iceberg.metadata.variants import VariantType
 from nightkeep.model.arrow_types import FIELD_ID, ArrowField
+from nightkeep.model.variant_type import VARIANT
 
 _Tag = Callable[[int], dict[bytes | str, bytes | str] | None]
 _Build = Callable[[Any, _Tag], pa.DataType]
@@ -132,6 +134,7 @@ _BUILD: Final[Mapping[type[IcebergType], _Build]] = {
     FixedType: lambda kind, _: pa.binary(len(kind)),
     BinaryType: _plain(pa.binary()),
     UnknownType: _plain(pa.null()),
+    VariantType: _plain(VARIANT),
     StructType: _struct,
     ListType: _list,
     MapType: _map,

@@ -67,7 +67,7 @@ def gather(schema: IcebergSchema, entries: Iterable[Entry], *, snapshot_id: int)
 
 def unread_unit(schema: IcebergSchema, place: PartitionFiles, equality: Sequence[ContentFile]) -> RefusedTable | None:
     """Why no reader of ours reads a partition, whose equality deletes are `equality`; None if it is read."""
-    unread = unread_file(schema.table, (*place.files, *place.positional, *equality))
+    unread = unread_file(schema, (*place.files, *place.positional, *equality))
     return unread or two_values(schema.table, identity_values(schema, place.spec_id, place.values), place.files)
 
 

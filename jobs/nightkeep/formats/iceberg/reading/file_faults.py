@@ -19,7 +19,7 @@ from nightkeep.formats.iceberg.data.partition_values import require_partition_va
 from nightkeep.formats.iceberg.data.stored_columns import format_of_name, open_columns
 from nightkeep.formats.iceberg.deletes.position_deletes import read_positions
 from nightkeep.formats.iceberg.deletes.vectors import read_vectors
-from nightkeep.formats.iceberg.gate.file_audit import BoundedLeaf, bounded_leaves, claim_faults
+from nightkeep.formats.iceberg.gate.file_audit import StatedLeaf, added, claim_faults, stated_leaves
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent, Status
 from nightkeep.formats.iceberg.metadata.features import unread_file
 from nightkeep.formats.iceberg.metadata.file_records import PATH_FIELD
@@ -76,7 +76,7 @@ class _Opened:
         yield from guarded(self._content_faults(file))
 
     def _content_faults(self, file: ContentFile) -> Iterator[str]:
-        if unread_file(self._schema.table, [file]) is not None:
+        if unread_file(self._schema, [file]) is not None:
             return
         if file.is_vector:
             ((_, positions),) = read_vectors(self._storage, [(file, None)])
@@ -123,10 +123,10 @@ class _Opened:
         size = file.bytes // groups if footer is None else footer.row_group(group).total_byte_size
         if not self._budget.takes(size):
             return
-        leaves = [leaf for leaf in bounded_leaves(self._schema) if _is_compared(leaf)]
+        leaves = [leaf for leaf in stated_leaves(self._schema) if _is_compared(leaf)]
         seen = {leaf.path: ColumnRange() for leaf in leaves}
         names = list(dict.fromkeys(leaf.path[0] for leaf in leaves))
-        for _ in watched(reader.pieces(names, [group]), seen):
+        for _ in watched(reader.pieces(names, [group]), seen, added):
             pass
         for leaf in leaves:
             # A bound of a type that the column had before is no bound to readers.
@@ -135,7 +135,7 @@ class _Opened:
                 yield from claim_faults(file, leaf, seen[leaf.path], rows=rows, exact=False)
 
 
-def _is_compared(leaf: BoundedLeaf) -> bool:
+def _is_compared(leaf: StatedLeaf) -> bool:
     """Java orders uuids otherwise than their bytes."""
     return not isinstance(leaf.field.field_type, UUIDType | FixedType)
 

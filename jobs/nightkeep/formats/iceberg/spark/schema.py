@@ -26,6 +26,7 @@ from pyiceberg.types import (
     LongType,
     MapType,
     NestedField,
+    PrimitiveType,
     StringType,
     StructType,
     TimestampNanoType,
@@ -41,7 +42,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from nightkeep.errors import RefusedTable
+from nightkeep.formats.iceberg.metadata.variants import VariantType
 from nightkeep.model.arrow_types import Array
+from nightkeep.spark.releases import VARIANT
+from nightkeep.spark.variant_text import variant_text
 
 ROW_ID: Final = NestedField(2147483540, "_row_id", LongType())
 LAST_UPDATED: Final = NestedField(2147483539, "_last_updated_sequence_number", LongType())
@@ -81,7 +85,7 @@ def read_schema(fields: Sequence[NestedField], names: Names | None) -> T.StructT
 
 
 def compared_type(kind: IcebergType) -> T.DataType:
-    """The type that values are compared as; a nested value is compared as text."""
+    """The type that values are compared as; a nested value and a variant are compared as text."""
     return spark_type(kind) if kind.is_primitive else T.StringType()
 
 
@@ -90,11 +94,14 @@ def compared(value: Column, kind: IcebergType, filling: Filling) -> Column:
 
     A map becomes its entries in stored order. Floats, times, decimals and bytes become exact text.
     """
+    if isinstance(kind, VariantType):
+        return variant_text(value)
     return value if kind.is_primitive else F.to_json(_exact(value, kind, filling), dict(_JSON))
 
 
 def leaves(fields: Sequence[NestedField]) -> Iterator[tuple[NestedField, Column]]:
-    """Columns of primitive type, also within structs, with their stored values: these may have statistics."""
+    """Columns of primitive type and variants, also within structs, with their stored values: these may have
+    statistics."""
     for field in fields:
         yield from _leaves(field, F.col(stored_name(field)))
 
@@ -150,6 +157,8 @@ def _type(kind: IcebergType, struct_field: Callable[[NestedField], T.StructField
             return T.MapType(_type(kind.key_type, struct_field), _type(kind.value_type, struct_field))
         case DecimalType():
             return T.DecimalType(kind.precision, kind.scale)
+        case VariantType() if VARIANT:
+            return VARIANT[0]()
     if type(kind) not in _PRIMITIVES:
         raise RefusedTable("table", f"values of type {kind} cannot be read back in Spark", "check them by its engine")
     return _PRIMITIVES[type(kind)]
@@ -159,7 +168,7 @@ def _leaves(field: NestedField, value: Column) -> Iterator[tuple[NestedField, Co
     if isinstance(field.field_type, StructType):
         for inner in field.field_type.fields:
             yield from _leaves(inner, value.getField(stored_name(inner)))
-    elif field.field_type.is_primitive and not isinstance(field.field_type, UnknownType):
+    elif isinstance(field.field_type, PrimitiveType | VariantType) and not isinstance(field.field_type, UnknownType):
         yield field, value
 
 
@@ -176,6 +185,8 @@ def _exact(value: Column, kind: IcebergType, filling: Filling) -> Column:
             return value
         case BinaryType() | FixedType() | UUIDType():
             return F.hex(value)
+        case VariantType():
+            return variant_text(value)
         case _:
             return value.cast("string")
 

@@ -29,6 +29,7 @@ from pyspark.sql import functions as F
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.conversions import from_bytes
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
+from nightkeep.formats.iceberg.metadata.variants import VariantType
 from nightkeep.formats.iceberg.spark.data_files import IcebergColumns, alike, read_files
 from nightkeep.formats.iceberg.spark.deletes import PATH, POSITION
 from nightkeep.formats.iceberg.spark.schema import Names, leaves, typed, values_array
@@ -75,24 +76,27 @@ class _Leaf:
         return self.field.field_type
 
     @property
+    def is_ordered(self) -> bool:
+        """Whether it may have bounds."""
+        return not isinstance(self.kind, VariantType)
+
+    @property
     def has_nan(self) -> bool:
         return isinstance(self.kind, FloatType | DoubleType)
 
     def seen(self) -> list[Column]:
         number = F.when(~F.isnan(self.value), self.value) if self.has_nan else self.value
         nans = F.count_if(F.isnan(self.value)) if self.has_nan else F.lit(0)
-        return [
-            F.count(self.value).alias(f"some_{self.place}"),
-            F.min(number).alias(f"least_{self.place}"),
-            F.max(number).alias(f"greatest_{self.place}"),
-            nans.alias(f"seen_nans_{self.place}"),
-        ]
+        counts = [F.count(self.value).alias(f"some_{self.place}"), nans.alias(f"seen_nans_{self.place}")]
+        if not self.is_ordered:
+            return counts
+        return [*counts, F.min(number).alias(f"least_{self.place}"), F.max(number).alias(f"greatest_{self.place}")]
 
     def stated(self, files: Sequence[ContentFile]) -> Iterator[tuple[str, Array]]:
         for source, name in _COUNTS.items():
             counts = [file.count(source, self.field.field_id) for file in files]
             yield f"{name}_{self.place}", pa.array(counts, pa.int64())
-        for source, name in _BOUNDS.items():
+        for source, name in _BOUNDS.items() if self.is_ordered else ():
             bounds = [self._bound(file, source) for file in files]
             yield f"{name}_{self.place}", values_array(bounds, self.kind)
 
@@ -100,20 +104,20 @@ class _Leaf:
         def column(name: str) -> Column:
             return F.col(f"{name}_{self.place}")
 
-        low, high = typed(column("low"), self.kind), typed(column("high"), self.kind)
-        faults = (
+        faults = [
             column("values") != F.col("physical"),
             column("nulls") != F.col("physical") - column("some"),
             column("nans") != column("seen_nans"),
-            column("least") < low,
-            column("greatest") > high,
-            *(
-                # Readers answer MIN and MAX from bounds that no writer cuts.
+        ]
+        if self.is_ordered:
+            low, high = typed(column("low"), self.kind), typed(column("high"), self.kind)
+            faults += [column("least") < low, column("greatest") > high]
+            # Readers answer MIN and MAX from bounds that no writer cuts.
+            faults += [
                 bound.isNotNull() & ~bound.eqNullSafe(column(end))
                 for bound, end in ((low, "least"), (high, "greatest"))
                 if isinstance(self.kind, _EXACT)
-            ),
-        )
+            ]
         return reduce(or_, (F.coalesce(fault, F.lit(False)) for fault in faults))  # noqa: FBT003
 
     def _bound(self, file: ContentFile, source: str) -> object:

@@ -1,0 +1,81 @@
+"""Variants in data files of any writer: found by the ids of their groups, by names within; what is odd is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.formats.iceberg.content_made import file_of, schema_of
+
+from nightkeep.errors import RefusedRows
+from nightkeep.formats.iceberg.data.columns import IcebergFileReader
+from nightkeep.formats.iceberg.metadata.types import arrow_schema, parquet_field
+from nightkeep.model.variant_type import VARIANT
+from nightkeep.storage import LocalStorage
+
+LIST = {"type": "list", "element-id": 9, "element": "variant", "element-required": False}
+SCHEMA = schema_of([("id", "long"), ("v", "variant"), ("l", LIST)])
+ONE, TWO = ({"metadata": b"\1\0\0", "value": bytes([12, number])} for number in (1, 2))
+
+
+def read(tmp_path: Path, column: Any, kind: pa.DataType = VARIANT) -> list[Any]:
+    """The column `v` of a file that has it as `kind`."""
+    field = pa.field("any name", kind, metadata={"PARQUET:field_id": "2"})
+    table = pa.table({"any name": pa.array(column, kind)}, pa.schema([field]))
+    pq.write_table(table, tmp_path / "a.parquet", store_schema=False)
+    path = str(tmp_path / "a.parquet")
+    file = file_of(path[1:], rows=len(column))
+    held = IcebergFileReader(LocalStorage("/"), SCHEMA, file).read(["v", "l"])
+    assert held.schema.equals(arrow_schema(SCHEMA.current).remove(0), check_metadata=True)
+    assert held.column("l").null_count == len(column)
+    return list(held.column("v").to_pylist())
+
+
+def struct(**parts: pa.DataType) -> pa.DataType:
+    return pa.struct([pa.field(name, kind) for name, kind in parts.items()])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        VARIANT,
+        struct(value=pa.binary(), metadata=pa.binary()),
+        struct(metadata=pa.large_binary(), value=pa.large_binary()),
+        struct(value=pa.binary(3), metadata=pa.binary(3)),
+    ],
+)
+def test_parts_are_found_by_their_names(tmp_path: Path, kind: pa.DataType) -> None:
+    rows = [{"metadata": b"\1\0\0", "value": bytes([12, number, 0])} for number in (1, 2)]
+    assert read(tmp_path, [rows[0], None, rows[1]], kind) == [rows[0], None, rows[1]]
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "reason"),
+    [
+        ([ONE], struct(metadata=pa.binary(), value=pa.binary(), typed_value=pa.int64()), "a shredded variant"),
+        ([ONE], struct(metadata=pa.binary()), "fields metadata, expected metadata and value"),
+        ([ONE], struct(metadata=pa.binary(), value=pa.binary(), other=pa.int8()), "fields metadata, value, other"),
+        (
+            [ONE, {"metadata": b"\1\0\0", "value": None}],
+            struct(metadata=pa.binary(), value=pa.binary()),
+            "without a value",
+        ),
+        ([{"value": b"\0"}, None], struct(metadata=pa.binary(), value=pa.binary()), "without metadata"),
+        ([b"\0"], pa.binary(), "binary, which is not read as"),
+        (
+            [{"metadata": 1, "value": 2}],
+            struct(metadata=pa.int64(), value=pa.int64()),
+            "int64, which is not read as binary",
+        ),
+    ],
+)
+def test_what_is_no_plain_variant_is_refused(tmp_path: Path, column: Any, kind: pa.DataType, reason: str) -> None:
+    with pytest.raises(RefusedRows, match=f"column v .*{reason}"):
+        read(tmp_path, column, kind)
+
+
+def test_columns_of_files_have_ids_and_their_parts_have_none() -> None:
+    field = parquet_field(SCHEMA.current.find_field("l"))
+    assert field.type.value_field.metadata == {b"PARQUET:field_id": b"9"}
+    assert field.type.value_type.equals(VARIANT, check_metadata=True)

@@ -1,0 +1,160 @@
+"""Staged files of variants: the gate names values that differ, however they are encoded, and files that mislead."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.drivers.iceberg_java import IcebergJava, Layout
+from tests.drivers.iceberg_tables import Table, Warehouse
+from tests.formats.iceberg import runs
+from tests.formats.iceberg.gate.test_sabotage import assert_caught, judged
+from tests.formats.iceberg.sabotage import METRICS, Act, Item, Staged, rewritten
+from tests.support.variant_values import Value, column, decoded
+
+from nightkeep.encodings.variant_groups import parquet_output
+from nightkeep.formats.iceberg.format import IcebergTable
+from nightkeep.formats.iceberg.metadata.content_files import FileContent, NewFile
+from nightkeep.formats.iceberg.metadata.locations import storage_name
+from nightkeep.model import Mismatch, UnitKey, Verified, VerifyLevel
+from nightkeep.model.variant_type import VARIANT
+
+_NUMBERS = count()
+DAYS = runs.DAYS[:2]
+TOUCHED = [UnitKey(f"day={day}") for day in DAYS]
+VALUES: Sequence[Value | None] = (
+    ("object", (("a", ("exact", 1, 0)), ("b", ("string", b"x")))),
+    ("array", (("exact", 15, 1), ("null",), ("bool", True))),
+    None,
+    ("null",),
+    ("object", (("a", ("exact", 2, 0)),)),
+    ("string", b"x"),
+)
+
+
+def filled(java: IcebergJava, table: Table) -> None:
+    """Two days in two files each, which are adopted: plain groups without ids and without the mark of variants."""
+    columns = [("id", "long"), ("day", "string"), ("v", "variant")]
+    java.create(table, columns, Layout(partition=(("day", "identity"),), format_version=3))
+    folder = runs.folder(table)
+    for day in DAYS:
+        for number in range(2):
+            ids = range(len(VALUES) * number, len(VALUES) * (number + 1))
+            held = {"id": [*ids], "day": [day] * len(ids), "v": column(VALUES, Random(number))}
+            file = folder / f"adopted {day} {number}.parquet"
+            pq.write_table(pa.table(held), file, store_schema=False)
+            java.commit(table, java.adopt(table, file, partition=[day]), kind="append")
+
+
+@pytest.fixture(scope="module")
+def kept(iceberg_java: IcebergJava, tmp_path_factory: pytest.TempPathFactory) -> Iterator[runs.Kept]:
+    warehouse = Warehouse(f"misled{next(_NUMBERS)}", tmp_path_factory.mktemp("misled"))
+    with runs.configured(warehouse):
+        filled(iceberg_java, warehouse.table("shop.events"))
+        yield runs.Kept.of(warehouse.table("shop.events"))
+
+
+@pytest.fixture
+def table(kept: runs.Kept) -> IcebergTable:
+    return runs.opened(kept.put_back())
+
+
+def written(staged: Staged, change: Callable[[pa.ChunkedArray], pa.Array], *, marked: bool = True) -> None:  # type: ignore[type-arg]
+    """Other variants in the first new file."""
+
+    def again(item: NewFile) -> list[Item]:
+        path = Path("/", storage_name(item.path))
+        rows = pq.read_table(path, partitioning=None)
+        place = rows.schema.get_field_index("v")
+        field = rows.schema.field(place).with_type(VARIANT)
+        rows = rows.set_column(place, field, change(rows.column("v")).cast(VARIANT))
+        with path.open("wb") as sink:
+            open_writer: Any = parquet_output if marked else pq.ParquetWriter
+            with open_writer(sink, rows.schema, store_schema=False) as writer:
+                writer.write_table(rows)
+        stated = {**dict.fromkeys(METRICS), "file_size_in_bytes": path.stat().st_size}
+        return [replace(item, raw={**item.raw, **stated})]
+
+    staged.edit_new(FileContent.DATA, again)
+
+
+def encoded(change: Callable[[Sequence[Value | None]], Sequence[Value | None]]) -> Callable[[Any], Any]:
+    """Other values, encoded anew by chance."""
+    return lambda held: column(change([each and decoded(**each) for each in held.to_pylist()]), Random(7))
+
+
+def change_a_field(staged: Staged) -> None:
+    other = ("object", (("a", ("exact", 1, 0)), ("b", ("string", b"y"))))
+    written(staged, encoded(lambda values: [other, *values[1:]]))
+
+
+def rename_a_field(staged: Staged) -> None:
+    other = ("object", (("a", ("exact", 1, 0)), ("c", ("string", b"x"))))
+    written(staged, encoded(lambda values: [other, *values[1:]]))
+
+
+def write_a_double_for_a_decimal(staged: Staged) -> None:
+    other = ("array", (("double", b"\0\0\0\0\0\0\xf8\x3f"), ("null",), ("bool", True)))
+    written(staged, encoded(lambda values: [values[0], other, *values[2:]]))
+
+
+def write_null_for_a_variant_null(staged: Staged) -> None:
+    written(staged, encoded(lambda values: [*values[:3], None, *values[4:]]))
+
+
+def swap_variants_of_two_rows(staged: Staged) -> None:
+    written(staged, encoded(lambda values: [values[1], values[0], *values[2:]]))
+
+
+def forget_the_mark(staged: Staged) -> None:
+    """Some readers take such a group for a struct."""
+    written(staged, lambda held: held, marked=False)
+
+
+def state_bounds_of_a_variant(staged: Staged) -> None:
+    staged.metric("lower_bounds", lambda _: b"\1\0\0\0", field_id=3)
+
+
+def miscount_null_variants(staged: Staged) -> None:
+    staged.metric("null_value_counts", lambda nulls: nulls - 1, field_id=3)
+
+
+ACTS: dict[Act, str] = {
+    change_a_field: "rows differ",
+    rename_a_field: "rows differ",
+    write_a_double_for_a_decimal: "rows differ",
+    write_null_for_a_variant_null: "rows differ",
+    swap_variants_of_two_rows: "rows differ",
+    forget_the_mark: "column v is not annotated as a variant",
+    state_bounds_of_a_variant: r"bounds of variants, fields \[3\], expected none",
+    miscount_null_variants: "v has 2 nulls, its manifest states 1",
+}
+
+
+def staged(table: IcebergTable) -> Any:
+    return rewritten(table, TOUCHED)
+
+
+@pytest.mark.parametrize("level", VerifyLevel)
+def test_values_are_proven_whatever_their_encoding(table: IcebergTable, level: VerifyLevel) -> None:
+    made = staged(table)
+    assert isinstance(judged(table, made, level), Verified)
+    written(Staged(table, made[1], TOUCHED[0]), encoded(lambda values: values))
+    checked = judged(table, made, level)
+    assert isinstance(checked, Mismatch) and all("files-size" in fault for fault in checked.faults), checked
+    assert len(checked.proofs) == 2
+    assert all(proof.base == proof.candidate and not proof.faults for proof in checked.proofs), checked
+
+
+@pytest.mark.in_turn("level")
+@pytest.mark.parametrize("level", VerifyLevel)
+@pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
+def test_the_gate_names(table: IcebergTable, act: Act, level: VerifyLevel) -> None:
+    made = staged(table)
+    act(Staged(table, made[1], TOUCHED[0]))
+    assert_caught(judged(table, made, level), ACTS[act])
