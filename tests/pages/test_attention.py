@@ -66,6 +66,7 @@ def test_a_hold_comes_first_with_the_statement_to_go_back_and_the_command_to_rel
     assert [each.word for each in found] == ["on hold", "failed"]
     assert found[0].statements == ("RESTORE TABLE t TO VERSION AS OF 6", "nightkeep release t")
     assert "3 rows are missing" in found[0].sentence and "Version 7 is published." in found[0].sentence
+    assert found[0].document is bad
 
 
 def test_a_hold_that_cannot_be_read_counts_and_one_without_documents_is_listed() -> None:

@@ -211,6 +211,8 @@ def test_health_and_score_and_their_trends_are_on_the_fleet_and_the_table(*, of_
     ((row,), _) = fleet_rows(history, ())
     assert row.health == ("32 small files", "2 files in level 0", "the oldest 1 h old")
     assert row.score == 1.25
+    ((one,), _) = fleet_rows([found(4, small_files=1, level0_files=1, equality_deletes=1)], ())
+    assert one.health == ("1 small file", "1 equality delete", "1 file in level 0")
     assert {each.name: (each.first, each.last) for each in row.trends} == {
         "files": ("4", "4"),
         "bytes": ("1.0 MB", "1.0 MB"),

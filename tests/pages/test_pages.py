@@ -22,7 +22,7 @@ import nightkeep.pages
 from nightkeep.model import Curve, Operation, Outcome, VerifyLevel
 from nightkeep.model.sweep_rules import AGES
 from nightkeep.pages import Links, Overview, plan_text, render_index, render_run, summary_text
-from nightkeep.pages.bars import levels, show_bytes, show_seconds, size_bins, stages
+from nightkeep.pages.bars import levels, show_amount, show_bytes, show_seconds, size_bins, stages
 from nightkeep.pages.column_metrics import BeforeAfter, ColumnChange, column_changes, delete_files, skipping_beside
 from nightkeep.records import (
     CheckStatus,
@@ -160,6 +160,10 @@ class TestFigures:
             "1024 PB",
         ]
         assert [show_seconds(s) for s in (0, 0.04, 0.1, 75.25)] == ["0.0 s", "40 ms", "0.1 s", "75.2 s"]
+        assert [show_seconds(s) for s in (599.9, 600, 7_200, 1e6)] == ["599.9 s", "10.0 min", "2.0 h", "277.8 h"]
+        amounts = (0, 1234.5, 1, 0.999, 0.0500, 0.00987, 2.5e-06, -0.5)
+        shown = ["0.00", "1,234.50", "1.00", "1.00", "0.050", "0.0099", "0.0000025", "-0.50"]
+        assert [show_amount(each) for each in amounts] == shown
 
 
 class Page(HTMLParser):
@@ -383,7 +387,7 @@ class TestPages:
     def test_a_page_fits_phones_dark_rooms_and_paper(self) -> None:
         html = run_page(document())
         assert any(attrs.get("name") == "viewport" for attrs in Page(html).all("meta"))
-        for media in ("(prefers-color-scheme: dark)", "(max-width: 40rem)", "print"):
+        for media in ("(prefers-color-scheme: dark)", "screen and (max-width: 62rem)", "print"):
             assert f"@media {media}" in html
 
     def test_links_lead_to_parts_of_the_page(self) -> None:
@@ -443,7 +447,7 @@ class TestPages:
     def test_several_commits_are_counted_and_each_is_reported(self) -> None:
         text = Page(run_page(clustered())).text
         assert "Committed versions 43 to 45, in 2 commits" in text
-        assert "Commit 43 1 units, on top of 42 Commit 45 1 units, on top of 44" in text
+        assert "Commit 43 1 unit, on top of 42 Commit 45 1 unit, on top of 44" in text
 
     def test_clustering_and_what_each_column_got_from_it_are_shown(self) -> None:
         text = Page(run_page(clustered())).text
@@ -467,7 +471,7 @@ class TestPages:
         bad = replace(many[0], bucket=777, outcome=Outcome.MISMATCH, equal=False)
         text = Page(run_page(replace(BARE, units=(*many, bad)))).text
         assert text.index("bucket-777") < text.index("bucket-0")
-        assert "51 more units are in the document." in text
+        assert "51 more units in the document." in text
 
     @pytest.mark.parametrize(("opened", "loses"), [((4.0, 1.5), False), ((4.0, 4.0), True), ((4.0, 6.0), True)])
     def test_a_column_that_opens_fewer_files_does_not_lose(self, opened: tuple[float, float], loses: bool) -> None:

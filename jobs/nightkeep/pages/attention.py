@@ -58,7 +58,7 @@ def attention_of(history: Iterable[RunDocument], holds: Holds) -> tuple[Attentio
     for document in history:
         by_table.setdefault(document.table, []).append(document)
     newest = max((each[-1].finished_at for each in by_table.values()), default=None)
-    found = [each for table, hold in holds.items() for each in _of_hold(table, hold)]
+    found = [each for table, hold in holds.items() for each in _of_hold(table, hold, by_table.get(table, ()))]
     for table, documents in by_table.items():
         of_operation: dict[str, list[RunDocument]] = {}
         for document in documents:
@@ -69,7 +69,7 @@ def attention_of(history: Iterable[RunDocument], holds: Holds) -> tuple[Attentio
     return tuple(sorted(found, key=lambda each: (each.rank, each.table)))
 
 
-def _of_hold(table: str, hold: Hold | None) -> Iterator[Attention]:
+def _of_hold(table: str, hold: Hold | None, documents: Sequence[RunDocument]) -> Iterator[Attention]:
     release = f"nightkeep release {shlex.quote(table)}"
     if hold is None:
         yield Attention(0, "mismatch", "on hold", table, "Its hold cannot be read, and counts.", (release,))
@@ -78,7 +78,8 @@ def _of_hold(table: str, hold: Hold | None) -> Iterator[Attention]:
     why = _cut(hold.reason or "a published version failed its check")
     sentence = f"Since {hold.since:%Y-%m-%d %H:%M} UTC, by run {hold.run_id}: {why}.{version}"
     back = () if hold.go_back is None else (hold.go_back,)
-    yield Attention(0, "mismatch", "on hold", table, sentence, (*back, release))
+    run = next((each for each in reversed(documents) if each.run_id == hold.run_id), None)
+    yield Attention(0, "mismatch", "on hold", table, sentence, (*back, release), run)
 
 
 def _of_operation(entries: Sequence[RunDocument], hold: Hold | None) -> Iterator[Attention]:

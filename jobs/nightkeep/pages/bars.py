@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -80,7 +81,19 @@ def show_age(milliseconds: float) -> str:
 
 
 def show_seconds(seconds: float) -> str:
+    """`20 ms`, `9.1 s`, from ten minutes on `12.5 min`, from two hours on `2.1 h`."""
+    for least, size, unit in ((7_200, 3_600, "h"), (600, 60, "min")):
+        if seconds >= least:
+            return f"{seconds / size:,.1f} {unit}"
     return f"{seconds:,.1f} s" if seconds >= 0.1 or seconds == 0 else f"{seconds * 1000:.0f} ms"
+
+
+def show_amount(amount: float) -> str:
+    """An amount of money: two decimals, or of less than one its first two digits. No exponent."""
+    if abs(amount) >= 1 or amount == 0:
+        return f"{amount:,.2f}"
+    decimals = 1 - math.floor(math.log10(abs(amount)))
+    return f"{amount:.{decimals}f}"
 
 
 def show_bytes(size: int) -> str:

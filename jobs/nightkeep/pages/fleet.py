@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from nightkeep.model import Outcome
+from nightkeep.model.counted import counted
 from nightkeep.pages.attention import SHOWN_FIRST, Attention
 from nightkeep.pages.bars import show_age, show_bytes
 from nightkeep.pages.retention_section import leftovers
@@ -154,10 +155,10 @@ def _health(rewrites: Sequence[RunDocument]) -> tuple[str, ...]:
 
 
 _HEALTH: Final[Mapping[str, Callable[[float], str]]] = {
-    "small_files": "{:,.0f} small files".format,
+    "small_files": lambda number: counted(int(number), "small file"),
     "deleted_ratio": "{:.1%} of rows deleted".format,
-    "equality_deletes": "{:,.0f} equality deletes".format,
-    "level0_files": "{:,.0f} files in level 0".format,
+    "equality_deletes": lambda number: counted(int(number), "equality delete"),
+    "level0_files": lambda number: f"{counted(int(number), 'file')} in level 0",
     "level0_age_ms": lambda age: f"the oldest {show_age(age)} old",
 }
 """Facts of health that are shown where they are not 0, and how."""

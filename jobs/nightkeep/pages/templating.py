@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from nightkeep.model import UnitKey
+from nightkeep.model.counted import counted
 from nightkeep.model.operations import REWRITE_STAGES
 from nightkeep.pages import bars, column_metrics
 from nightkeep.records.document import PlanUnit, RunDocument, UnitResult
@@ -112,8 +113,10 @@ def environment() -> Environment:
         "shell": shlex.quote,
     }
     made.globals |= {
+        "amount": bars.show_amount,
         "bytes": bars.show_bytes,
         "count": "{:,}".format,
+        "counted": counted,
         "plain": str,
         "overlap": column_metrics.show_overlap,
         "seconds": bars.show_seconds,
