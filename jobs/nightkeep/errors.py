@@ -24,7 +24,7 @@ from __future__ import annotations
 import difflib
 import re
 import signal
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from typing import Final, cast
 
@@ -37,13 +37,18 @@ MAX_LINE: Final = 2_000
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def did_you_mean(name: str, names: Iterable[str], shown: str = "{}") -> str:
+def did_you_mean(name: str, names: Iterable[str], shown: Callable[[str], str] = str) -> str:
     """The end of a message about a name that is unknown: the known one that it is nearly, as it is to be written. Empty
-    where none is near. A name that differs in case alone is the nearest."""
+    where none is near."""
+    nearest = nearest_name(name, names)
+    return "" if nearest is None else f"; did you mean {shown(nearest)}?"
+
+
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
+    """The known name that an unknown one is nearly. One that differs in case alone is the nearest."""
     known = [*names]
     alike = [each for each in known if each.casefold() == name.casefold()]
-    nearest = alike or difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {shown.format(nearest[0])}?" if nearest else ""
+    return next(iter(alike or difflib.get_close_matches(name, known, n=1)), None)
 
 
 def brief(text: str, most: int = MAX_PART) -> str:

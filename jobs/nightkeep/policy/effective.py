@@ -248,7 +248,9 @@ class PolicyFile:
 
     def _unknown(self, table: str, names: Iterable[str]) -> str:
         kind, colon, location = table.partition(":")
-        hint = did_you_mean(table, names) or (did_you_mean(kind, FORMATS, f"{{}}:{location}") if colon else "")
+        hint = did_you_mean(table, names) or (
+            did_you_mean(kind, FORMATS, lambda near: f"{near}:{location}") if colon else ""
+        )
         # A table of a place that cannot be listed may well be there.
         unlisted = "".join(f"; {each.fault}" for each in self.unusable if each.found_in and each.address is None)
         return (

@@ -80,7 +80,7 @@ _LOOKED_AT: Final = 10_000
 
 
 def _beside(path: str) -> str:
-    """The folder beside it that may be meant. Only of a local disk: no other store is asked for an answer like this."""
+    """The folder beside it that may be meant. Other stores look for it as they are opened (`near_folder`)."""
     folder, name = os.path.split(path.rstrip("/"))
     try:
         with os.scandir(folder or ".") as entries:

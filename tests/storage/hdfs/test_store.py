@@ -361,3 +361,11 @@ def test_a_small_file_is_read_with_its_opening(store: HdfsStorage) -> None:
     with open_ranges(hdfs_client.client(authority).read(f"/{path}/small"), ask, subject="small") as source:
         assert (source.size(), source.read(3), source.read_at(2, 8)) == (10, b"012", b"89")
     assert len(asked) == 1
+
+
+def test_a_folder_that_is_not_there_is_answered_with_the_one_beside_it_that_is_near(hdfs_folder: str) -> None:
+    HdfsStorage(hdfs_folder).put("clicks/a", b"1")
+    for asked, meant in (("clickz", "; did you mean clicks?"), ("zzz", ""), ("nowhere/t", "")):
+        with pytest.raises(AddressError, match="expected the folder of a table, found none") as failure:
+            open_storage(f"{hdfs_folder}/{asked}")
+        assert str(failure.value).endswith(f"found none{meant}")

@@ -309,3 +309,19 @@ def test_a_conflict_of_conditions_is_neither_won_nor_lost(store: ObjectStorage, 
     with pytest.raises(OSError, match="expected it to be created or to exist, found neither"):
         store.put_if_absent("busy", b"ours", temporary="t")
     assert (names(store), len(busy.seen)) == (["free"], 10)
+
+
+def test_a_prefix_without_objects_is_answered_with_the_one_beside_it_that_is_near(
+    faults: S3Faults, s3_bucket: Bucket
+) -> None:
+    for name in ("lake/clicks/a", "lake/orders/b"):
+        ObjectStorage(s3_bucket.uri).put(name, b"1")
+    for asked, meant in (
+        ("lake/clickz", "clicks"),
+        ("lake/Orders/", "orders"),
+        ("lake/zzz", None),
+        ("nowhere/t", None),
+    ):
+        with pytest.raises(AddressError, match="expected the files of a table, found none") as failure:
+            open_storage(f"{s3_bucket.uri}/{asked}")
+        assert str(failure.value).endswith("found none" if meant is None else f"found none; did you mean {meant}?")

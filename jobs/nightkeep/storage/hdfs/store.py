@@ -24,6 +24,7 @@ from nightkeep.storage.hdfs.files import open_ranges, written
 from nightkeep.storage.hdfs.names import SCHEME, is_hdfs_name, split_hdfs
 from nightkeep.storage.many_requests import at_once
 from nightkeep.storage.names import Bounds, bound_of, parts_of, require_bound
+from nightkeep.storage.near_folders import near_folder
 from nightkeep.storage.verbs import ListedFile, always
 
 T = TypeVar("T")
@@ -276,5 +277,7 @@ def open_hdfs(location: str) -> HdfsStorage:
     storage = HdfsStorage(f"{SCHEME}://{authority}/{path}".rstrip("/"))
     status = storage._status("")
     if status is None or not status.isdir:
-        raise AddressError(f"{location}: expected the folder of a table, found none")
+        above, _, name = path.rstrip("/").rpartition("/")
+        parent = HdfsStorage(f"{SCHEME}://{authority}/{above}".rstrip("/"))
+        raise AddressError(f"{location}: expected the folder of a table, found none{near_folder(parent, name)}")
     return storage

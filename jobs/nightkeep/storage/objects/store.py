@@ -21,6 +21,7 @@ from nightkeep.limits import FILE
 from nightkeep.storage.kept import require_small
 from nightkeep.storage.many_requests import at_once
 from nightkeep.storage.names import Bounds, require_bound
+from nightkeep.storage.near_folders import near_folder
 from nightkeep.storage.objects.clients import Client, client
 from nightkeep.storage.objects.failures import asking
 from nightkeep.storage.objects.files import create_object, open_object
@@ -333,5 +334,7 @@ def open_objects(location: str, properties: Mapping[str, str]) -> ObjectStorage:
     scheme, authority, prefix = split_location(location)
     storage = ObjectStorage(f"{scheme}://{authority}/{prefix}".rstrip("/"), relevant(properties))
     if next(storage.walk(""), None) is None:
-        raise AddressError(f"{location}: expected the files of a table, found none")
+        above, _, name = prefix.rstrip("/").rpartition("/")
+        parent = ObjectStorage(f"{scheme}://{authority}/{above}".rstrip("/"), relevant(properties))
+        raise AddressError(f"{location}: expected the files of a table, found none{near_folder(parent, name)}")
     return storage

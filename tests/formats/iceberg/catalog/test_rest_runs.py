@@ -11,6 +11,8 @@ from tests.drivers.rest_faults import COMMIT, RestFaults
 from tests.formats.iceberg.lake import kept_table
 from tests.formats.iceberg.runs import DAYS, Kept, care_for, contents, opened, row, token
 
+import nightkeep
+from nightkeep.errors import AddressError
 from nightkeep.model import Outcome
 
 pytestmark = pytest.mark.in_turn("kept")
@@ -52,6 +54,14 @@ def test_a_conversion_over_rest(iceberg_java: IcebergJava, shop: tuple[Table, Re
     assert table.document()["current-snapshot-id"] == document.committed_version
     assert iceberg_java.read(table) == shown
     assert not [task for task in iceberg_java.tasks(table) for each in task["deletes"] if each["content"] == 2]
+
+
+def test_a_table_that_is_near_is_named_over_rest(shop: tuple[Table, RestFaults]) -> None:
+    table, _ = shop
+    address = f"iceberg:{table.warehouse.name}/{table.name}"
+    with pytest.raises(AddressError) as failure:
+        nightkeep.plan(f"{address}s")
+    assert f"did you mean {address}?" in str(failure.value)
 
 
 def test_statistics_are_kept_over_rest(iceberg_java: IcebergJava, shop: tuple[Table, RestFaults]) -> None:

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from pyiceberg.catalog import Catalog
@@ -21,6 +22,7 @@ from nightkeep.errors import AddressError, EvidenceError, RefusedTable
 from nightkeep.formats.iceberg.catalog import metadata_swap, update_commit
 from nightkeep.formats.iceberg.catalog.claims import Claim, bounds, claims, located
 from nightkeep.formats.iceberg.catalog.failures import asking
+from nightkeep.formats.iceberg.catalog.near_names import near_table
 from nightkeep.formats.iceberg.catalog.opening import connect, pointers_of
 from nightkeep.formats.iceberg.catalog.rest_catalog import served
 from nightkeep.formats.iceberg.catalog.stores import require_one_store, store_of
@@ -95,7 +97,8 @@ class TableHandle:
     def answer(self) -> tuple[Raw | None, str]:
         """The catalog's own answer: metadata (None if only the file has it) and its location. Raises as `load`."""
         opened = open_catalog(self.catalog)
-        with asking(str(self), self.catalog):
+        near = partial(near_table, opened, self.catalog, self.identifier)
+        with asking(str(self), self.catalog, near):
             if isinstance(opened, RestCatalog):
                 found = served(opened, self.identifier)
                 return found.raw, found.location
@@ -105,7 +108,7 @@ class TableHandle:
             else:
                 location = opened.load_table(self.identifier).metadata_location
         if location is None:
-            raise AddressError(f"{self}: expected a table, found none of that name in catalog {self.catalog}")
+            raise AddressError(f"{self}: expected a table, found none of that name in catalog {self.catalog}{near()}")
         return None, location
 
     def commit(self, snapshot: Raw, parent: int | None, *, table_uuid: str | None = None) -> bool:
@@ -210,7 +213,7 @@ def _store(handle: TableHandle) -> Storage:
     if not isinstance(opened, RestCatalog):
         _, where = handle.answer()
         return store_of(where, relevant(opened.properties))
-    with asking(str(handle), handle.catalog):
+    with asking(str(handle), handle.catalog, partial(near_table, opened, handle.catalog, handle.identifier)):
         found = served(opened, handle.identifier)
     place = found.location or str(found.raw.get("location", ""))
     given = gives_keys(found.access)

@@ -7,7 +7,7 @@ pages long (SQL queries, retries of a connection, links to a manual) and hide th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -62,12 +62,14 @@ def connecting(catalog: str) -> Iterator[None]:
 
 
 @contextmanager
-def asking(subject: str, catalog: str) -> Iterator[None]:
-    """Turn a catalog's failures into AddressError or Unreachable. `connecting` names settings that do not parse."""
+def asking(subject: str, catalog: str, near: Callable[[], str] = lambda: "") -> Iterator[None]:
+    """Turn a catalog's failures into AddressError or Unreachable. `connecting` names settings that do not parse.
+
+    `near`: the end of the message where there is no such table."""
     try:
         yield
     except _NO_TABLE as failure:
-        raise AddressError(f"{subject}: expected a table, found {failure}") from failure
+        raise AddressError(f"{subject}: expected a table, found {failure}{near()}") from failure
     except _DENIED as failure:
         raise _denied(subject, catalog, _first_line(failure), ("credential or token", "CREDENTIAL")) from failure
     except SILENT as failure:
