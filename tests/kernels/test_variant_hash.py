@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 from tests.support.variant_values import Value, column, decoded, exact, part_type, shredded_column, shreddings, values
 
-from nightkeep.kernels import variant_hash
+from nightkeep.kernels import variant_blocks
 from nightkeep.kernels.fingerprint import fingerprint
 from nightkeep.kernels.variant_hash import variant_words
 from nightkeep.kernels.variant_nodes import MAX_DEPTH
@@ -40,7 +40,7 @@ def test_equal_values_have_equal_hashes_in_any_encoding(
     held: list[Value | None], random: Random, alike: bool, block: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(variant_hash, "BLOCK_BYTES", block)
+        patch.setattr(variant_blocks, "BLOCK_BYTES", block)
         is_right(held, hashes(column(held, random, alike=alike)), hashes(column(held, random)))
 
 

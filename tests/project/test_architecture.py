@@ -164,7 +164,8 @@ SHARED_WITH_THE_REWRITE = {
     "kernels.row_hash": "Iceberg's rewrite finds candidates of equality deletes by it, and values decide; a hash that "
     "made rows equal would show in the check, which hashes by Spark's xxhash64.",
     "kernels.flat_hash": "As `row_hash`, of flat columns.",
-    "kernels.variant_*": "As `row_hash`, of variants.",
+    "kernels.variant_[bnhs]*": "As `row_hash`, of variants, which one code decodes; the check has Spark's decoder.",
+    "kernels.variant_[ae]*": "`conform` puts variants together for rewrites; the gate hashes what is stored.",
     "sql_text.literals": "Text of literals -> values.",
     "sql_text.rows.*": "A condition is parsed once; the gate evaluates it on Polars, the rewrite on Arrow.",
 }

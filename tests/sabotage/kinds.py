@@ -18,6 +18,7 @@ import pytest
 from tests.drivers.paimon_java import PaimonJava
 from tests.engines.paimon import test_compactions, test_elements, test_full_changelogs, test_merges
 from tests.formats.delta import clustered_sabotage as clustered
+from tests.formats.delta import variant_sabotage as variants
 from tests.formats.delta.gate import test_sabotage as delta
 from tests.formats.delta.hand_made import HandMade
 from tests.formats.delta.sabotage import Staged as DeltaStaged
@@ -221,6 +222,9 @@ def _delta() -> Mapping[str, Mapping[str, DeltaKind]]:
         "Delta: rows rewritten": {named(act): DeltaKind(delta.rewritten, act) for act in delta.REWRITTEN},
         "Delta: row ids": {named(act): DeltaKind(delta.rewritten, act, _tracked) for act in delta.TRACKED},
         "Delta: vectors": {named(act): DeltaKind(delta.rebuilt, act) for act in delta.REBUILT},
+        "Delta: shredded variants": {
+            named(act): DeltaKind(variants.rewritten, act, variants.filled) for act in variants.SHREDDED
+        },
         "Delta: clustering columns": {
             named(act): DeltaKind(clustered.rewritten, act, clustered.filled) for act in clustered.CLUSTERED
         },

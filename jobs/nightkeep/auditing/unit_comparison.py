@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from nightkeep.auditing.row_values import json_rows
 from nightkeep.kernels.arrow_buffers import without_views
-from nightkeep.kernels.fingerprint import fingerprint, row_hashes
 from nightkeep.kernels.row_difference import RowDifference
 from nightkeep.model import Fingerprint, View
 from nightkeep.protocol import Gate, Positions
 from nightkeep.protocol.gate import no_rows
+from nightkeep.protocol.hashed_rows import fingerprint, row_hashes
 from nightkeep.protocol.past import KeepsRows
 from nightkeep.protocol.positions import ComparedPositions, compare_positions
 from nightkeep.protocol.work import S, U

@@ -11,24 +11,23 @@ the rest, a value beside a typed one that is no object, an array with a missing 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
 from nightkeep.kernels.arrow_buffers import Words, byte_spans
 from nightkeep.kernels.flat_hash import flat_hash_blocks, joined
+from nightkeep.kernels.variant_blocks import field_parts, row_blocks, value_parts
 from nightkeep.kernels.variant_names import VariantNames, require, variant_names
 from nightkeep.kernels.variant_nodes import Level, NodeSpans, levels
 from nightkeep.kernels.variant_scalars import ARRAY, OBJECT, Flags, Numbers, Payloads, typed_payloads
 from nightkeep.model.arrow_types import Array, ListArray
 
 Hashes = tuple[Words, Words]
-BLOCK_BYTES: Final = 1 << 20
-"""Of encoded values that are decoded at once, or one row: nodes take up to fifty times their bytes."""
 
 
 def variant_words(column: pa.StructArray) -> Hashes:
@@ -44,24 +43,7 @@ def variant_words(column: pa.StructArray) -> Hashes:
         for lane, words in zip(whole, variant_words(column.filter(held)), strict=True):
             lane[at] = words
         return whole[0], whole[1]
-    return joined(_words_of(block) for block in _blocks(column))
-
-
-def _blocks(column: pa.StructArray) -> Iterator[pa.StructArray]:
-    """Rows of about BLOCK_BYTES, by the bytes of the values that are not typed, and the mean of the others."""
-    rows = len(column)
-    weights = np.full(rows, column.nbytes // max(rows, 1), np.int64)
-    if column.type.get_field_index("value") >= 0:
-        value = column.field("value")
-        _, starts, stops = byte_spans(value)
-        weights += stops - starts
-    ends = np.cumsum(weights)
-    start = 0
-    while start < rows:
-        done = ends[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, done + BLOCK_BYTES, side="right")))
-        yield column.slice(start, stop - start)
-        start = stop
+    return joined(_words_of(block) for block in row_blocks(column))
 
 
 def _words_of(column: pa.StructArray) -> Hashes:
@@ -70,12 +52,6 @@ def _words_of(column: pa.StructArray) -> Hashes:
     hashes = _Hashing(names).hashes(np.arange(len(column)), value, typed)
     require(hashes.there, lambda at: f"a variant without a value and without a typed value, at row {at} of its block")
     return hashes.first, hashes.second
-
-
-def value_parts(column: pa.StructArray) -> tuple[Array | None, Array | None]:
-    """The encoded and the typed values of a variant, or of a part of a shredded one; null where the struct is."""
-    held = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
-    return held.get("value"), held.get("typed_value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +140,7 @@ class _Hashing:
         payloads = Payloads.of(OBJECT, len(rows))
         payloads.counts[has_rest], payloads.low[has_rest], payloads.high[has_rest] = rest.counts, rest.low, rest.high
         for name, field, *key in zip(names, typed.flatten(), *_name_hashes(names), strict=True):
-            values = self.hashes(rows, *_field_parts(name, field))
+            values = self.hashes(rows, *field_parts(name, field))
             there, lanes = values.there, [np.full(np.count_nonzero(values.there), word) for word in key]
             first, second = _entries((values.first[there], values.second[there]), lanes)
             payloads.counts[there] += np.uint64(1)
@@ -178,7 +154,7 @@ class _Hashing:
         items = typed.values.slice(offsets[0], offsets[-1] - offsets[0])
         parents = np.repeat(np.arange(len(rows)), counts)
         places = np.arange(len(parents)) - (offsets[:-1] - offsets[0])[parents]
-        values = self.hashes(rows[parents], *_field_parts("of an array", items))
+        values = self.hashes(rows[parents], *field_parts("of an array", items))
         require(values.there, lambda at: f"a variant array without a value at {places[at]}")
         payloads = Payloads.of(ARRAY, len(rows))
         payloads.counts[:] = counts
@@ -188,12 +164,6 @@ class _Hashing:
         ):
             np.add.at(sums, parents, lane)
         return payloads
-
-
-def _field_parts(name: str, field: Array) -> tuple[Array | None, Array | None]:
-    if not isinstance(field, pa.StructArray) or not {"value", "typed_value"} >= {each.name for each in field.type}:
-        raise ValueError(f"a variant shredded into {field.type} for field {name}, expected value and typed_value")
-    return value_parts(field)
 
 
 def _valid(column: Array | None, rows: int) -> Flags:

@@ -22,7 +22,7 @@ def is_variant(kind: pa.DataType) -> bool:
     )
 
 
-def shredded_type(value: pa.DataType | None, typed_value: pa.DataType) -> pa.DataType:
+def shredded_type(value: pa.DataType | None, typed_value: pa.DataType) -> pa.StructType:
     """A variant with parts of its values in typed columns (Parquet, "Variant Shredding"): {metadata, value,
     typed_value}, without `value` where the file has none. Both are nullable."""
     fields = [METADATA] if value is None else [METADATA, pa.field("value", value)]

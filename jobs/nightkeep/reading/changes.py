@@ -12,8 +12,8 @@ from typing import Final
 import pyarrow as pa
 
 from nightkeep.errors import UsageError
-from nightkeep.kernels.fingerprint import row_hashes
 from nightkeep.kernels.row_difference import Hashes, RowDifference
+from nightkeep.protocol.hashed_rows import row_hashes
 from nightkeep.protocol.reading import FileSection, OpenReading, ReadView
 from nightkeep.protocol.work import Unit
 from nightkeep.reading.plan import Planned, planned

@@ -31,7 +31,6 @@ import pyarrow as pa
 
 from nightkeep.errors import EvidenceError
 from nightkeep.kernels.arrow_buffers import without_views
-from nightkeep.kernels.fingerprint import fingerprint
 from nightkeep.model import (
     Candidate,
     Conflicted,
@@ -47,6 +46,7 @@ from nightkeep.model import (
     View,
 )
 from nightkeep.protocol import E, Gate, OpenWide, Positions, S, Snapshot, T, Table, U
+from nightkeep.protocol.hashed_rows import fingerprint
 from nightkeep.protocol.positions import compare_positions
 from nightkeep.sql_text.rows.expression import UnfitValueError
 from nightkeep.sql_text.rows.parse import rows_where

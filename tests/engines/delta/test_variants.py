@@ -1,4 +1,4 @@
-"""Columns of type variant: shown, packed and compared as they are stored; what is shredded is refused by name."""
+"""Columns of type variant: shown and packed as they are stored, and compared by their values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import VariantVal
@@ -91,25 +90,6 @@ def added(table: Path) -> list[dict[str, Any]]:
     newest = max((table / "_delta_log").glob("0*.json"))
     actions = [json.loads(line) for line in newest.read_text().splitlines()]
     return [action["add"] for action in actions if "add" in action]
-
-
-def test_a_shredded_variant_is_refused_by_name(delta_spark: DeltaSpark, tmp_path: Path) -> None:
-    table = tmp_path / "t"
-    with delta_spark.configured({"spark.databricks.delta.properties.defaults.enableVariantShredding": "true"}):
-        delta_spark.sql(
-            f"CREATE TABLE {named(table)} (id BIGINT, v VARIANT) USING delta",
-            *(
-                f"INSERT INTO {named(table)} SELECT id, parse_json('{{\"a\": ' || id || '}}') FROM range({n}, {n + 50})"
-                for n in (0, 50, 100)
-            ),
-        )
-    files = [*table.glob("*.parquet")]
-    assert any("typed_value" in str(pq.read_schema(file)) for file in files), pq.read_schema(files[0])
-    version = len([*(table / "_delta_log").glob("0*.json")])
-    done = optimize(table)
-    assert done.outcome is Outcome.REFUSED, (done.outcome, done.reason)
-    assert "shredded variant" in str(done.reason)
-    assert len([*(table / "_delta_log").glob("0*.json")]) == version
 
 
 @pytest.mark.parametrize("condition", ["v = 5", "v IS NULL AND v > 1", "v.value = X'00'", "v IN (1)"])

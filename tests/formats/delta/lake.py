@@ -21,6 +21,7 @@ from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.naming import DeltaNaming
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.model import Address, Committed, Operation, Plan, Request, Run, Verified, VerifyLevel
+from nightkeep.model.variant_type import is_variant
 from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import plan
 from nightkeep.stages.publish import publish
@@ -59,11 +60,13 @@ class Lake:
         (self.folder / "_delta_log").mkdir(parents=True)
         fields = [{"name": f.name, "type": _type(f.type), "nullable": True, "metadata": {}} for f in self.schema]
         writers = ["deletionVectors", "rowTracking", "domainMetadata"]
+        has_variants = any(is_variant(field.type) for field in self.schema)
+        variants = ["variantType", "variantShredding"] if has_variants else []
         protocol = {
             "minReaderVersion": 3,
             "minWriterVersion": 7,
-            "readerFeatures": ["deletionVectors"],
-            "writerFeatures": writers if "delta.enableRowTracking" in self.properties else writers[:1],
+            "readerFeatures": ["deletionVectors", *variants],
+            "writerFeatures": [*(writers if "delta.enableRowTracking" in self.properties else writers[:1]), *variants],
         }
         metadata = {
             "id": str(uuid.uuid4()),
@@ -174,6 +177,8 @@ def request(operation: Operation = Operation.OPTIMIZE, **asked: Any) -> Request:
 
 
 def _type(kind: pa.DataType) -> Any:
+    if is_variant(kind):
+        return "variant"
     if isinstance(kind, pa.StructType):
         fields = [{"name": f.name, "type": _type(f.type), "nullable": True, "metadata": {}} for f in kind]
         return {"type": "struct", "fields": fields}

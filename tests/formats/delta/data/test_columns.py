@@ -20,12 +20,13 @@ from tests.drivers.lake_rows import Rows, rows_of
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedRows, RefusedTable
 from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID, DeltaFileReader, every_column
-from nightkeep.formats.delta.data.conform import by_place, conform
+from nightkeep.formats.delta.data.conform import FileRules, by_place, conform
 from nightkeep.formats.delta.gate.scan import rows, survivors
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema, RowTracking
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit, load
 from nightkeep.model import Address, UnitKey
+from nightkeep.model.variant_type import VARIANT
 from nightkeep.storage import LocalStorage
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "delta"
@@ -275,12 +276,31 @@ def test_nothing_is_narrowed_or_guessed(tmp_path: Path, held: pa.DataType, wante
         Written(tmp_path, table, field("n", wanted)).read()
 
 
-def test_a_shredded_variant_is_not_read_as_half_of_it(tmp_path: Path) -> None:
+OF_LONGS = pa.struct([("metadata", pa.binary()), ("value", pa.binary()), ("typed_value", pa.int64())])
+"""As a file has it, without our mark."""
+
+
+def test_a_shredded_variant_is_read_as_a_plain_one(tmp_path: Path) -> None:
+    rows = [{"metadata": b"\x01\x00\x00", "value": None, "typed_value": 5}, None]
+    found = Written(tmp_path, pa.table({"v": pa.array(rows, OF_LONGS)}), field("v", VARIANT)).read()["v"]
+    assert found == [{"metadata": b"\x01\x00\x00", "value": b"\x18" + bytes([5, *bytes(7)])}, None]
+
+
+@pytest.mark.parametrize(
+    ("value", "extra", "found"),
+    [(b"\x00", [], "a value beside one of type int64"), (None, [("more", pa.int8())], "a variant with fields more")],
+)
+def test_a_variant_without_one_value_is_refused(tmp_path: Path, value: object, extra: list[object], found: str) -> None:
+    kind = pa.struct([*OF_LONGS, *extra])
+    table = pa.table({"v": pa.array([{"metadata": b"\x01\x00\x00", "value": value, "typed_value": 5}], kind)})
+    with pytest.raises(RefusedRows, match=found):
+        Written(tmp_path, table, field("v", VARIANT)).read()
+
+
+def test_a_user_s_fields_of_these_names_are_no_variant(tmp_path: Path) -> None:
     kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
-    held = pa.struct([*kind, ("typed_value", pa.int64())])
-    table = pa.table({"v": pa.array([{"metadata": b"m", "value": None, "typed_value": 1}], held)})
-    with pytest.raises(RefusedRows, match="a shredded variant"):
-        Written(tmp_path, table, field("v", kind)).read()
+    table = pa.table({"s": pa.array([{"metadata": b"no", "value": b"variant", "typed_value": 1}], OF_LONGS)})
+    assert Written(tmp_path, table, field("s", kind)).read()["s"] == [{"metadata": b"no", "value": b"variant"}]
 
 
 TIMES = [
@@ -341,7 +361,7 @@ def test_slices_of_nested_values_keep_their_values(values: list[Any], start: int
     renamed = pa.list_(pa.struct([("k", pa.map_(pa.string(), pa.list_(pa.int64()))), ("t", INNER)]))
     column = pa.chunked_array([pa.array(values, NESTED).slice(start)])
 
-    found = conform(column, renamed, renamed, by_place)
+    found = conform(column, renamed, renamed, FileRules(by_place))
 
     spelled = [v and [i and {"k": i["m"], "t": i["s"]} for i in v] for v in column.to_pylist()]
     assert found.type == renamed and found.to_pylist() == spelled

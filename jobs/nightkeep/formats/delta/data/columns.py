@@ -26,7 +26,7 @@ from nightkeep.encodings.parquet_rows import (
     sample,
 )
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of, unfit_values
-from nightkeep.formats.delta.data.conform import Find, by_name, chunked, conform, finder
+from nightkeep.formats.delta.data.conform import FileRules, Find, Shredding, by_name, chunked, conform, finder
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
@@ -66,18 +66,24 @@ class DeltaFileReader:
 
     Raises RefusedRows naming the file and column whose values do not fit the schema, CorruptMetadata, MissingFile, and
     RefusedTable for a file without field ids where columns are matched by id. What `decoder` decodes has texts and
-    bytes as Arrow's views.
+    bytes as Arrow's views. With `Shredding.KEPT`, tables of two files have two schemas where their shredding differs.
     """
 
     def __init__(
-        self, storage: Storage, unit: DeltaUnit, file: DeltaDataFile, *, decoder: GroupDecoder | None = None
+        self,
+        storage: Storage,
+        unit: DeltaUnit,
+        file: DeltaDataFile,
+        *,
+        decoder: GroupDecoder | None = None,
+        shredding: Shredding = Shredding.ASSEMBLED,
     ) -> None:
         self.subject = file.path
         self._unit, self._schema, self._file = unit, unit.schema, file
         self._parquet = ParquetRows(storage.open(file.name), subject=file.path, decoder=decoder)
-        self._calendar = legacy_calendar(self._parquet.footer, subject=file.path)
+        calendar = legacy_calendar(self._parquet.footer, subject=file.path)
         self._shows_views = decoder is not None
-        self._find = finder(self._schema.mapping)
+        self._rules = FileRules(finder(self._schema.mapping), calendar, shredding)
         self._leaves = leaf_bounds(self._parquet.fields)
         self.rows, self.footer = self._parquet.rows, self._parquet.footer
 
@@ -104,7 +110,7 @@ class DeltaFileReader:
         """The index of the Parquet column that stores a column, its type there, and its type here; None if no Parquet
         column does, or several do. None too where values move on reading, so that bounds in the file are of others."""
         column = self._column(name)
-        is_moved = self._calendar is not None and pa.types.is_temporal(column.type)
+        is_moved = self._rules.calendar is not None and pa.types.is_temporal(column.type)
         if column.held is None or is_moved or pa.types.is_nested(self._parquet.fields[column.held].type):
             return None
         return self._leaves[column.held], self._parquet.fields[column.held].type, column.type
@@ -112,6 +118,16 @@ class DeltaFileReader:
     def sampled(self, names: Sequence[str] | None, rows: int, seed: int) -> pa.Table:
         """A uniform random sample of `rows` rows, or all rows if the file has no more."""
         return self._whole(names, self.taken(names, sample(self.rows, rows, seed)))
+
+    def types(self, names: Sequence[str]) -> tuple[pa.DataType, ...]:
+        """The types of these columns as they are read, without reading any row."""
+        columns = self._columns(names)
+        empty = {
+            column.held: pa.array([], self._parquet.fields[column.held].type)
+            for column in columns
+            if column.held is not None
+        }
+        return tuple(self._array(column, empty, range(0)).type for column in columns)
 
     def _whole(self, names: Sequence[str] | None, pieces: Iterable[pa.Table]) -> pa.Table:
         tables = list(pieces)
@@ -136,7 +152,7 @@ class DeltaFileReader:
         if self._shows_views and is_view_of(held[column.held].type, column.type):
             return chunked([held[column.held]], None)
         try:
-            array = conform(chunked([held[column.held]], None), column.type, column.stored, self._find, self._calendar)
+            array = conform(chunked([held[column.held]], None), column.type, column.stored, self._rules)
         except ValueError as failure:
             subject = f"{self.subject} column {column.name}"
             raise unfit_values(subject, f"values of {column.type}", reason_of(failure)) from failure
@@ -179,7 +195,7 @@ class DeltaFileReader:
             raise RefusedTable(self.subject, "columns are found by id and the file has no field ids", advice)
         metadata = {FIELD_ID: str(field.id).encode()} if field.id is not None else None
         named = pa.field(field.physical, field.stored, metadata=metadata)
-        return self._index(self._find, field.name, named)
+        return self._index(self._rules.find, field.name, named)
 
     def _index(self, find: Find, name: str, named: ArrowField) -> int | None:
         try:

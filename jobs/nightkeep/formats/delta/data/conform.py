@@ -6,14 +6,17 @@ Type widening follows PROTOCOL.md ("Type Widening"). A field that the file does 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final, TypeAlias, cast
 
 import pyarrow as pa
 
 from nightkeep.encodings.legacy_calendar import LegacyCalendar
-from nightkeep.encodings.nested_values import rebuilt
+from nightkeep.encodings.nested_values import map_of, rebuilt
 from nightkeep.formats.delta.metadata.schema import ColumnMapping
 from nightkeep.kernels.int96 import WIDTH, micros
+from nightkeep.kernels.variant_assembly import assembled
 from nightkeep.model.arrow_types import (
     Array,
     ArrowField,
@@ -24,7 +27,7 @@ from nightkeep.model.arrow_types import (
     MapArray,
     field_id,
 )
-from nightkeep.model.variant_type import VARIANT
+from nightkeep.model.variant_type import VARIANT, is_variant, shredded_type
 
 Find: TypeAlias = Callable[[list[ArrowField], ArrowField, int], int | None]
 """(fields of the file, the wanted field as the files name it, its index) -> the index of the matching field, or None.
@@ -33,23 +36,39 @@ Find: TypeAlias = Callable[[list[ArrowField], ArrowField, int], int | None]
 _INT_BITS_IN_DOUBLE: Final = 32
 
 
-def conform(
-    column: ChunkedArray, target: pa.DataType, stored: pa.DataType, find: Find, calendar: LegacyCalendar | None = None
-) -> ChunkedArray:
-    """The column as type `target`. `stored` is the same type with the names and ids that `find` compares. `calendar` is
-    the old one of the file.
+class Shredding(Enum):
+    """What becomes of typed columns of variants: they are kept as they are stored, or variants are put together."""
+
+    KEPT = "kept"
+    ASSEMBLED = "assembled"
+
+
+@dataclass(frozen=True, slots=True)
+class FileRules:
+    """How values of a file are read: how fields are found, by which old calendar, and how variants come.
+
+    With `Shredding.KEPT`, the type of a shredded variant is that of the file, in place of VARIANT.
+    """
+
+    find: Find
+    calendar: LegacyCalendar | None = None
+    shredding: Shredding = Shredding.ASSEMBLED
+
+
+def conform(column: ChunkedArray, target: pa.DataType, stored: pa.DataType, rules: FileRules) -> ChunkedArray:
+    """The column as type `target`. `stored` is the same type with the names and ids that `rules.find` compares.
 
     Raises ValueError, naming both types, for a type that does not widen to the wanted one, and ArrowInvalid, a
-    ValueError too, for a value that does not fit.
+    ValueError too, for a value that does not fit; ValueError for a shredded variant that has no one value.
     """
-    if column.type == target and not nested(target) and calendar is None:
+    if column.type == target and not nested(target) and rules.calendar is None:
         return column
-    return chunked([_conform(chunk, target, stored, find, calendar) for chunk in column.chunks], target)
+    return chunked([_conform(chunk, target, stored, rules) for chunk in column.chunks], target)
 
 
 def chunked(chunks: Sequence[Array], kind: Any) -> ChunkedArray:
-    """A column of chunks; there may be none."""
-    return pa.chunked_array(chunks, kind)
+    """A column of chunks, of their type; of `kind` where there are none."""
+    return pa.chunked_array(chunks, chunks[0].type if chunks else kind)
 
 
 def finder(mapping: ColumnMapping) -> Find:
@@ -108,63 +127,76 @@ def nested(kind: pa.DataType) -> bool:
     return isinstance(kind, pa.StructType | pa.ListType | pa.MapType)
 
 
-def _conform(
-    array: Array, target: pa.DataType, stored: pa.DataType, find: Find, calendar: LegacyCalendar | None
-) -> Array:
+def _conform(array: Array, target: pa.DataType, stored: pa.DataType, rules: FileRules) -> Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
+    if is_variant(target) and isinstance(array, pa.StructArray):
+        return _variant(array, rules)
     if isinstance(target, pa.StructType) and isinstance(array, pa.StructArray):
-        return _struct(array, target, cast(pa.StructType, stored), find, calendar)
+        return _struct(array, target, cast(pa.StructType, stored), rules)
     if isinstance(target, pa.MapType) and isinstance(array, pa.MapArray):
-        return _map(array, target, cast(ArrowMapType, stored), find, calendar)
+        return _map(array, target, cast(ArrowMapType, stored), rules)
     if isinstance(target, pa.ListType) and _is_list(array.type):
-        return _list(array, target, cast(ArrowListType, stored), find, calendar)
-    return _leaf(array, target, calendar)
+        return _list(array, target, cast(ArrowListType, stored), rules)
+    return _leaf(array, target, rules.calendar)
 
 
-def _struct(
-    array: pa.StructArray, target: pa.StructType, stored: pa.StructType, find: Find, calendar: LegacyCalendar | None
-) -> Array:
+def _struct(array: pa.StructArray, target: pa.StructType, stored: pa.StructType, rules: FileRules) -> Array:
     there = list(array.type)
-    _refuse_shredded(there, target)
-    if stored.equals(VARIANT, check_metadata=True):
-        # Its fields have no ids.
-        find = by_name
-    children = []
+    children: list[Array] = []
     for place, field in enumerate(target):
-        at = find(there, stored.field(place), place)
+        at = rules.find(there, stored.field(place), place)
         if at is None:
             children.append(pa.nulls(len(array), field.type))
         else:
-            children.append(_conform(array.field(at), field.type, stored.field(place).type, find, calendar))
+            children.append(_conform(array.field(at), field.type, stored.field(place).type, rules))
+    return _struct_of(array, children, [_typed(field, child) for field, child in zip(target, children, strict=True)])
+
+
+def _struct_of(array: pa.StructArray, children: Sequence[Array], fields: Sequence[ArrowField]) -> pa.StructArray:
+    """Other children under the nulls of the array."""
     mask = array.is_null() if array.null_count else None
-    return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
+    return pa.StructArray.from_arrays(list(children), fields=list(fields), mask=mask)
 
 
-def _refuse_shredded(there: list[ArrowField], target: pa.StructType) -> None:
-    """Raises for a shredded variant: its typed_value holds data that its value does not, and it would be lost."""
-    names = {field.name for field in there}
-    if {"metadata", "typed_value"} <= names and target.get_field_index("typed_value") < 0:
-        raise ValueError("a shredded variant, whose typed_value is not read")
+def _typed(field: ArrowField, child: Array) -> ArrowField:
+    """The field with the type that its values have: a shredded variant within has that of its file."""
+    return field if child.type == field.type else field.with_type(child.type)
 
 
-def _list(
-    array: Array, target: ArrowListType, stored: ArrowListType, find: Find, calendar: LegacyCalendar | None
-) -> Array:
+def _variant(array: pa.StructArray, rules: FileRules) -> Array:
+    """A variant, found by the names that every file has: its fields have no ids."""
+    held = {field.name: array.field(at) for at, field in enumerate(array.type)}
+    metadata = _leaf(held.pop("metadata", pa.nulls(len(array), pa.binary())), pa.binary(), None)
+    value, typed = held.pop("value", None), held.pop("typed_value", None)
+    if held:
+        raise ValueError(f"a variant with fields {', '.join(held)}, expected metadata, value and typed_value")
+    if value is not None:
+        value = _leaf(value, pa.binary(), None)
+    if typed is None:
+        children = [metadata, pa.nulls(len(array), pa.binary()) if value is None else value]
+        return _struct_of(array, children, list(VARIANT))
+    if rules.calendar is not None:
+        raise ValueError("a shredded variant in a file with dates and times of the old calendar")
+    parts = [metadata, *([] if value is None else [value]), typed]
+    kind = shredded_type(None if value is None else value.type, typed.type)
+    shredded = _struct_of(array, parts, [*kind])
+    return shredded if rules.shredding is Shredding.KEPT else assembled(shredded)
+
+
+def _list(array: Array, target: ArrowListType, stored: ArrowListType, rules: FileRules) -> Array:
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     plain = cast(ListArray, array)
-    values = _conform(plain.values, target.value_type, stored.value_type, find, calendar)
-    return rebuilt(array, target, values)
+    values = _conform(plain.values, target.value_type, stored.value_type, rules)
+    return rebuilt(array, pa.list_(_typed(target.value_field, values)), values)
 
 
-def _map(
-    array: MapArray, target: ArrowMapType, stored: ArrowMapType, find: Find, calendar: LegacyCalendar | None
-) -> Array:
-    keys = _conform(array.keys, target.key_type, stored.key_type, find, calendar)
-    items = _conform(array.items, target.item_type, stored.item_type, find, calendar)
-    entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
-    return rebuilt(array, target, entries)
+def _map(array: MapArray, target: ArrowMapType, stored: ArrowMapType, rules: FileRules) -> Array:
+    keys = _conform(array.keys, target.key_type, stored.key_type, rules)
+    items = _conform(array.items, target.item_type, stored.item_type, rules)
+    fields = [target.key_field, _typed(target.item_field, items)]
+    return rebuilt(array, map_of(*fields), pa.StructArray.from_arrays([keys, items], fields=fields))
 
 
 def _leaf(array: Array, target: pa.DataType, calendar: LegacyCalendar | None) -> Array:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nightkeep.encodings.parquet_settings import CODECS, DATA_SETTINGS, WriterOptions
+from nightkeep.encodings.variant_groups import parquet_output
 from nightkeep.errors import RefusedTable, unfit_values
 from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID
-from nightkeep.formats.delta.data.conform import by_place, conform, without_void
+from nightkeep.formats.delta.data.conform import FileRules, Shredding, by_place, conform, without_void
 from nightkeep.formats.delta.data.file_statistics import DeltaFileStats
 from nightkeep.formats.delta.metadata.locations import log_path
 from nightkeep.formats.delta.metadata.naming import DeltaNaming
@@ -105,7 +105,7 @@ class DeltaFileWriter:
     def _write_groups(self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: DeltaFileStats) -> None:
         group = self._group(sink, source, limit, stats)
         stored = self._stored(group)
-        with pq.ParquetWriter(sink, stored.schema, **self._settings(stored)) as writer:
+        with parquet_output(sink, stored.schema, **self._settings(stored)) as writer:
             while group.num_rows:
                 writer.write_table(self._stored(group), row_group_size=ROW_GROUP_ROWS)
                 stats.add(group)
@@ -118,11 +118,13 @@ class DeltaFileWriter:
 
     def _stored(self, chunk: pa.Table) -> pa.Table:
         """The chunk with the names and types of data files."""
-        fields = [column.stored for column in self._columns]
-        arrays = [conform(chunk.column(c.name), c.stored.type, c.stored.type, by_place) for c in self._columns]
+        rules = FileRules(by_place, shredding=Shredding.KEPT)
+        arrays = [conform(chunk.column(c.name), c.stored.type, c.stored.type, rules) for c in self._columns]
         for column, array in zip(self._columns, arrays, strict=True):
             if array.null_count and not column.stored.nullable:
                 raise unfit_values(f"column {column.name}", "no nulls", f"{array.null_count} of {chunk.num_rows}")
+        # A shredded variant has the type that it came with.
+        fields = [column.stored.with_type(array.type) for column, array in zip(self._columns, arrays, strict=True)]
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
     def _settings(self, first: pa.Table) -> WriterOptions:

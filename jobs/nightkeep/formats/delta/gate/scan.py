@@ -16,6 +16,7 @@ from nightkeep.encodings.parquet_rows import GroupDecoder
 from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.errors import CorruptMetadata, naming
 from nightkeep.formats.delta.data.columns import DeltaFileReader
+from nightkeep.formats.delta.data.conform import Shredding
 from nightkeep.formats.delta.deletes.vectors import read_vector
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.locations import located
@@ -52,7 +53,7 @@ def _opened(
 ) -> DeltaFileReader:
     """The file, which shallow clones, that are audited only, have elsewhere."""
     store, held_as = located(storage, file.path)
-    return DeltaFileReader(store, unit, replace(file, name=held_as), decoder=decoder)
+    return DeltaFileReader(store, unit, replace(file, name=held_as), decoder=decoder, shredding=Shredding.KEPT)
 
 
 def _survivors(storage: Storage, unit: DeltaUnit, file: DeltaDataFile) -> BitMap64:

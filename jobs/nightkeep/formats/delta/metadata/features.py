@@ -138,8 +138,8 @@ _CATALOG: Final = "only its catalog may commit: use the catalog's own maintenanc
 _ICEBERG: Final = "commits must keep Iceberg metadata in step: drop the feature, or use the engine's own OPTIMIZE"
 _COORDINATOR: Final = "delta.coordinatedCommits.commitCoordinator-preview"
 _VARIANT: Final = DeltaFeature(
-    "Variants are copied as they are stored, and compared by their bytes. A file whose variants are shredded is refused"
-    " before anything is published"
+    "Variants are copied as they are stored, and compared by their values. Files that are shredded alike stay shredded;"
+    " rows of others come together as plain variants"
 )
 _ADAPTIVE: Final = DeltaFeature(refused=f"its log is a tree of manifests: {_ENGINE}", moves_commits=True)
 _GEOSPATIAL: Final = DeltaFeature(

@@ -19,6 +19,7 @@ from nightkeep.clustering.packing import is_settled
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
 from nightkeep.formats.delta.data.bounds import ColumnBounds, every_bounds
 from nightkeep.formats.delta.data.columns import DeltaFileReader
+from nightkeep.formats.delta.data.conform import Shredding
 from nightkeep.formats.delta.data.write import DeltaFileWriter, WrittenDeltaFile
 from nightkeep.formats.delta.deletes.vectors import read_vector
 from nightkeep.formats.delta.metadata.clustering import PROVIDER, provider_of
@@ -30,6 +31,7 @@ from nightkeep.formats.delta.metadata.naming import DeltaNaming
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
+from nightkeep.formats.delta.rewrite.shredding import shredding_of
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
 from nightkeep.kernels.skipping import FileBounds
 from nightkeep.model import Clustering, Intent, Request, Run, UnitKey
@@ -65,7 +67,7 @@ class DeltaInputs:
         return self.unit.files
 
     def rows(self, storage: Storage) -> LiveRows[DeltaDataFile]:
-        return live_rows(storage, self.unit)
+        return live_rows(storage, self.unit, shredding_of(storage, self.unit))
 
     def writer(self, storage: Storage, run: Run, layout: FileLayout) -> DeltaFileWriter:
         schema, naming = self.unit.schema, DeltaNaming(run, self.key)
@@ -91,9 +93,9 @@ DeltaPack = PackTask[DeltaDataFile, WrittenDeltaFile, DeltaEdit]
 DeltaCluster = ClusterTask[DeltaDataFile, WrittenDeltaFile, DeltaEdit]
 
 
-def live_rows(storage: Storage, unit: DeltaUnit) -> LiveRows[DeltaDataFile]:
+def live_rows(storage: Storage, unit: DeltaUnit, shredding: Shredding = Shredding.ASSEMBLED) -> LiveRows[DeltaDataFile]:
     def opened(file: DeltaDataFile) -> DeltaFileReader:
-        return DeltaFileReader(storage, unit, file)
+        return DeltaFileReader(storage, unit, file, shredding=shredding)
 
     def hidden(file: DeltaDataFile) -> BitMap64:
         return read_vector(storage, file)
