@@ -1,15 +1,15 @@
 """Thirty nights of appends to a Delta table with clustering columns: delta-spark's OPTIMIZE against Nightkeep.
 
 Run by `make bench-clustered`. Both sides get the same appends, and the same target size. Tables are
-scaled down by 1,024: files of 128 KiB stand for files of 128 MiB, with row groups of both writers in proportion, and
-delta-spark's pages as large as our row groups. Footers are not scaled: they count in the bytes written.
+scaled down by 1,024: files of 128 KiB stand for files of 128 MiB, with row groups in proportion and about 64 pages in a
+file, of both writers. Footers, indexes and headers of pages are not scaled: they count in the bytes written.
 
 For each night are printed, of each side: the bytes that optimizing wrote per byte that came in; the share of the table
 that range queries of each clustering column read, in row groups that statistics do not exclude; the share in files that
-they open; files; CPU seconds, ours with the gate. In some nights Spark runs a part of the queries on both tables, and
-the share that it read of files, without their footers, is printed. Rows of both tables are compared at the end, as
-multisets. With `--every N`, delta-spark optimizes in the first night and in each Nth only: it clusters the whole table
-again each time, so that what queries read then does not depend on the nights between.
+they open; files; CPU seconds, ours with the gate at `touched`. In some nights Spark runs a part of the queries on both
+tables, and the share that it read of files, without their footers, is printed. Rows of both tables are compared at the
+end, as multisets. With `--every N`, delta-spark optimizes in the first night and in each Nth only: it clusters the
+whole table again each time, so that what queries read then does not depend on the nights between.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,7 @@ from tests.drivers.delta_spark import DeltaSpark, named
 from tests.support.table_storage import storage_of
 
 from nightkeep.admission.order import Order
+from nightkeep.encodings.parquet_settings import DATA_SETTINGS
 from nightkeep.formats.delta.data.write import DeltaFileWriter
 from nightkeep.formats.delta.format import open_table
 from nightkeep.formats.delta.metadata.naming import DeltaNaming
@@ -42,20 +44,20 @@ from nightkeep.tasks import inline
 
 COLUMNS = ("device", "ts")
 TARGET_BYTES = 128 << 10
-ROW_BYTES = 40
+ROW_BYTES = 30
 """About what a row takes in a file."""
 QUERIES = 100
 SHARE = 0.01
-SPARK_NIGHTS = (1, 15, 30)
+SPARK_NIGHTS = (1, 20, 30)
 SPARK_QUERIES = 4
 """Queries of each column that Spark runs."""
-PARTS = 16
-"""Of a file: our row groups, and delta-spark's pages."""
+PAGES = 64
+"""Of a file, about: a file of 128 MiB with such rows has more than 200 of 20,000 rows each."""
+PAGE_ROWS = TARGET_BYTES // ROW_BYTES // PAGES
 CONF = {
     "spark.databricks.delta.optimize.maxFileSize": str(TARGET_BYTES),
     "spark.hadoop.parquet.block.size": str(TARGET_BYTES),
-    "spark.hadoop.parquet.page.size": str(TARGET_BYTES // PARTS),
-    "spark.hadoop.parquet.page.row.count.limit": str(TARGET_BYTES // ROW_BYTES // PARTS),
+    "spark.hadoop.parquet.page.row.count.limit": str(PAGE_ROWS),
     # In proportion, what is read ahead is nothing.
     "spark.hadoop.io.file.buffer.size": "1024",
     "spark.buffer.size": "1024",
@@ -218,7 +220,7 @@ def optimize_by_spark(spark: DeltaSpark, side: Side) -> None:
 
 
 def optimize(side: Side, night: int) -> None:
-    text = f"version: 1\ndefaults: {{target_size: {TARGET_BYTES}B}}\n"
+    text = f"version: 1\ndefaults: {{target_size: {TARGET_BYTES}B, verify: touched}}\n"
     order = Order(Operation.OPTIMIZE, f"night-{night}", str(side.table.parent / "reports"))
     before = time.process_time()
     document = run_operation(
@@ -284,7 +286,8 @@ def main() -> None:
     parser.add_argument("--cases", type=int, nargs="*", default=range(len(CASES)), help="numbers of the cases, from 0")
     parser.add_argument("--every", type=int, default=1, help="delta-spark optimizes in each Nth night")
     options = parser.parse_args()
-    with DeltaSpark(timeout=1800.0, conf=CONF) as spark:
+    pages = patch.dict(cast(dict[str, Any], DATA_SETTINGS), max_rows_per_page=PAGE_ROWS)
+    with pages, DeltaSpark(timeout=1800.0, conf=CONF) as spark:
         for case in (CASES[number] for number in options.cases):
             print(f"{case.name}: written per byte that came, share read, share in files opened, files, CPU so far")
             print("  night  delta-spark OPTIMIZE                    Nightkeep")

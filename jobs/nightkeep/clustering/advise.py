@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nightkeep.card import render_card
-from nightkeep.clustering.tuning import LEAST_GAIN
 from nightkeep.errors import RefusedTable
 from nightkeep.kernels.skipping import FileBounds, simulated_layout
 from nightkeep.model import Clustering, Curve
@@ -30,6 +29,8 @@ SAMPLE_ROWS = 100_000
 MOST_COLUMNS = 6
 MOST_TOGETHER = 3
 """With k columns over n files each has about n^(1/k) slices: a fourth column leaves all of them with few."""
+LEAST_GAIN = 0.05
+"""Share of the table that a query must read less, on average, before a rewrite is worth its cost."""
 WORTH_NAMING = 0.01
 _RANGES = 20
 _SHARE = 0.01

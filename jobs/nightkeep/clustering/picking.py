@@ -1,9 +1,9 @@
 """Files of a unit -> a task that clusters new files, and cubes too small to keep separate, along a curve.
 
-Incremental: a small cube is clustered again once what has come since is about as large. A cube of several files stays,
+Incremental: a small cube is clustered again once what has come since is about as large. A cube of many files stays,
 as its rows are in the order of the curve also inside files, until it is one of so many that queries read several times
-what they would read of one cube. So a byte of a large night is written once, and once more when its cubes have become
-many; a byte of a small night is written a few times, until its cube has several files.
+what they would read of one cube. So a byte of a large night is written once or twice, and once more when cubes have
+become many; a byte of a small night is written a few times, until its cube has many files.
 """
 
 from __future__ import annotations

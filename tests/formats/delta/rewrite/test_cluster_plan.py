@@ -110,10 +110,10 @@ def test_files_without_rows_are_no_work_for_a_curve() -> None:
 
 @pytest.mark.parametrize(("cubes", "merged"), [(3, 0), (8, 8)])
 def test_cubes_that_overlap_are_merged_once_queries_read_several_times_as_much(cubes: int, merged: int) -> None:
-    """Each has eight files, and is too large to be merged by its size alone."""
-    files = [file for name in "abcdefgh"[:cubes] for file in cube(name, 8)]
+    """Each has 32 files, and is too large to be merged by its size alone."""
+    files = [file for name in "abcdefgh"[:cubes] for file in cube(name, 32)]
     found = planned([*files, *loose(1)])
-    assert found is not None and len(found.input_files) == 8 * merged + 1
+    assert found is not None and len(found.input_files) == 32 * merged + 1
     assert f"1 file not clustered so and {merged} of {cubes} cubes" in found.reason
     assert ("apart, queries would read" in found.reason) == (merged > 0)
 
@@ -121,9 +121,9 @@ def test_cubes_that_overlap_are_merged_once_queries_read_several_times_as_much(c
 def test_cubes_of_other_values_stay_however_many_they_are() -> None:
     """As those of nights do, if one column is a time and the curve has no other."""
     files = [
-        with_bounds(a_file(f"{name}{n:03}", 1000, **tag(name)), (place * 8 + n) * 10, (place * 8 + n) * 10 + 9)
+        with_bounds(a_file(f"{name}{n:03}", 1000, **tag(name)), (place * 32 + n) * 10, (place * 32 + n) * 10 + 9)
         for place, name in enumerate("abcdefghijklmnop")
-        for n in range(8)
+        for n in range(32)
     ]
     found = planned([*files, *loose(1)])
     assert found is not None and found.input_files == ("new000",)
@@ -151,13 +151,13 @@ def test_a_file_of_which_much_was_deleted_leaves_its_cube() -> None:
     assert (found.cubes, found.loose, found.gone) == (((fresh,),), (worn,), ())
 
 
-@given(st.lists(st.integers(1, 20_000), min_size=1, max_size=8), st.integers(1, 20_000))
+@given(st.lists(st.integers(1, 60_000), min_size=1, max_size=8), st.integers(1, 60_000))
 def test_small_cubes_are_merged_from_the_smallest_while_they_are_not_much_larger(cubes: list[int], new: int) -> None:
     files = [a_file(f"f{n}", size, **tag("abcdefgh"[n])) for n, size in enumerate(cubes)]
     layout = layout_of([*files, a_file("new", new)])
     total, taken = new, 0
     for size in sorted(cubes):
-        if size > 2 * total or size >= 8 * SIZES.target:
+        if size > 2 * total or size >= 32 * SIZES.target:
             break
         total, taken = total + size, taken + 1
     assert merging(layout, SIZES.target) == taken
