@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Final
 
 import pyarrow as pa
@@ -13,6 +14,13 @@ METADATA: Final = pa.field("metadata", pa.binary(), nullable=False, metadata=_MA
 VARIANT: Final = pa.struct([METADATA, pa.field("value", pa.binary(), nullable=False)])
 """The names of a variant and its values, encoded, which no row is chosen or ordered by. Spark reads a variant only
 where both are required (Delta's PROTOCOL.md, "Variant data in Parquet"). Fields of other columns are nullable."""
+
+
+class Shredding(Enum):
+    """What becomes of typed columns of variants: they are kept as they are stored, or variants are put together."""
+
+    KEPT = "kept"
+    ASSEMBLED = "assembled"
 
 
 def is_variant(kind: pa.DataType) -> bool:

@@ -1,4 +1,4 @@
-"""Random lives of tables of Spark's with an order of their own, with changed partition specs, and with branches.
+"""Random lives of Spark's tables with an own order, with changed partition specs, with branches, and with variants.
 
 NIGHTKEEP_ICEBERG_SEEDS=first:last (last excluded) chooses other histories than the first fifty of each kind.
 """

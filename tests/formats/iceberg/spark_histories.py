@@ -1,7 +1,7 @@
 """Random lives of tables that Spark writes, alters, compacts and expires beside nights of ours; a dict states the rows.
 
-Of one kind each: tables with a sort order of their own, tables whose files we move to the current partition spec, and
-tables with a branch.
+Of one kind each: tables with a sort order of their own, tables whose files we move to the current partition spec,
+tables with a branch, and tables with variants.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
+from pyspark.sql.types import VariantVal
 from tests.drivers.iceberg_spark import IcebergSpark
 from tests.drivers.iceberg_tables import Table
 from tests.formats.iceberg.breaking import branch_of, breaking
@@ -27,7 +28,7 @@ from nightkeep.policy import EffectivePolicy, Settings
 from nightkeep.running.rewrites.run_operation import run_operation
 from nightkeep.tasks import inline
 
-KINDS = ("own order", "current spec", "branch")
+KINDS = ("own order", "current spec", "branch", "variants")
 MAIN = "main"
 COLUMNS = "id BIGINT, small INT, name STRING, at TIMESTAMP_NTZ"
 SPECS = ("small", "bucket(3, id)", "truncate(2, name)", "months(at)")
@@ -37,8 +38,10 @@ ORDERS: Mapping[str, tuple[Key, ...]] = {
     "days(at), id": (by("at", "day"), by("id")),
     "bucket(4, id), name NULLS LAST": (by("id", "bucket[4]"), by("name", nulls="last")),
 }
+VARIANTS = ('{"a":1,"b":[true,null,"x"]}', '{"b":{"c":2},"z":"y"}', "5", "null", '"a text"', "[]", "1.5", '{"a":"one"}')
+"""As Spark prints them."""
 _EPOCH = datetime(2026, 1, 1)
-Row = tuple[int, int | None, str | None, str | None]
+Row = tuple[int, int | None, str | None, str | None, str | None]
 
 
 @dataclass
@@ -55,18 +58,22 @@ class SparkHistory:
 
     def __post_init__(self) -> None:
         self.chance = Random(f"{self.kind} {self.seed}")
-        version = self.chance.choice([1, 2, 2, 3])
+        self.has_variants = self.kind == "variants"
+        version = 3 if self.has_variants else self.chance.choice([1, 2, 2, 3])
         mode = (
             "copy-on-write" if version == 1 else self.chance.choice(["merge-on-read", "merge-on-read", "copy-on-write"])
         )
         modes = ", ".join(f"'write.{verb}.mode'='{mode}'" for verb in ("delete", "update", "merge"))
         self.partition = self.chance.choice([None, *SPECS])
         partitioned = "" if self.partition is None else f"PARTITIONED BY ({self.partition})"
+        # The vectorised reader of 1.12 fails where a table has variants and a query reads none of them.
+        shreds = ", 'write.parquet.shred-variants'='true', 'read.parquet.vectorization.enabled'='false'"
+        unfit = shreds if self.has_variants else ""
         self.spark.attach(self.table.warehouse)
         self.spark.sql(
             f"CREATE NAMESPACE IF NOT EXISTS {self.table.warehouse.name}.db",
-            f"CREATE TABLE {self.table.sql} ({COLUMNS}) USING iceberg {partitioned} "
-            f"TBLPROPERTIES ('format-version'='{version}', {modes})",
+            f"CREATE TABLE {self.table.sql} ({COLUMNS}{', v VARIANT' if self.has_variants else ''}) USING iceberg "
+            f"{partitioned} TBLPROPERTIES ('format-version'='{version}', {modes}{unfit})",
         )
         if self.kind == "own order":
             self.reorder()
@@ -78,14 +85,15 @@ class SparkHistory:
     # What others do
 
     def steps(self) -> Sequence[Callable[[], None]]:
-        own = {"own order": self.reorder, "current spec": self.respec, "branch": self.drop_or_move}[self.kind]
+        others = {"own order": self.reorder, "branch": self.drop_or_move, "variants": self.shred_or_move}
+        own = others.get(self.kind, self.respec)
         return (self.insert, self.insert, self.delete, self.delete, self.update, self.compact, self.expire, own, own)
 
     def insert(self) -> None:
         branch, count = self.branch(), self.chance.randrange(2, 30)
         new = [self.row(number) for number in range(self.next_id, self.next_id + count)]
         self.next_id += count
-        self.spark.sql(f"INSERT INTO {self.at(branch)} VALUES {', '.join(map(_literal, new))}")
+        self.spark.sql(f"INSERT INTO {self.at(branch)} VALUES {', '.join(map(self._literal, new))}")
         self.rows[branch] |= {row[0]: row for row in new}
 
     def row(self, number: int) -> Row:
@@ -96,6 +104,7 @@ class SparkHistory:
             chance.choice([None, *range(4)]),
             chance.choice([None, "", f"{chance.choice('abc')}{chance.randrange(40)}"]),
             chance.choice([None, moment.isoformat(sep=" ", timespec="microseconds")]),
+            chance.choice([None, *VARIANTS]) if self.has_variants else None,
         )
 
     def delete(self) -> None:
@@ -105,9 +114,11 @@ class SparkHistory:
 
     def update(self) -> None:
         branch, rest = self.branch(), self.chance.randrange(5)
-        self.spark.sql(f"UPDATE {self.at(branch)} SET small = 9, name = 'updated' WHERE id % 5 = {rest}")
+        changed = ", v = parse_json('[9]')" if self.has_variants else ""
+        self.spark.sql(f"UPDATE {self.at(branch)} SET small = 9, name = 'updated'{changed} WHERE id % 5 = {rest}")
         for number in [number for number in self.rows[branch] if number % 5 == rest]:
-            self.rows[branch][number] = (number, 9, "updated", self.rows[branch][number][3])
+            updated = "[9]" if self.has_variants else None
+            self.rows[branch][number] = (number, 9, "updated", self.rows[branch][number][3], updated)
 
     def compact(self) -> None:
         """Spark's own rewrite, of main: by the table's order if it has one."""
@@ -137,6 +148,16 @@ class SparkHistory:
             self.rows["dev"] = dict(self.rows[MAIN])
         else:
             self.respec()
+
+    def shred_or_move(self) -> None:
+        """Spark begins to shred variants, or ends it."""
+        if self.chance.random() < 0.3:
+            self.respec()
+        else:
+            shreds = self.chance.choice(["true", "false"])
+            self.spark.sql(
+                f"ALTER TABLE {self.table.sql} SET TBLPROPERTIES ('write.parquet.shred-variants'='{shreds}')"
+            )
 
     def call(self, procedure: str, arguments: str) -> None:
         self.spark.sql(
@@ -193,8 +214,10 @@ class SparkHistory:
         """Spark and we show every branch as it should be, and files are sorted by the order that they name."""
         for branch, expected in self.rows.items():
             wanted = Counter(map(repr, expected.values()))
+            variant = "to_json(v)" if self.has_variants else "NULL"
             shown = self.spark.sql(
-                f"SELECT id, small, name, date_format(at, 'yyyy-MM-dd HH:mm:ss.SSSSSS') FROM {self.at(branch)}"
+                f"SELECT id, small, name, date_format(at, 'yyyy-MM-dd HH:mm:ss.SSSSSS'), {variant} "
+                f"FROM {self.at(branch)}"
             ).rows
             assert Counter(repr(tuple(row)) for row in shown) == wanted
             ours = nightkeep.read(str(self.address(branch))).read_all().to_pylist()
@@ -209,6 +232,13 @@ class SparkHistory:
             assert file.sort_order_id != current or "-nk-" not in file.path or in_order(stored(file.path), keys), (
                 file.path
             )
+
+    def _literal(self, row: Row) -> str:
+        number, k, text, at, variant = row
+        texts = ["NULL" if text is None else f"'{text}'", "NULL" if at is None else f"TIMESTAMP_NTZ '{at}'"]
+        if self.has_variants:
+            texts.append("NULL" if variant is None else f"parse_json('{variant}')")
+        return f"({number}, {'NULL' if k is None else k}, {', '.join(texts)})"
 
 
 def check_history(history: SparkHistory, *, steps: int) -> None:
@@ -226,12 +256,8 @@ def check_history(history: SparkHistory, *, steps: int) -> None:
         raise AssertionError(f"{history.kind}, seed {history.seed}: {'; '.join(history.done)}") from failure
 
 
-def _literal(row: Row) -> str:
-    number, k, text, at = row
-    texts = ["NULL" if text is None else f"'{text}'", "NULL" if at is None else f"TIMESTAMP_NTZ '{at}'"]
-    return f"({number}, {'NULL' if k is None else k}, {', '.join(texts)})"
-
-
 def _spelled(row: Mapping[str, Any]) -> str:
-    at = row["at"]
-    return repr((row["id"], row["small"], row["name"], at and at.isoformat(sep=" ", timespec="microseconds")))
+    at, variant = row["at"], row.get("v")
+    # Spark's own decoder.
+    shown = variant and VariantVal(variant["value"], variant["metadata"]).toJson()
+    return repr((row["id"], row["small"], row["name"], at and at.isoformat(sep=" ", timespec="microseconds"), shown))

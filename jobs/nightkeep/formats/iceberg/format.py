@@ -20,7 +20,7 @@ from nightkeep.formats.iceberg.reading.reading import reading_of
 from nightkeep.formats.iceberg.retention.retained_files import retained_files
 from nightkeep.formats.iceberg.rewrite.health import health
 from nightkeep.formats.iceberg.rewrite.manifest_work import merge_manifests
-from nightkeep.formats.iceberg.rewrite.optimize import LAYOUT, layout_metrics, refuse_unhandled
+from nightkeep.formats.iceberg.rewrite.optimize import LAYOUT, layout_metrics, refuse_unhandled, shredding_note
 from nightkeep.formats.iceberg.rewrite.own_order import cluster_files, own_clustering, require_columns, sort_order_note
 from nightkeep.formats.iceberg.rewrite.persist_plan import (
     filter_note,
@@ -44,7 +44,7 @@ IcebergTable = Table[IcebergSnapshot, IcebergUnit, IcebergTask, IcebergEdit]
 _OPTIMIZE: IcebergRules = OperationRules(
     (refuse_unhandled, refuse_lineage_names, require_columns, refuse_respec),
     (respec_files, cluster_files, Bound(FormatLayout.pack_files, LAYOUT), merge_manifests),
-    (sort_order_note,),
+    (sort_order_note, shredding_note),
     left_out_note,
 )
 _PERSIST_DELETES: IcebergRules = OperationRules(

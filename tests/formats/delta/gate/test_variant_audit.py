@@ -14,10 +14,10 @@ from tests.formats.delta.sabotage import Act, Staged
 from tests.formats.delta.variant_sabotage import SCHEMA, SHREDDED, TYPED, filled, rewritten, rows
 from tests.support.table_storage import storage_of
 
-from nightkeep.formats.delta.data.conform import Shredding
 from nightkeep.formats.delta.rewrite import shredding
 from nightkeep.formats.delta.rewrite.shredding import shredding_of
 from nightkeep.model import Verified, VerifyLevel
+from nightkeep.model.variant_type import Shredding
 
 
 def kept(lake: Lake) -> Shredding:

@@ -38,7 +38,7 @@ from tests.support.examples import examples
 
 from nightkeep.errors import CorruptMetadata, MissingFile, RefusedRows, RefusedTable
 from nightkeep.formats.iceberg.data.columns import IcebergFileReader
-from nightkeep.formats.iceberg.data.conform import conform
+from nightkeep.formats.iceberg.data.conform import ConformRules, conform
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.storage import LocalStorage
@@ -551,9 +551,11 @@ def test_types_that_only_arrow_has_are_read_as_the_tables(kind: pa.DataType) -> 
     wanted: IcebergType = StringType() if text else BinaryType()
     values = ["a", None, ""] if text else [b"a", None, b""]
     plain: Any = pa.string() if text else pa.binary()
-    assert conform(pa.array(values, kind), kind, wanted, _no_fill).equals(pa.array(values, plain))
+    assert conform(pa.array(values, kind), kind, wanted, ConformRules(_no_fill)).equals(pa.array(values, plain))
     many = pa.large_list(pa.field("element", kind, metadata={"PARQUET:field_id": "5"}))
-    found = conform(pa.array([values, [], None], many), many, ListType(5, wanted, element_required=False), _no_fill)
+    found = conform(
+        pa.array([values, [], None], many), many, ListType(5, wanted, element_required=False), ConformRules(_no_fill)
+    )
     assert found.to_pylist() == [values, [], None] and found.type == pa.list_(pa.field("element", plain))
 
 

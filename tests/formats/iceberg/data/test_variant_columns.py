@@ -32,6 +32,9 @@ def read(tmp_path: Path, column: Any, kind: pa.DataType = VARIANT) -> list[Any]:
     return list(held.column("v").to_pylist())
 
 
+SHREDDED = pa.struct([*VARIANT, pa.field("typed_value", pa.int64())])
+
+
 def struct(**parts: pa.DataType) -> pa.DataType:
     return pa.struct([pa.field(name, kind) for name, kind in parts.items()])
 
@@ -50,10 +53,23 @@ def test_parts_are_found_by_their_names(tmp_path: Path, kind: pa.DataType) -> No
     assert read(tmp_path, [rows[0], None, rows[1]], kind) == [rows[0], None, rows[1]]
 
 
+def test_typed_values_are_put_together_with_the_others(tmp_path: Path) -> None:
+    kind = struct(metadata=pa.binary(), value=pa.binary(), typed_value=pa.int8())
+    rows = [ONE, None, {"metadata": b"\1\0\0", "typed_value": 2}]
+    assert read(tmp_path, rows, kind) == [ONE, None, TWO]
+    alone = struct(metadata=pa.binary(), typed_value=pa.int8())
+    assert read(tmp_path, rows[1:], alone) == [None, TWO]
+
+
 @pytest.mark.parametrize(
     ("column", "kind", "reason"),
     [
-        ([ONE], struct(metadata=pa.binary(), value=pa.binary(), typed_value=pa.int64()), "a shredded variant"),
+        (
+            [{"value": b"\0"}],
+            struct(value=pa.binary(), typed_value=pa.int64()),
+            "fields value, typed_value, expected metadata",
+        ),
+        ([ONE | {"typed_value": 5}], SHREDDED, "a variant with a value beside one of type int64"),
         ([ONE], struct(metadata=pa.binary()), "fields metadata, expected metadata and value"),
         ([ONE], struct(metadata=pa.binary(), value=pa.binary(), other=pa.int8()), "fields metadata, value, other"),
         (

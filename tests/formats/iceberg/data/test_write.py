@@ -40,6 +40,7 @@ from tests.support.examples import examples
 
 from nightkeep.errors import RefusedRows, RefusedTable
 from nightkeep.formats.iceberg.data.columns import LAST_UPDATED, ROW_ID, IcebergFileReader
+from nightkeep.formats.iceberg.data.conform import constant
 from nightkeep.formats.iceberg.data.write import IcebergFileWriter, Lineage, WrittenIcebergFile
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.naming import IcebergNaming
@@ -357,6 +358,15 @@ def test_nulls_below_a_null_struct_are_none_of_its_fields(tmp_path: Path) -> Non
     files = written(schema, pa.table({"c": held}).slice(1), rows_per_file=10)
 
     assert read(schema, files, ["c"]) == [[{"a": 1}, None]]
+
+
+def test_a_struct_that_files_lack_is_null_and_its_required_fields_are_none(tmp_path: Path) -> None:
+    """As rows come of files from before the column."""
+    schema = table_of(tmp_path, NestedField(1, "c", REQUIRED))
+
+    files = written(schema, pa.table({"c": constant(None, STRUCT, 2)}), rows_per_file=10)
+
+    assert read(schema, files, ["c"]) == [[None, None]]
 
 
 def test_row_groups_have_no_bounds_of_what_may_be_nan(tmp_path: Path) -> None:

@@ -14,15 +14,21 @@ from tests.drivers.iceberg_java import IcebergJava, Layout
 from tests.drivers.iceberg_tables import Table, Warehouse
 from tests.formats.iceberg import runs
 from tests.formats.iceberg.gate.test_sabotage import assert_caught, judged
-from tests.formats.iceberg.sabotage import METRICS, Act, Item, Staged, rewritten
-from tests.support.variant_values import Value, column, decoded
+from tests.formats.iceberg.laid_anew import a_run
+from tests.formats.iceberg.sabotage import METRICS, Act, Item, Staged
+from tests.support.variant_values import Value, column, decoded, shredded_column
 
 from nightkeep.encodings.variant_groups import parquet_output
+from nightkeep.formats.iceberg.data import conform
 from nightkeep.formats.iceberg.format import IcebergTable
 from nightkeep.formats.iceberg.metadata.content_files import FileContent, NewFile
 from nightkeep.formats.iceberg.metadata.locations import storage_name
-from nightkeep.model import Mismatch, UnitKey, Verified, VerifyLevel
+from nightkeep.kernels.variant_assembly import assembled
+from nightkeep.model import Candidate, Mismatch, Operation, Plan, Request, UnitKey, Verified, VerifyLevel
 from nightkeep.model.variant_type import VARIANT
+from nightkeep.stages.execute import execute
+from nightkeep.stages.plan import plan
+from nightkeep.tasks import inline
 
 _NUMBERS = count()
 DAYS = runs.DAYS[:2]
@@ -38,14 +44,16 @@ VALUES: Sequence[Value | None] = (
 
 
 def filled(java: IcebergJava, table: Table) -> None:
-    """Two days in two files each, which are adopted: plain groups without ids and without the mark of variants."""
+    """Two days in three files each, which are adopted: groups without ids and without the mark of variants, of which
+    one is plain, and two are shredded in two ways."""
     columns = [("id", "long"), ("day", "string"), ("v", "variant")]
     java.create(table, columns, Layout(partition=(("day", "identity"),), format_version=3))
     folder = runs.folder(table)
     for day in DAYS:
-        for number in range(2):
+        for number, typed in enumerate(({}, {"a": pa.int8()}, [pa.decimal128(9, 1)])):
             ids = range(len(VALUES) * number, len(VALUES) * (number + 1))
-            held = {"id": [*ids], "day": [day] * len(ids), "v": column(VALUES, Random(number))}
+            variants = shredded_column(VALUES, typed, Random(number)) if typed else column(VALUES, Random(number))
+            held = {"id": [*ids], "day": [day] * len(ids), "v": variants}
             file = folder / f"adopted {day} {number}.parquet"
             pq.write_table(pa.table(held), file, store_schema=False)
             java.commit(table, java.adopt(table, file, partition=[day]), kind="append")
@@ -132,12 +140,14 @@ ACTS: dict[Act, str] = {
     swap_variants_of_two_rows: "rows differ",
     forget_the_mark: "column v is not annotated as a variant",
     state_bounds_of_a_variant: r"bounds of variants, fields \[3\], expected none",
-    miscount_null_variants: "v has 2 nulls, its manifest states 1",
+    miscount_null_variants: "v has 3 nulls, its manifest states 2",
 }
 
 
-def staged(table: IcebergTable) -> Any:
-    return rewritten(table, TOUCHED)
+def staged(table: IcebergTable) -> tuple[Plan, Candidate]:
+    snapshot, run = table.snapshot(), a_run()
+    found = plan(table, snapshot, Request(Operation.OPTIMIZE, run.now_ms, full=True))
+    return found, table.commits.stage(snapshot, execute(table, found, run, mapper=inline), run)
 
 
 @pytest.mark.parametrize("level", VerifyLevel)
@@ -158,3 +168,15 @@ def test_the_gate_names(table: IcebergTable, act: Act, level: VerifyLevel) -> No
     made = staged(table)
     act(Staged(table, made[1], TOUCHED[0]))
     assert_caught(judged(table, made, level), ACTS[act])
+
+
+def test_the_gate_does_not_put_variants_together_as_a_rewrite_does(
+    table: IcebergTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrongly(held: pa.StructArray) -> pa.StructArray:
+        """Every value is that of the row above."""
+        whole = assembled(held)
+        return whole.take(pa.array([0, *range(len(whole) - 1)]))
+
+    monkeypatch.setattr(conform, "assembled", wrongly)
+    assert_caught(judged(table, staged(table), VerifyLevel.TOUCHED), "rows differ")

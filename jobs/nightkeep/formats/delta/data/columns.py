@@ -26,12 +26,13 @@ from nightkeep.encodings.parquet_rows import (
     sample,
 )
 from nightkeep.errors import CorruptMetadata, RefusedTable, reason_of, unfit_values
-from nightkeep.formats.delta.data.conform import FileRules, Find, Shredding, by_name, chunked, conform, finder
+from nightkeep.formats.delta.data.conform import FileRules, Find, by_name, chunked, conform, finder
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaField, DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
 from nightkeep.kernels.arrow_buffers import is_view_of, one_array
 from nightkeep.model.arrow_types import FIELD_ID, Array, ArrowField, ChunkedArray, Datum, field_id
+from nightkeep.model.variant_type import Shredding
 from nightkeep.storage import Storage
 
 ROW_ID: Final = "_metadata.row_id"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Final, TypeAlias, cast
 
 import pyarrow as pa
@@ -27,20 +26,13 @@ from nightkeep.model.arrow_types import (
     MapArray,
     field_id,
 )
-from nightkeep.model.variant_type import VARIANT, is_variant, shredded_type
+from nightkeep.model.variant_type import VARIANT, Shredding, is_variant, shredded_type
 
 Find: TypeAlias = Callable[[list[ArrowField], ArrowField, int], int | None]
 """(fields of the file, the wanted field as the files name it, its index) -> the index of the matching field, or None.
 """
 
 _INT_BITS_IN_DOUBLE: Final = 32
-
-
-class Shredding(Enum):
-    """What becomes of typed columns of variants: they are kept as they are stored, or variants are put together."""
-
-    KEPT = "kept"
-    ASSEMBLED = "assembled"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from nightkeep.encodings.parquet_settings import CODECS, DATA_SETTINGS, WriterOp
 from nightkeep.encodings.variant_groups import parquet_output
 from nightkeep.errors import RefusedTable, unfit_values
 from nightkeep.formats.delta.data.columns import COMMIT_VERSION, ROW_ID
-from nightkeep.formats.delta.data.conform import FileRules, Shredding, by_place, conform, without_void
+from nightkeep.formats.delta.data.conform import FileRules, by_place, conform, without_void
 from nightkeep.formats.delta.data.file_statistics import DeltaFileStats
 from nightkeep.formats.delta.metadata.locations import log_path
 from nightkeep.formats.delta.metadata.naming import DeltaNaming
@@ -20,6 +20,7 @@ from nightkeep.formats.delta.metadata.partition import folder
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
 from nightkeep.kernels.row_groups import ROW_GROUP_ROWS, ChunkSource, FileLimit, with_bounds, with_dictionaries
 from nightkeep.model.arrow_types import FIELD_ID, ArrowField
+from nightkeep.model.variant_type import Shredding
 from nightkeep.storage import Storage
 
 

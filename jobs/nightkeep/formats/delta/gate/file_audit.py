@@ -18,7 +18,6 @@ from nightkeep.encodings.parquet_rows import only
 from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.formats.delta.data.bounds import ColumnBounds, every_bounds
 from nightkeep.formats.delta.data.columns import DeltaFileReader, every_column
-from nightkeep.formats.delta.data.conform import Shredding
 from nightkeep.formats.delta.gate.clustering_audit import missing_faults
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.leaf_columns import leaves
@@ -26,7 +25,7 @@ from nightkeep.formats.delta.metadata.schema import ColumnMapping, DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
 from nightkeep.gate.column_range import ColumnRange, is_exact, watched
 from nightkeep.model.arrow_types import ChunkedArray, Scalar, field_id
-from nightkeep.model.variant_type import is_variant
+from nightkeep.model.variant_type import Shredding, is_variant
 from nightkeep.protocol import Show
 from nightkeep.storage import Storage
 

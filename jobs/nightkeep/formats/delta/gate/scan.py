@@ -16,12 +16,12 @@ from nightkeep.encodings.parquet_rows import GroupDecoder
 from nightkeep.encodings.polars_rows import polars_batches
 from nightkeep.errors import CorruptMetadata, naming
 from nightkeep.formats.delta.data.columns import DeltaFileReader
-from nightkeep.formats.delta.data.conform import Shredding
 from nightkeep.formats.delta.deletes.vectors import read_vector
 from nightkeep.formats.delta.metadata.data_file import DeltaDataFile
 from nightkeep.formats.delta.metadata.locations import located
 from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
 from nightkeep.model import View
+from nightkeep.model.variant_type import Shredding
 from nightkeep.protocol import Positions
 from nightkeep.storage import Storage
 

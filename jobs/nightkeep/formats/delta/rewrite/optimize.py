@@ -19,7 +19,6 @@ from nightkeep.clustering.packing import is_settled
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
 from nightkeep.formats.delta.data.bounds import ColumnBounds, every_bounds
 from nightkeep.formats.delta.data.columns import DeltaFileReader
-from nightkeep.formats.delta.data.conform import Shredding
 from nightkeep.formats.delta.data.write import DeltaFileWriter, WrittenDeltaFile
 from nightkeep.formats.delta.deletes.vectors import read_vector
 from nightkeep.formats.delta.metadata.clustering import PROVIDER, provider_of
@@ -35,6 +34,7 @@ from nightkeep.formats.delta.rewrite.shredding import shredding_of
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
 from nightkeep.kernels.skipping import FileBounds
 from nightkeep.model import Clustering, Intent, Request, Run, UnitKey
+from nightkeep.model.variant_type import Shredding
 from nightkeep.storage import Storage
 
 ADVICE: Final = "name it in delta.dataSkippingStatsColumns and recompute them"

@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from nightkeep.clustering.sizing import is_gone
 from nightkeep.formats.delta.data.columns import DeltaFileReader
-from nightkeep.formats.delta.data.conform import Shredding
 from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
-from nightkeep.model.variant_type import is_variant
+from nightkeep.model.variant_type import Shredding, is_variant
 from nightkeep.storage import Storage
 
 MOST_FOOTERS: Final = 1000

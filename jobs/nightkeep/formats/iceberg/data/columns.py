@@ -19,7 +19,7 @@ from pyroaring import BitMap64
 from nightkeep.encodings.legacy_calendar import require_one_calendar
 from nightkeep.encodings.parquet_rows import BATCH_ROWS, GroupDecoder, leaf_bounds, only, parts_holding, sample
 from nightkeep.errors import CorruptMetadata, reason_of, unfit_values
-from nightkeep.formats.iceberg.data.conform import conform, constant, places
+from nightkeep.formats.iceberg.data.conform import ConformRules, conform, constant, places
 from nightkeep.formats.iceberg.data.stored_columns import calendar_of, footer_of, open_columns
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile, FileContent
 from nightkeep.formats.iceberg.metadata.features import refusal
@@ -28,6 +28,7 @@ from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.types import arrow_type
 from nightkeep.kernels.arrow_buffers import is_view_of
 from nightkeep.model.arrow_types import Array, ArrowField
+from nightkeep.model.variant_type import Shredding
 from nightkeep.storage import Storage
 
 ROW_ID: Final = "_row_id"
@@ -76,15 +77,23 @@ class IcebergFileReader:
     for a file without field ids in a table without a name mapping. `rows` is the row count that the file states, and
     `parts` are those of its parts, such as row groups. `footer` is None for a file that is not Parquet. What `decoder`
     decodes has texts and bytes as Arrow's views. `held` are the file's own columns, with the ids that it has itself.
+    With `Shredding.KEPT`, tables of two files have two schemas where their variants are shredded in other ways.
     """
 
     def __init__(
-        self, storage: Storage, schema: IcebergSchema, file: ContentFile, *, decoder: GroupDecoder | None = None
+        self,
+        storage: Storage,
+        schema: IcebergSchema,
+        file: ContentFile,
+        *,
+        decoder: GroupDecoder | None = None,
+        shredding: Shredding = Shredding.ASSEMBLED,
     ) -> None:
         self.subject = file.path
         self._schema, self._file = schema, file
         self._stored = open_columns(storage, file.name, file.format, subject=file.path, decoder=decoder)
         self._shows_views = decoder is not None
+        self._rules = ConformRules(self._filled, shredding)
         self._fields = with_ids(self._stored.fields, schema, subject=self.subject)
         self._by_name = {field.name: field for field in schema.current.fields}
         self._columns_held = self._columns_of_file()
@@ -168,7 +177,7 @@ class IcebergFileReader:
             require_one_calendar(self._calendar, array, column.field.name)
             if self._shows_views and is_view_of(array.type, arrow_type(column.field.field_type)):
                 return array
-            return conform(array, column.held, column.field.field_type, self._filled)
+            return conform(array, column.held, column.field.field_type, self._rules)
         except ValueError as failure:
             subject = f"{self.subject} column {column.field.name} (id {column.field.field_id})"
             raise unfit_values(subject, f"values of {column.field.field_type}", reason_of(failure)) from failure

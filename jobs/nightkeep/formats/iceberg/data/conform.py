@@ -6,6 +6,7 @@ Spec, "Schema Evolution" and "Column Projection". Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import cast
 from uuid import UUID
@@ -14,10 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
-from nightkeep.encodings.nested_values import rebuilt, without_nulls
+from nightkeep.encodings.nested_values import map_of, rebuilt, without_nulls
 from nightkeep.formats.iceberg.metadata.types import arrow_type
 from nightkeep.formats.iceberg.metadata.variants import VariantType
 from nightkeep.kernels.int96 import WIDTH, micros, times
+from nightkeep.kernels.variant_assembly import assembled
 from nightkeep.model.arrow_types import (
     Array,
     ArrowField,
@@ -28,13 +30,24 @@ from nightkeep.model.arrow_types import (
     MapArray,
     field_id,
 )
-from nightkeep.model.variant_type import VARIANT
+from nightkeep.model.variant_type import VARIANT, Shredding, shredded_type
 
 Fill = Callable[[NestedField, int], Array]
 """(a field that the file does not have, number of rows) -> its values."""
 
 
-def conform(array: Array, held: pa.DataType, target: IcebergType, fill: Fill) -> Array:
+@dataclass(frozen=True, slots=True)
+class ConformRules:
+    """How values of a file are read: what a missing field is, and how variants come.
+
+    With `Shredding.KEPT`, the type of a shredded variant is that of the file, in place of VARIANT.
+    """
+
+    fill: Fill
+    shredding: Shredding = Shredding.ASSEMBLED
+
+
+def conform(array: Array, held: pa.DataType, target: IcebergType, rules: ConformRules) -> Array:
     """The values as the Arrow type of `target`. `held` is the file's type of the values, with field ids.
 
     Nulls stay nulls. Raises ValueError naming both types if `held` cannot be promoted to `target`, and ArrowInvalid (a
@@ -46,13 +59,13 @@ def conform(array: Array, held: pa.DataType, target: IcebergType, fill: Fill) ->
     if isinstance(array, pa.LargeListArray):
         array = array.cast(pa.list_(array.type.value_field))
     if isinstance(target, StructType) and isinstance(array, pa.StructArray):
-        return _struct(array, held, target, fill)
+        return _struct(array, held, target, rules)
     if isinstance(target, ListType) and isinstance(array, pa.ListArray):
-        return _list(array, cast(ArrowListType, held), target, fill)
+        return _list(array, cast(ArrowListType, held), target, rules)
     if isinstance(target, MapType) and isinstance(array, pa.MapArray):
-        return _map(array, cast(ArrowMapType, held), target, fill)
+        return _map(array, cast(ArrowMapType, held), target, rules)
     if isinstance(target, VariantType) and isinstance(array, pa.StructArray):
-        return _variant(array)
+        return _variant(array, rules.shredding)
     return _leaf(array, arrow_type(target))
 
 
@@ -77,51 +90,62 @@ def constant(value: object, kind: pa.DataType, rows: int) -> Array:
     return cast(Array, pa.repeat(one.cast(kind), rows))
 
 
-def _struct(array: pa.StructArray, held: pa.DataType, target: StructType, fill: Fill) -> Array:
+def _struct(array: pa.StructArray, held: pa.DataType, target: StructType, rules: ConformRules) -> Array:
     there = [held.field(place) for place in range(held.num_fields)]
     place_of, children = places(there), []
     for field in target.fields:
         at = place_of.get(field.field_id)
         if at is None:
-            children.append(fill(field, len(array)))
+            children.append(rules.fill(field, len(array)))
         else:
-            children.append(conform(array.field(at), there[at].type, field.field_type, fill))
+            children.append(conform(array.field(at), there[at].type, field.field_type, rules))
     mask = array.is_null() if array.null_count else None
     kind = cast(pa.StructType, arrow_type(target))
     if not children:
         return pa.array([{}] * len(array), kind) if mask is None else pc.if_else(mask, None, pa.scalar({}, kind))
-    return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+    fields = [_typed(field, child) for field, child in zip(kind, children, strict=True)]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
 
 
-def _variant(array: pa.StructArray) -> Array:
-    """The encoded names and values as they are stored; the fields of a variant have no ids."""
-    names = [field.name for field in array.type]
-    if "typed_value" in names:
-        raise ValueError("a shredded variant, whose typed_value is not read")
-    if sorted(names) != [field.name for field in VARIANT]:
-        raise ValueError(f"fields {', '.join(names)}, expected metadata and value")
-    parts = [_leaf(array.field(field.name), field.type) for field in VARIANT]
+def _typed(field: ArrowField, values: Array) -> ArrowField:
+    """The field with the type that its values have: a shredded variant within has that of its file."""
+    return field if values.type == field.type else field.with_type(values.type)
+
+
+def _variant(array: pa.StructArray, shredding: Shredding) -> Array:
+    """A variant, whose fields have no ids: the encoded names and values, and typed columns."""
+    held = {field.name: array.field(place) for place, field in enumerate(array.type)}
+    parts = [_leaf(held.pop(field.name), field.type) for field in VARIANT if field.name in held]
+    typed = held.pop("typed_value", None)
+    if held or array.type.get_field_index("metadata") < 0 or (len(parts) < 2 and typed is None):
+        names = ", ".join(field.name for field in array.type)
+        raise ValueError(f"fields {names}, expected metadata and value, or typed_value")
     valid = array.is_valid()
-    if any(part.filter(valid).null_count for part in parts if part.null_count):
+    if any(part.filter(valid).null_count for part in parts[: 2 if typed is None else 1] if part.null_count):
         raise ValueError("a variant without metadata or without a value")
     mask = array.is_null() if array.null_count else None
-    return pa.StructArray.from_arrays(parts, fields=list(VARIANT), mask=mask)
+    if typed is None:
+        return pa.StructArray.from_arrays(parts, fields=list(VARIANT), mask=mask)
+    kind = shredded_type(parts[1].type if len(parts) > 1 else None, typed.type)
+    shredded = pa.StructArray.from_arrays([*parts, typed], fields=list(kind), mask=mask)
+    return shredded if shredding is Shredding.KEPT else assembled(shredded)
 
 
-def _list(array: ListArray, held: ArrowListType, target: ListType, fill: Fill) -> Array:
+def _list(array: ListArray, held: ArrowListType, target: ListType, rules: ConformRules) -> Array:
     _require_id(held.value_field, target.element_id, "element")
-    values = conform(array.values, held.value_type, target.element_type, fill)
-    return rebuilt(array, arrow_type(target), values)
+    values = conform(array.values, held.value_type, target.element_type, rules)
+    kind = cast(ArrowListType, arrow_type(target))
+    return rebuilt(array, pa.list_(_typed(kind.value_field, values)), values)
 
 
-def _map(array: MapArray, held: ArrowMapType, target: MapType, fill: Fill) -> Array:
+def _map(array: MapArray, held: ArrowMapType, target: MapType, rules: ConformRules) -> Array:
     _require_id(held.key_field, target.key_id, "key")
     _require_id(held.item_field, target.value_id, "value")
-    keys = conform(array.keys, held.key_type, target.key_type, fill)
-    items = conform(array.items, held.item_type, target.value_type, fill)
+    keys = conform(array.keys, held.key_type, target.key_type, rules)
+    items = conform(array.items, held.item_type, target.value_type, rules)
     kind = cast(ArrowMapType, arrow_type(target))
-    entries = pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field])
-    return rebuilt(array, kind, entries)
+    fields = [kind.key_field, _typed(kind.item_field, items)]
+    return rebuilt(array, map_of(*fields), pa.StructArray.from_arrays([keys, items], fields=fields))
 
 
 def _require_id(held: ArrowField, number: int, what: str) -> None:
@@ -181,6 +205,9 @@ def stored(array: Array, kind: pa.DataType, name: str) -> Array:
     Raises ValueError naming the column, by its full `name`, for a null that the type does not allow.
     """
     if isinstance(kind, pa.StructType) and isinstance(array, pa.StructArray):
+        if array.type.num_fields != kind.num_fields:
+            # A shredded variant has values in typed columns that are nowhere else.
+            raise ValueError(f"fields {array.type}, expected those of {kind}")
         return _stored_struct(array, kind, name)
     if isinstance(kind, pa.ListType) and isinstance(array, pa.ListArray):
         _require_values(array.flatten(), kind.value_field, f"{name}.element")

@@ -31,6 +31,7 @@ from nightkeep.formats.iceberg.metadata.types import parquet_field
 from nightkeep.formats.iceberg.metadata.variants import VariantType, variants
 from nightkeep.gate.column_range import ColumnRange, is_exact, watched
 from nightkeep.model.arrow_types import ArrowField, ChunkedArray, Scalar, field_id
+from nightkeep.model.variant_type import Shredding
 from nightkeep.protocol import Show
 from nightkeep.storage import Storage
 
@@ -41,7 +42,7 @@ _LINEAGE = frozenset(field.field_id for field in LINEAGE.values())
 def file_faults(storage: Storage, unit: IcebergUnit, file: ContentFile, *, live: BitMap64, show: Show) -> Iterator[str]:
     """Faults in the partition, the row count, the columns, the order and the statistics of `file`. Shows its `live`
     rows, with every column."""
-    reader = IcebergFileReader(storage, unit.schema, file, decoder=polars_batches)
+    reader = IcebergFileReader(storage, unit.schema, file, decoder=polars_batches, shredding=Shredding.KEPT)
     yield from (f"{file.path}: {fault}" for fault in _stated_faults(reader, unit, file))
     leaves = stated_leaves(unit.schema)
     seen = {leaf.path: ColumnRange() for leaf in leaves}

@@ -24,6 +24,7 @@ from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergUnit
 from nightkeep.kernels.bitmap import Width, from_positions
 from nightkeep.model import View
+from nightkeep.model.variant_type import Shredding
 from nightkeep.protocol import Positions
 from nightkeep.storage import Storage
 
@@ -63,12 +64,12 @@ def survivors(storage: Storage, unit: IcebergUnit, view: View = View.RAW) -> Pos
 
 def rows(storage: Storage, unit: IcebergUnit, positions: Positions) -> Iterator[pa.RecordBatch]:
     """The rows at `positions`, file by file: every column, and row lineage columns if any. Texts and bytes may be
-    views."""
+    views, and shredded variants are as in their file."""
     with naming(unit.key, PROMISE):
         for file in unit.files:
             rows_of_file = positions.get(file.name)
             if rows_of_file:
-                reader = IcebergFileReader(storage, unit.schema, file, decoder=polars_batches)
+                reader = IcebergFileReader(storage, unit.schema, file, decoder=polars_batches, shredding=Shredding.KEPT)
                 for piece in reader.taken(None, rows_of_file):
                     yield from piece.combine_chunks().to_batches()
 

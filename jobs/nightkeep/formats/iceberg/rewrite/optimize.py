@@ -29,6 +29,7 @@ from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.metadata.sort_orders import UNSORTED
+from nightkeep.formats.iceberg.metadata.variants import variants
 from nightkeep.formats.iceberg.rewrite.delete_matching import probes
 from nightkeep.formats.iceberg.rewrite.file_bounds import file_bounds
 from nightkeep.formats.iceberg.rewrite.hidden_rows import INDEX_BYTES, hidden
@@ -38,6 +39,7 @@ from nightkeep.formats.iceberg.rewrite.sizing import sizes_of
 from nightkeep.model import Clustering, Intent, Request, Run, UnitKey
 from nightkeep.storage import Storage
 
+SHREDS: Final = "write.parquet.shred-variants"
 ADVICE: Final = "set write.metadata.metrics.column.NAME to truncate(16) or full"
 
 
@@ -47,6 +49,14 @@ def refuse_unhandled(snapshot: IcebergSnapshot, request: Request) -> None:
     if snapshot.unread is None:
         nowhere, naming = cast(Storage, CountingStorage("")), IcebergNaming(Run("", "", "", 0))
         IcebergFileWriter(nowhere, snapshot.schema, naming, spec_id=snapshot.schema.default_spec_id, values=())
+
+
+def shredding_note(snapshot: IcebergSnapshot) -> str | None:
+    """A note where writers shred variants, which rewritten files have as plain ones."""
+    schema = snapshot.schema
+    if schema.properties.get(SHREDS, "").lower() != "true" or not any(variants(schema.current.fields)):
+        return None
+    return f"{SHREDS} is true: rewritten files have plain variants, inside of which readers skip nothing"
 
 
 def layout_metrics(before: IcebergSnapshot, after: IcebergSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
