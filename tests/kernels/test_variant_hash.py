@@ -114,6 +114,17 @@ def test_an_error_states_what_was_found(metadata: bytes, value: bytes, found: st
         hashes(pa.array([{"metadata": NO_NAMES, "value": b"\x00"}, row], VARIANT))
 
 
+def test_a_variant_without_a_part_is_refused() -> None:
+    """As a file without the column has it; where the whole variant is null there is none."""
+    for missing, found in (("metadata", "without metadata"), ("value", "without a value")):
+        parts = [pa.array([b"\x01\x00\x00", b"\x00"][at : at + 1] * 2) for at in range(2)]
+        parts[VARIANT.get_field_index(missing)] = pa.array([None, None], pa.binary())
+        whole = pa.StructArray.from_arrays(parts, fields=list(VARIANT), mask=pa.array([True, True]))
+        assert len(hashes(whole)) == 2
+        with pytest.raises(ValueError, match=found):
+            hashes(pa.StructArray.from_arrays(parts, fields=list(VARIANT)))
+
+
 def test_the_deepest_variant_has_a_hash() -> None:
     row = {"metadata": NO_NAMES, "value": nested_arrays(MAX_DEPTH - 1)}
     assert len(hashes(pa.array([row], VARIANT))) == 1

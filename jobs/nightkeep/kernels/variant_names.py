@@ -32,7 +32,9 @@ class VariantNames:
 
 
 def variant_names(metadata: Array) -> VariantNames:
-    """The names of a column of metadata without nulls. Raises ValueError for bytes that are no dictionary."""
+    """The names of a column of metadata. Raises ValueError for nulls, and for bytes that are no dictionary."""
+    if metadata.null_count:
+        raise ValueError("a variant without metadata")
     distinct: DictionaryArray = metadata.dictionary_encode()
     codes = distinct.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     data, begins, ends = byte_spans(distinct.dictionary)
