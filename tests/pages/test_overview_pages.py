@@ -20,7 +20,7 @@ from nightkeep.pages.fleet import fleet_rows, totals_of
 from nightkeep.pages.templating import name_in_parts
 from nightkeep.pages.trends import trend
 from nightkeep.pages.versions import commits_between, version_rows
-from nightkeep.records import Metrics, RunDocument, store
+from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, Metrics, RunDocument, store
 from nightkeep.records.audit_marks import AuditedCommit, AuditMark, keep_audit_mark
 from nightkeep.records.document import Predicted
 from nightkeep.records.index_rows import brief_document, row_of
@@ -312,3 +312,17 @@ def test_a_report_reads_the_marks_of_audited_tables(tmp_path: Path) -> None:
     nightkeep.report(reports=tmp_path, out=tmp_path / "out")
     pages = {each.stem: Page(each.read_text()).text for each in (tmp_path / "out" / "pages" / "tables").iterdir()}
     assert {name: "7 a writer WRITE a known writer" in text for name, text in pages.items()} == {"t": True, "u": False}
+
+
+@pytest.mark.parametrize(("severity", "status"), [("critical", "failed"), ("warning", "passed")])
+def test_a_critical_expectation_that_is_not_met_is_red_also_where_the_commit_is_not_at_fault(
+    severity: str, status: str
+) -> None:
+    unmet = ExpectationSummary("not null", CheckStatus.FAILED, "3 rows", extra={"severity": severity})
+    checked = Expectations(CheckStatus.PASSED, (unmet,), reason="policy expectations not met: not null failed")
+    document = run(1, Outcome.VERIFIED, expectations=checked)
+    html = render_table("shop.orders", Overview([document]), generated_at=NIGHT, links=Links())
+    life = html.partition("Its life")[2]
+    assert life.count(f'class="badge {status}"') == 2
+    page = render_run([document], title="r", generated_at=NIGHT)
+    assert f'class="badge {status}"' in page.partition("Check of")[2].partition("</h3>")[0]

@@ -17,7 +17,8 @@ from nightkeep.model import UnitKey
 from nightkeep.model.counted import counted
 from nightkeep.model.operations import REWRITE_STAGES
 from nightkeep.pages import bars, column_metrics
-from nightkeep.records.document import PlanUnit, RunDocument, UnitResult
+from nightkeep.records.document import CheckStatus, PlanUnit, RunDocument, UnitResult
+from nightkeep.records.index_rows import unmet_critical
 
 T = TypeVar("T")
 
@@ -89,6 +90,11 @@ def minute(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
+def check_mark(document: RunDocument) -> CheckStatus:
+    """The mark of a check: red also where a critical expectation is not met, whoever is at fault."""
+    return CheckStatus.FAILED if unmet_critical(document) else document.expectations.status
+
+
 def _stage_colour(stage: str) -> int:
     known = REWRITE_STAGES if stage in REWRITE_STAGES else (*UPKEEP_STAGES, stage)
     return known.index(stage) % (len(REWRITE_STAGES) + 1)
@@ -115,6 +121,7 @@ def environment() -> Environment:
     made.globals |= {
         "amount": bars.show_amount,
         "bytes": bars.show_bytes,
+        "check_mark": check_mark,
         "count": "{:,}".format,
         "counted": counted,
         "plain": str,
