@@ -92,6 +92,18 @@ def added(table: Path) -> list[dict[str, Any]]:
     return [action["add"] for action in actions if "add" in action]
 
 
+def test_a_column_of_variants_that_files_lack_is_null(delta_spark: DeltaSpark, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    delta_spark.sql(
+        f"CREATE TABLE {named(table)} (id BIGINT) USING delta",
+        *(f"INSERT INTO {named(table)} VALUES ({number})" for number in range(2)),
+        f"ALTER TABLE {named(table)} ADD COLUMN v VARIANT",
+    )
+    done = optimize(table)
+    assert done.outcome is Outcome.VERIFIED, done.reason
+    assert delta_spark.sql(f"SELECT id, to_json(v) FROM {named(table)} ORDER BY id").rows == ((0, None), (1, None))
+
+
 @pytest.mark.parametrize("condition", ["v = 5", "v IS NULL AND v > 1", "v.value = X'00'", "v IN (1)"])
 def test_no_row_is_chosen_by_the_values_of_a_variant(delta_spark: DeltaSpark, tmp_path: Path, condition: str) -> None:
     table = tmp_path / "t"

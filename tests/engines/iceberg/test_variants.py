@@ -81,6 +81,7 @@ def text_of(variant: dict[str, bytes] | None) -> str | None:
     return None if variant is None else VariantVal(variant["value"], variant["metadata"]).toJson()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("operation", [Operation.OPTIMIZE, Operation.PERSIST_DELETES])
 def test_variants_are_packed_as_they_are_stored(
     iceberg_spark: IcebergSpark,
@@ -105,6 +106,7 @@ def test_variants_are_packed_as_they_are_stored(
     assert told.status is CheckStatus.PASSED, told
 
 
+@pytest.mark.extended
 def test_spark_and_others_go_on_after_a_night(
     iceberg_spark: IcebergSpark, spark: SparkSession, warehouse: Warehouse, tmp_path: Path
 ) -> None:
@@ -152,6 +154,7 @@ def test_spark_and_others_go_on_after_a_night(
     )
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("operation", [Operation.OPTIMIZE, Operation.PERSIST_DELETES])
 def test_avro_files_of_variants_are_packed(
     iceberg_spark: IcebergSpark,
@@ -265,6 +268,7 @@ SHREDDED = (
 """Values of a file each, which Spark shreds into typed columns of one kind each."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("operation", [Operation.OPTIMIZE, Operation.PERSIST_DELETES])
 def test_shredded_variants_are_put_together(
     iceberg_spark: IcebergSpark,

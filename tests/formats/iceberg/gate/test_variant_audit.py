@@ -30,6 +30,8 @@ from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import plan
 from nightkeep.tasks import inline
 
+pytestmark = pytest.mark.slow
+
 _NUMBERS = count()
 DAYS = runs.DAYS[:2]
 TOUCHED = [UnitKey(f"day={day}") for day in DAYS]
@@ -161,6 +163,7 @@ def test_values_are_proven_whatever_their_encoding(table: IcebergTable, level: V
     assert all(proof.base == proof.candidate and not proof.faults for proof in checked.proofs), checked
 
 
+@pytest.mark.few(3)
 @pytest.mark.in_turn("level")
 @pytest.mark.parametrize("level", VerifyLevel)
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, cast
 import pyarrow as pa
 
 from nightkeep.encodings.legacy_calendar import LegacyCalendar
-from nightkeep.encodings.nested_values import map_of, rebuilt
+from nightkeep.encodings.nested_values import map_of, rebuilt, without_nulls
 from nightkeep.formats.delta.metadata.schema import ColumnMapping
 from nightkeep.kernels.int96 import WIDTH, micros
 from nightkeep.kernels.variant_assembly import assembled
@@ -167,6 +167,10 @@ def _variant(array: pa.StructArray, rules: FileRules) -> Array:
         value = _leaf(value, pa.binary(), None)
     if typed is None:
         children = [metadata, pa.nulls(len(array), pa.binary()) if value is None else value]
+        if array.null_count:
+            # Of a column that the file lacks, the parts are null too.
+            held_rows = array.is_valid()
+            children = [each if each.filter(held_rows).null_count else without_nulls(each) for each in children]
         return _struct_of(array, children, list(VARIANT))
     if rules.calendar is not None:
         raise ValueError("a shredded variant in a file with dates and times of the old calendar")
