@@ -105,7 +105,9 @@ def test_many_tiny_files_become_files_near_the_target(tmp_path: Path) -> None:
     size = target(whole, 10)
     found.run(request(clustering=BY_TWO, target_bytes=size))
     near = [0.5 * size <= file.bytes <= 1.5 * size for file in found.files]
-    assert len(near) <= 14 and sum(near) >= 0.9 * len(near)
+    stored = sum(file.bytes for file in found.files)
+    # Row groups of a few KiB take more bytes than the one of the whole file.
+    assert len(near) <= 1.4 * stored / size and sum(near) >= 0.9 * len(near) and stored < 1.5 * whole.files[0].bytes
 
 
 @pytest.mark.few(1)
