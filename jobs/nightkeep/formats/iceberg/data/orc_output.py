@@ -29,7 +29,6 @@ from pyiceberg.types import (
 )
 
 from nightkeep.encodings.nested_values import map_of
-from nightkeep.encodings.orc_times import refuse_fractions_before_1970
 from nightkeep.errors import RefusedTable
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.types import arrow_type
@@ -46,7 +45,7 @@ _CODECS: Final[Mapping[str, _Codec]] = {
 _STRIPES: Final = 4
 """A file ends after whole stripes, so that it exceeds its target by a quarter at most."""
 _STRIPE_BYTES: Final = 64 << 20
-_BATCH_ROWS: Final = 1024
+BATCH_ROWS: Final = 1024
 """A stripe can end after so many rows: Arrow's default."""
 _DICTIONARY: Final = 0.8
 """More distinct texts than that are not worth a dictionary: Java's default."""
@@ -75,7 +74,7 @@ def settings(schema: IcebergSchema) -> Mapping[str, Any]:
         "compression": _CODECS[codec],
         "compression_strategy": strategy,
         "stripe_size": int(text),
-        "batch_size": _BATCH_ROWS,
+        "batch_size": BATCH_ROWS,
         "dictionary_key_size_threshold": _DICTIONARY,
     }
 
@@ -88,13 +87,6 @@ def orc_output(sink: BinaryIO, options: Mapping[str, Any], *, target_bytes: int 
         stripe = max(1, min(stripe, target_bytes // _STRIPES))
     with orc.ORCWriter(sink, **{**options, "stripe_size": stripe}) as writer:
         yield writer
-
-
-def write_rows(writer: orc.ORCWriter, rows: pa.Table) -> None:
-    """Raises RefusedTable for times that Arrow writes as Java cannot read them."""
-    for name in rows.column_names:
-        refuse_fractions_before_1970(name, rows.column(name))
-    writer.write(rows)
 
 
 def _stored(kind: IcebergType) -> tuple[pa.DataType, Mapping[str, str]]:

@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.types import BooleanType, NestedField, UnknownType
 
+from nightkeep.encodings.orc_writing import write_rows
 from nightkeep.encodings.parquet_settings import CODECS, DATA_SETTINGS, PAGE_ROWS, WriterOptions
 from nightkeep.encodings.variant_groups import parquet_output
 from nightkeep.errors import RefusedTable, reason_of, unfit_values
 from nightkeep.formats.iceberg.data.columns import LINEAGE
 from nightkeep.formats.iceberg.data.conform import stored
 from nightkeep.formats.iceberg.data.file_statistics import IcebergFileStats, footer_facts
-from nightkeep.formats.iceberg.data.orc_output import orc_field, orc_output, write_rows
+from nightkeep.formats.iceberg.data.orc_output import BATCH_ROWS, orc_field, orc_output
 from nightkeep.formats.iceberg.data.orc_output import settings as orc_settings
 from nightkeep.formats.iceberg.metadata.content_files import FileContent, NewFile
 from nightkeep.formats.iceberg.metadata.file_formats import data_format
@@ -144,7 +145,7 @@ class IcebergFileWriter:
         with orc_output(sink, self._settings, target_bytes=limit.bytes) as writer:
             while group := self._stripe_rows(sink, source, limit, stats):
                 rows = source.take(group)
-                write_rows(writer, self._as_stored(rows))
+                write_rows(writer, self._as_stored(rows), batch_rows=BATCH_ROWS)
                 stats.add(rows)
         return {}
 

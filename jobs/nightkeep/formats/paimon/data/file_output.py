@@ -16,7 +16,7 @@ from pyarrow import orc
 from nightkeep.encodings.avro_codecs import CODECS
 from nightkeep.encodings.avro_container import AvroHeader, array_of, container_bytes
 from nightkeep.encodings.avro_schemas import AvroType, Schema
-from nightkeep.encodings.orc_times import refuse_fractions_before_1970
+from nightkeep.encodings.orc_writing import write_rows
 from nightkeep.encodings.parquet_settings import SETTINGS
 from nightkeep.formats.paimon.data.columns import KEY_PREFIX, KIND, SEQUENCE
 from nightkeep.formats.paimon.data.orc_types import orc_field
@@ -87,13 +87,7 @@ def _orc(
         batch_size=ORC_BATCH_ROWS,
         dictionary_key_size_threshold=_ORC_DICTIONARY,
     ) as writer:
-
-        def write(chunk: pa.Table) -> None:
-            for name in chunk.column_names:
-                refuse_fractions_before_1970(name, chunk.column(name))
-            writer.write(chunk.select(stored.names).cast(stored))
-
-        yield write
+        yield lambda chunk: write_rows(writer, chunk.select(stored.names).cast(stored), batch_rows=ORC_BATCH_ROWS)
 
 
 @contextmanager
