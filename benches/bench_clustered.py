@@ -33,6 +33,8 @@ from tests.drivers.delta_spark import DeltaSpark, named
 from tests.support.table_storage import storage_of
 
 from nightkeep.admission.order import Order
+from nightkeep.clustering import sizing
+from nightkeep.clustering.tuning import GROUPS_PER_FILE
 from nightkeep.encodings.parquet_settings import DATA_SETTINGS
 from nightkeep.formats.delta.data.write import DeltaFileWriter
 from nightkeep.formats.delta.format import open_table
@@ -287,7 +289,8 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="delta-spark optimizes in each Nth night")
     options = parser.parse_args()
     pages = patch.dict(cast(dict[str, Any], DATA_SETTINGS), max_rows_per_page=PAGE_ROWS)
-    with pages, DeltaSpark(timeout=1800.0, conf=CONF) as spark:
+    groups = patch.object(sizing, "LEAST_GROUP_BYTES", TARGET_BYTES // GROUPS_PER_FILE)
+    with pages, groups, DeltaSpark(timeout=1800.0, conf=CONF) as spark:
         for case in (CASES[number] for number in options.cases):
             print(f"{case.name}: written per byte that came, share read, share in files opened, files, CPU so far")
             print("  night  delta-spark OPTIMIZE                    Nightkeep")

@@ -87,7 +87,7 @@ def test_wide_rows_are_read_in_smaller_batches() -> None:
 
 @pytest.mark.parametrize(
     ("target", "group"),
-    [(1 << 30, 8 << 20), (128 << 20, 8 << 20), (64 << 20, 4 << 20), (512 << 10, 32 << 10), (1000, 8 << 10)],
+    [(1 << 30, 8 << 20), (128 << 20, 8 << 20), (64 << 20, 4 << 20), (512 << 10, 32 << 10), (1000, 32 << 10)],
 )
 def test_a_clustered_file_has_sixteen_row_groups_or_more_of_eight_mebibytes(target: int, group: int) -> None:
     assert row_group_bytes(target) == group

@@ -20,7 +20,7 @@ GROUPS_PER_FILE: Final = 16
 files: 16 of them are worth 16 times as many files, and with two columns a narrow range reads a fourth of each."""
 MOST_GROUP_BYTES: Final = 8 << 20
 """The stored size of a row group in a clustered file at most: large against the cost of a request to a store."""
-LEAST_GROUP_BYTES: Final = 8 << 10
+LEAST_GROUP_BYTES: Final = 32 << 10
 """Row groups are no smaller: each column of one takes about 100 bytes in the footer."""
 
 CUBE_SHARE: Final = 2
