@@ -56,12 +56,12 @@ def test_files_are_laid_along_a_curve(table: Appended, curve: str, through_excha
 
 def test_java_reads_files_of_many_row_groups_with_a_page_index(paimon_java: PaimonJava, tmp_path: Path) -> None:
     table = Appended.create(paimon_java, tmp_path / "t", {}, columns=COLUMNS, partitioned=False)
-    table.append(20_000)
+    table.append(60_000)
     before = table.rows()
-    document = table.optimize(target_size="128KB", clustering={"hilbert": ["a", "b"]})
+    document = table.optimize(target_size="512KB", clustering={"hilbert": ["a", "b"]})
     assert document.outcome is Outcome.VERIFIED, document.reason
     footers = [pq.read_metadata(path) for path in (tmp_path / "t").rglob("*-nk-*.parquet")]
-    assert sum(footer.num_row_groups for footer in footers) > 8 * len(footers) > 8
+    assert sum(footer.num_row_groups for footer in footers) > 8 * len(footers) > 0
     assert all(footer.row_group(0).column(0).has_column_index for footer in footers)
     assert table.rows() == before
 
