@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from nightkeep.encodings.rebase import CUTOVER_DAY, is_in_table, may_differ, rebase_zone, rebased_days, rebased_micros
 from nightkeep.errors import RefusedTable
-from nightkeep.model.arrow_types import Array, ChunkedArray
+from nightkeep.model.arrow_types import Array, ChunkedArray, has_type
 
 _VERSION: Final = b"org.apache.spark.version"
 _ZONE: Final = b"org.apache.spark.timeZone"
@@ -78,9 +78,7 @@ def require_one_calendar(calendar: LegacyCalendar | None, array: Array | Chunked
 
 def _has_times(kind: pa.DataType) -> bool:
     """Whether a value of the type has a date or a timestamp in it."""
-    if pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
-        return True
-    return any(_has_times(kind.field(place).type) for place in range(kind.num_fields))
+    return has_type(kind, lambda each: pa.types.is_date32(each) or pa.types.is_timestamp(each))
 
 
 _ADVICE: Final = "rewrite such files with the engine that wrote them, which knows what their times mean"

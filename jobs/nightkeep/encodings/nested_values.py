@@ -16,6 +16,11 @@ def rebuilt(array: Array, target: pa.DataType, values: Array) -> Array:
     return cast(Array, result)
 
 
+def typed_as(field: ArrowField, values: Array) -> ArrowField:
+    """The field with the type that its values have: a shredded variant within has that of its file."""
+    return field if values.type == field.type else field.with_type(values.type)
+
+
 def without_nulls(array: Array) -> Array:
     """The same array with any values in place of nulls, at its own level: for required fields of a struct whose nulls
     are null structs. Arrow writes no null of a required field, even where the struct is null."""

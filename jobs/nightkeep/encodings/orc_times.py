@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from nightkeep.encodings.nested_values import rebuilt
 from nightkeep.errors import RefusedTable
-from nightkeep.model.arrow_types import Array, ChunkedArray, Datum, ListArray
+from nightkeep.model.arrow_types import Array, ChunkedArray, Datum, ListArray, has_type
 
 Integers = npt.NDArray[np.int64]
 
@@ -92,9 +92,7 @@ def with_times(array: Array, changed: Callable[[Array], Array]) -> Array:
 
 def has_times(kind: Any) -> bool:
     """Whether a value of the type has a timestamp without a zone in it."""
-    if pa.types.is_timestamp(kind):
-        return kind.tz is None
-    return any(has_times(kind.field(place).type) for place in range(kind.num_fields))
+    return has_type(kind, lambda each: pa.types.is_timestamp(each) and each.tz is None)
 
 
 def refuse_fractions_before_1970(name: str, column: ChunkedArray) -> None:

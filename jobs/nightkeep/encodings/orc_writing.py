@@ -1,8 +1,9 @@
-"""Rows -> stripes of an ORC file, where Arrow writes other rows than it is given: those are refused, or given anew.
+"""Rows -> stripes of an ORC file, which hold these rows although Arrow's writer loses nulls and some times.
 
-Arrow's writer (arrow/adapters/orc/util.cc) takes nulls of a struct from its buffer's beginning, where a slice has other
-rows. And of a struct within another it writes the nulls only if Arrow counts nulls in the outer one, too: where that
-has none, readers show values of other rows.
+Of a slice of structs, the writer (arrow/adapters/orc/util.cc) takes the nulls from the beginning of the buffer, where
+other rows are. Of a struct within a struct, it writes the nulls only if the outer struct counts nulls, too. Otherwise
+readers show values of other rows. So structs are copied, and each counts a null. Times that Java cannot read are
+refused.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pyarrow import orc
 from nightkeep.encodings.nested_values import rebuilt
 from nightkeep.encodings.orc_times import refuse_fractions_before_1970
 from nightkeep.kernels.arrow_buffers import BYTE_BITS
-from nightkeep.model.arrow_types import Array, ChunkedArray
+from nightkeep.model.arrow_types import Array, ChunkedArray, has_type
 
 _ALL: Final = 255
 
@@ -25,18 +26,12 @@ def write_rows(writer: orc.ORCWriter, rows: pa.Table, *, batch_rows: int) -> Non
     that Arrow writes as Java cannot read them."""
     for name in rows.column_names:
         refuse_fractions_before_1970(name, rows.column(name))
-    if not any(_has_struct(field.type) for field in rows.schema):
+    if not any(has_type(field.type, pa.types.is_struct) for field in rows.schema):
         writer.write(rows)
         return
     for start in range(0, max(rows.num_rows, 1), batch_rows):
         piece = rows.slice(start, batch_rows)
         writer.write(pa.Table.from_arrays([_given(column) for column in piece.columns], schema=rows.schema))
-
-
-def _has_struct(kind: pa.DataType) -> bool:
-    if isinstance(kind, pa.StructType):
-        return True
-    return any(_has_struct(kind.field(place).type) for place in range(kind.num_fields))
 
 
 def _given(column: ChunkedArray) -> Array:

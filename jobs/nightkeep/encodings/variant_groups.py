@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nightkeep.encodings.parquet_footer import BYTE, STRUCT, Fields, footer_bytes, read_footer, structs
+from nightkeep.model.arrow_types import has_type
 from nightkeep.model.variant_type import is_variant
 
 # parquet.thrift. FileMetaData: schema. SchemaElement: logicalType. LogicalType: VARIANT. VariantType:
@@ -33,7 +34,7 @@ def parquet_output(sink: BinaryIO, stored: pa.Schema, **settings: Any) -> Iterat
     Columns of the type VARIANT, at any depth, are annotated as variants. The sink has the whole file once the context
     is left without an error.
     """
-    if not any(_has_variant(field.type) for field in stored):
+    if not any(has_type(field.type, is_variant) for field in stored):
         with pq.ParquetWriter(sink, stored, **settings) as writer:
             yield writer
         return
@@ -87,10 +88,6 @@ def _annotate(kind: pa.DataType, elements: Iterator[Fields]) -> None:
         next(elements)
     for part in _parts(kind):
         _annotate(part, elements)
-
-
-def _has_variant(kind: pa.DataType) -> bool:
-    return is_variant(kind) or any(map(_has_variant, _parts(kind)))
 
 
 def _parts(kind: pa.DataType) -> Sequence[pa.DataType]:

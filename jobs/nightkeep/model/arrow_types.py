@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -28,3 +29,8 @@ def field_id(field: ArrowField) -> int | None:
     """The Parquet field id of a field; None if it has none."""
     number = (field.metadata or {}).get(FIELD_ID)
     return None if number is None else int(number)
+
+
+def has_type(kind: pa.DataType, wanted: Callable[[Any], bool]) -> bool:
+    """Whether `wanted` returns True for a type, or for one within it, at any depth."""
+    return wanted(kind) or any(has_type(kind.field(place).type, wanted) for place in range(kind.num_fields))

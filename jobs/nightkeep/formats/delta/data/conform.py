@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, cast
 import pyarrow as pa
 
 from nightkeep.encodings.legacy_calendar import LegacyCalendar
-from nightkeep.encodings.nested_values import map_of, rebuilt, without_nulls
+from nightkeep.encodings.nested_values import map_of, rebuilt, typed_as, without_nulls
 from nightkeep.formats.delta.metadata.schema import ColumnMapping
 from nightkeep.kernels.int96 import WIDTH, micros
 from nightkeep.kernels.variant_assembly import assembled
@@ -142,18 +142,13 @@ def _struct(array: pa.StructArray, target: pa.StructType, stored: pa.StructType,
             children.append(pa.nulls(len(array), field.type))
         else:
             children.append(_conform(array.field(at), field.type, stored.field(place).type, rules))
-    return _struct_of(array, children, [_typed(field, child) for field, child in zip(target, children, strict=True)])
+    return _struct_of(array, children, [typed_as(field, child) for field, child in zip(target, children, strict=True)])
 
 
 def _struct_of(array: pa.StructArray, children: Sequence[Array], fields: Sequence[ArrowField]) -> pa.StructArray:
     """Other children under the nulls of the array."""
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(list(children), fields=list(fields), mask=mask)
-
-
-def _typed(field: ArrowField, child: Array) -> ArrowField:
-    """The field with the type that its values have: a shredded variant within has that of its file."""
-    return field if child.type == field.type else field.with_type(child.type)
 
 
 def _variant(array: pa.StructArray, rules: FileRules) -> Array:
@@ -185,13 +180,13 @@ def _list(array: Array, target: ArrowListType, stored: ArrowListType, rules: Fil
         array = array.cast(pa.list_(array.type.value_field))
     plain = cast(ListArray, array)
     values = _conform(plain.values, target.value_type, stored.value_type, rules)
-    return rebuilt(array, pa.list_(_typed(target.value_field, values)), values)
+    return rebuilt(array, pa.list_(typed_as(target.value_field, values)), values)
 
 
 def _map(array: MapArray, target: ArrowMapType, stored: ArrowMapType, rules: FileRules) -> Array:
     keys = _conform(array.keys, target.key_type, stored.key_type, rules)
     items = _conform(array.items, target.item_type, stored.item_type, rules)
-    fields = [target.key_field, _typed(target.item_field, items)]
+    fields = [target.key_field, typed_as(target.item_field, items)]
     return rebuilt(array, map_of(*fields), pa.StructArray.from_arrays([keys, items], fields=fields))
 
 

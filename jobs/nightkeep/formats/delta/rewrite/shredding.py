@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-import pyarrow as pa
-
 from nightkeep.clustering.sizing import is_gone
 from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
+from nightkeep.model.arrow_types import has_type
 from nightkeep.model.variant_type import Shredding, is_variant
 from nightkeep.storage import Storage
 
@@ -23,7 +22,7 @@ MOST_FOOTERS: Final = 1000
 
 def shredding_of(storage: Storage, unit: DeltaUnit) -> Shredding:
     """KEPT if all files of the unit that have rows have their variants in the same columns, else ASSEMBLED."""
-    names = [field.name for field in unit.schema.data_fields if _has_variant(field.type)]
+    names = [field.name for field in unit.schema.data_fields if has_type(field.type, is_variant)]
     files = [file for file in unit.files if not is_gone(file)]
     if not names:
         return Shredding.KEPT
@@ -36,9 +35,3 @@ def shredding_of(storage: Storage, unit: DeltaUnit) -> Shredding:
             return Shredding.ASSEMBLED
         first = found
     return Shredding.KEPT
-
-
-def _has_variant(kind: pa.DataType) -> bool:
-    if is_variant(kind):
-        return True
-    return any(_has_variant(kind.field(place).type) for place in range(kind.num_fields))

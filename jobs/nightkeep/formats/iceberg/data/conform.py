@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
-from nightkeep.encodings.nested_values import map_of, rebuilt, without_nulls
+from nightkeep.encodings.nested_values import map_of, rebuilt, typed_as, without_nulls
 from nightkeep.formats.iceberg.metadata.types import arrow_type
 from nightkeep.formats.iceberg.metadata.variants import VariantType
 from nightkeep.kernels.int96 import WIDTH, micros, times
@@ -103,13 +103,8 @@ def _struct(array: pa.StructArray, held: pa.DataType, target: StructType, rules:
     kind = cast(pa.StructType, arrow_type(target))
     if not children:
         return pa.array([{}] * len(array), kind) if mask is None else pc.if_else(mask, None, pa.scalar({}, kind))
-    fields = [_typed(field, child) for field, child in zip(kind, children, strict=True)]
+    fields = [typed_as(field, child) for field, child in zip(kind, children, strict=True)]
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
-
-
-def _typed(field: ArrowField, values: Array) -> ArrowField:
-    """The field with the type that its values have: a shredded variant within has that of its file."""
-    return field if values.type == field.type else field.with_type(values.type)
 
 
 def _variant(array: pa.StructArray, shredding: Shredding) -> Array:
@@ -135,7 +130,7 @@ def _list(array: ListArray, held: ArrowListType, target: ListType, rules: Confor
     _require_id(held.value_field, target.element_id, "element")
     values = conform(array.values, held.value_type, target.element_type, rules)
     kind = cast(ArrowListType, arrow_type(target))
-    return rebuilt(array, pa.list_(_typed(kind.value_field, values)), values)
+    return rebuilt(array, pa.list_(typed_as(kind.value_field, values)), values)
 
 
 def _map(array: MapArray, held: ArrowMapType, target: MapType, rules: ConformRules) -> Array:
@@ -144,7 +139,7 @@ def _map(array: MapArray, held: ArrowMapType, target: MapType, rules: ConformRul
     keys = conform(array.keys, held.key_type, target.key_type, rules)
     items = conform(array.items, held.item_type, target.value_type, rules)
     kind = cast(ArrowMapType, arrow_type(target))
-    fields = [kind.key_field, _typed(kind.item_field, items)]
+    fields = [kind.key_field, typed_as(kind.item_field, items)]
     return rebuilt(array, map_of(*fields), pa.StructArray.from_arrays([keys, items], fields=fields))
 
 
