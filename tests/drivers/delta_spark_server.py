@@ -39,6 +39,8 @@ def start(options: Mapping[str, Any]) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "2",
+        # A vacuum lists with so many tasks, 10,000 by default, which take 40 s.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         **options["conf"],
