@@ -31,6 +31,8 @@ from typing import Final, cast
 from nightkeep.causes import failure_text
 from nightkeep.redaction import redact
 
+USAGE_STATUS: Final = 2
+"""The exit status of a wrong request."""
 MAX_PART: Final = 600
 """Most characters of a part of a message. Names and values come from metadata and may have any length."""
 MAX_LINE: Final = 2_000

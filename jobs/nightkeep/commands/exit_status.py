@@ -11,14 +11,11 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
 
 from nightkeep.commands.interruption import ended_by_signals
-from nightkeep.errors import DEBUG, NightkeepError, RefusedTable, Surprise, UsageError
+from nightkeep.errors import DEBUG, USAGE_STATUS, NightkeepError, RefusedTable, Surprise, UsageError
 from nightkeep.model import Outcome
 from nightkeep.redaction import redacted_output
-
-_USAGE_STATUS: Final = 2
 
 
 def one_line(work: Callable[[], int | None], *, program: str | None = None) -> int:
@@ -62,5 +59,5 @@ def _planned_for(work: Callable[[], int | None]) -> int | None:
 def status_of(failure: NightkeepError) -> int:
     """2 for usage, 3 for a refused table, 1 for any other failure."""
     if isinstance(failure, UsageError):
-        return _USAGE_STATUS
+        return USAGE_STATUS
     return (Outcome.REFUSED if isinstance(failure, RefusedTable) else Outcome.FAILED).exit_status

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Final
 
+from nightkeep.errors import USAGE_STATUS
 from nightkeep.places import read_text, write_file
 from nightkeep.redaction import redact
-
-USAGE_STATUS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
