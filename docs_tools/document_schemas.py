@@ -60,7 +60,7 @@ SHAPES: Final[Mapping[str, tuple[Any, str]]] = {
 """Types by the names of their files, and what has them."""
 
 
-_LATER: Final[Mapping[str, Sequence[str]]] = {"Metrics": ("health", "score")}
+_LATER: Final[Mapping[str, Sequence[str]]] = {"Metrics": ("health", "score"), "RunDocument": ("found_versions",)}
 """Keys by dataclass that documents of earlier releases lack."""
 
 

@@ -17,7 +17,7 @@ from nightkeep.pages.html_pages import tally
 from nightkeep.pages.money import formulas, money_of
 from nightkeep.pages.templating import MOST_ROWS, Links, PageOf, environment, excerpt
 from nightkeep.pages.trends import Trend, trend
-from nightkeep.pages.versions import commits_between, version_rows
+from nightkeep.pages.versions import FoundRow, commits_between, found_rows, version_rows
 from nightkeep.records.audit_marks import AuditedCommit
 from nightkeep.records.document import CheckStatus, RunDocument
 from nightkeep.records.json_files import Unreadable
@@ -90,12 +90,15 @@ def render_fleet(overview: Overview, *, generated_at: datetime, links: Links) ->
 
 @dataclass(frozen=True, slots=True)
 class LifeRow:
-    """A line of a table's life: a run, or several in a row with nothing to do, or commits of others in between."""
+    """A line of a table's life: a run, or several in a row with nothing to do. `found`: what others committed between
+    this run and the one before, newest first, and `unnamed`: how many versions more."""
 
     document: RunDocument | None = None
     href: str | None = None
     quiet: tuple[RunDocument, ...] = ()
     notes: tuple[str, ...] = ()
+    found: tuple[FoundRow, ...] = ()
+    unnamed: int = 0
 
 
 def render_table(table: str, overview: Overview, *, generated_at: datetime, links: Links) -> str:
@@ -143,16 +146,29 @@ def _trends(rewrites: Sequence[RunDocument]) -> Iterator[Trend]:
 
 
 def _life(overview: Overview, page_of: PageOf) -> Iterator[LifeRow]:
-    """Newest first. A version that was planned on, and that our commit before did not publish, is of another writer."""
+    """Newest first. Versions that were planned on, and that our commit before did not publish, are of others."""
     documents = overview.history
-    for is_quiet, some in itertools.groupby(reversed(documents), key=lambda each: each.outcome is Outcome.UNCHANGED):
+    for is_quiet, some in itertools.groupby(reversed(documents), key=_is_quiet):
         together = list(some)
         if is_quiet and len(together) > 1:
             yield LifeRow(quiet=tuple(together), href=page_of(together[0]))
             continue
         for document in together:
             notes = (document.reason or "", commits_between(documents, document, overview.commits))
-            yield LifeRow(document, page_of(document), notes=tuple(filter(None, notes)))
+            unnamed = 0 if document.found_versions is None else document.found_versions.unnamed
+            yield LifeRow(
+                document,
+                page_of(document),
+                notes=tuple(filter(None, notes)),
+                found=tuple(found_rows(documents, document)),
+                unnamed=unnamed,
+            )
+
+
+def _is_quiet(document: RunDocument) -> bool:
+    """Whether the run did nothing, and found nothing that others did."""
+    found = document.found_versions
+    return document.outcome is Outcome.UNCHANGED and (found is None or not found.total)
 
 
 def _refused(documents: Sequence[RunDocument]) -> list[RunDocument]:

@@ -17,6 +17,7 @@ from nightkeep.model import UnitKey
 from nightkeep.model.counted import counted
 from nightkeep.model.operations import REWRITE_STAGES
 from nightkeep.pages import bars, column_metrics
+from nightkeep.pages.versions import made_at
 from nightkeep.records.document import CheckStatus, PlanUnit, RunDocument, UnitResult
 from nightkeep.records.index_rows import unmet_critical
 
@@ -124,6 +125,7 @@ def environment() -> Environment:
         "check_mark": check_mark,
         "count": "{:,}".format,
         "counted": counted,
+        "made_at": made_at,
         "plain": str,
         "overlap": column_metrics.show_overlap,
         "seconds": bars.show_seconds,

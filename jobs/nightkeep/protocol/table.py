@@ -22,6 +22,7 @@ from nightkeep.protocol.past import PastReading
 from nightkeep.protocol.reading import TableReading
 from nightkeep.protocol.row_changes import RowChanges
 from nightkeep.protocol.table_files import OpenFiles
+from nightkeep.protocol.version_writers import ReadsWriters
 from nightkeep.protocol.wide import OpenWide, OpenWideWrites
 from nightkeep.protocol.work import E, OperationRules, S, Snapshot, SomeEdit, SomeTask, T, U, Unit
 
@@ -122,6 +123,8 @@ class Table(Generic[S, U, T, E]):
     """The table's description when this version was read."""
     description: Callable[[], TableDescription] = _indescribable
     """Its description now. Reads as little metadata as it can."""
+    writers: ReadsWriters[S] | None = None
+    """For a format whose commits name who made them."""
     watch: WatchesHistory[S] | None = None
     """For a format whose writers may commit a rewrite that misses deletes made since it was prepared."""
 

@@ -15,6 +15,7 @@ from nightkeep.card import render_card
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Clustering, Operation, Outcome, Plan, UnitKey, UnitProof, VerifyLevel
 from nightkeep.records.codec import decode, encode
+from nightkeep.records.found_versions import FoundVersions
 from nightkeep.redaction import redact, redacted
 
 Extra = Mapping[str, object]
@@ -219,6 +220,7 @@ class RunDocument:
     `go_back` is the engine's own statement for a rollback to the version before the commit. It is given if a published
     version failed its check, and after a delete of rows. `base_identity` is the identity of the planned version
     (model.VersionIdentity). `table_id` stays when the table is renamed; None if it is not known.
+    `found_versions`: those that are new since the run before, None where there are none.
     """
 
     run_id: str
@@ -243,6 +245,7 @@ class RunDocument:
     go_back: str | None = None
     base_identity: str | None = None
     table_id: str | None = None
+    found_versions: FoundVersions | None = None
     extra: Extra = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -21,7 +21,8 @@ SPENT: Final = "~spent"
 INDEX: Final = "~index"
 SWEEPS: Final = "~sweeps"
 VALUES: Final = "~values"
-NO_TABLES: Final = (HOLDS, PAGES, FOUND, RESULTS, LEDGER, SENT, AUDITS, SPENT, INDEX, SWEEPS, VALUES)
+VERSIONS: Final = "~versions"
+NO_TABLES: Final = (HOLDS, PAGES, FOUND, RESULTS, LEDGER, SENT, AUDITS, SPENT, INDEX, SWEEPS, VALUES, VERSIONS)
 """Folders that are not a table's."""
 
 # Upper case is escaped because some file systems ignore case; a leading dot because it hides the file.

@@ -13,7 +13,7 @@ from typing import Final
 
 from nightkeep.errors import CorruptMetadata
 from nightkeep.model import Operation, Outcome
-from nightkeep.records.codec import decode
+from nightkeep.records.codec import decode, encode
 from nightkeep.records.document import (
     SESSION_SECONDS,
     CheckStatus,
@@ -25,6 +25,7 @@ from nightkeep.records.document import (
     UnitResult,
 )
 from nightkeep.records.file_names import document_name
+from nightkeep.records.found_versions import FoundVersions
 from nightkeep.redaction import redact, redacted
 
 Row = list[object]
@@ -63,6 +64,7 @@ _OF_METRICS: Final = (SESSION_SECONDS, CPU, SKIPPED)
 _OF_HEALTH: Final = ("files", "small_files", "deleted_ratio", "level0_files", "level0_age_ms", "equality_deletes")
 """What lists show of a table's health."""
 _MOST_UNMET: Final = 5
+_MOST_SPANS: Final = 4
 
 
 def row_of(document: RunDocument, made_ns: int) -> Row:
@@ -113,6 +115,7 @@ def brief_document(row: object) -> RunDocument:
             units=(UnitResult("", None, ended, rows=proven, equal=True),),
             metrics=_metrics(before, after, float(seconds), figures),
             expectations=_expectations(CheckStatus(status), figures),
+            found_versions=_found(figures.get("found")),
             extra=extra,
         )
     except ValueError as failure:
@@ -146,6 +149,18 @@ def _expectations(status: CheckStatus, figures: Mapping[str, object]) -> Expecta
         tuple(ExpectationSummary(each, CheckStatus.FAILED, extra={"severity": CRITICAL}) for each in unmet),
         reason=reason if isinstance(reason, str) else None,
     )
+
+
+def _found(value: object) -> FoundVersions | None:
+    """The versions that a run found, by their spans alone."""
+    return None if value is None else decode(FoundVersions, value, "a row of the index")
+
+
+def _found_figures(found: FoundVersions | None) -> Mapping[str, object] | None:
+    if found is None or not found.total:
+        return None
+    spans: list[object] = encode(found.spans[:_MOST_SPANS])
+    return {"since": found.since, "until": found.until, "total": found.total, "spans": spans}
 
 
 def numbers_of(value: object, names: Iterable[str]) -> dict[str, float]:
@@ -214,6 +229,7 @@ def _figures(document: RunDocument) -> Mapping[str, object]:
         SKIPPED: skipped_of(metrics.extra),
         CPU: sum(_numbers(cpu)) if isinstance(cpu, Mapping) else None,
         "check_reason": None if reason is None else _cut(redact(reason)),
+        "found": _found_figures(document.found_versions),
         "critical": [_cut(each.expectation) for each in unmet_critical(document)][:_MOST_UNMET] or None,
     }
     return {name: value for name, value in figures.items() if value is not None}

@@ -59,7 +59,7 @@ def measured(document: RunDocument) -> Measured | None:
     wrote in between: the files of the published version are theirs too."""
     metrics, units = document.metrics, document.plan.units
     before, after = (metrics.files_before, metrics.bytes_before), (metrics.files_after, metrics.bytes_after)
-    if None in (*before, *after) or document.outcome is not Outcome.VERIFIED or not _alone(document):
+    if None in (*before, *after) or document.outcome is not Outcome.VERIFIED or not is_alone(document):
         return None
     sums = _sums(units)
     if sums is None:
@@ -111,7 +111,7 @@ def last_seconds(reports: str | Path, table: str) -> float:
     return sum(took.values()) if took else math.inf
 
 
-def _alone(document: RunDocument) -> bool:
+def is_alone(document: RunDocument) -> bool:
     """Whether the commits of the run follow each other and its base version."""
     below = document.base_version
     for commit in document.commits:

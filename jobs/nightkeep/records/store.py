@@ -13,6 +13,7 @@
 <reports>/~spent/<run>.json                    what the audits of a run have taken of their budget (`audit_spending`)
 <reports>/~index/...                           a row of each document, for lists of runs (`kept_index`, `bundles`)
 <reports>/~sweeps/<table>.json                 how far in the table's log sweeps have come (`sweep_marks`)
+<reports>/~versions/<table>.json               the newest version whose writer is known (`found_versions`)
 <reports>/~values/<table>/...                  values of rows, where the policy asks for them (`row_values`)
 <reports>/~results/...                         what a job passes to the task that submitted it
 """
@@ -25,7 +26,7 @@ from pathlib import Path
 
 from nightkeep.causes import advice_on
 from nightkeep.errors import CorruptMetadata, EvidenceError
-from nightkeep.model import Operation
+from nightkeep.model import Operation, Outcome
 from nightkeep.places import report_store
 from nightkeep.records.bundles import noted
 from nightkeep.records.codec import decode, encode, keyed
@@ -42,7 +43,8 @@ from nightkeep.records.file_names import (
     table_folder,
 )
 from nightkeep.records.json_files import History, read_folders, read_json
-from nightkeep.records.ledger import keep_measured
+from nightkeep.records.ledger import is_alone, keep_measured
+from nightkeep.records.version_marks import keep_version
 from nightkeep.storage.kept import KeptFiles
 
 # Larger than most documents.
@@ -110,7 +112,8 @@ def require_writable(reports: str | Path, table: str) -> None:
 
 
 def store_or_note(document: RunDocument, reports: str | Path) -> tuple[RunDocument, str | None]:
-    """Store the document of finished work, and note in the ledger what it measured. If it cannot be written, the
+    """Store the document of finished work, note in the ledger what it measured, and up to which version it knows
+    the writers. If it cannot be written, the
     document states that and the address is None."""
     try:
         address = store(document, reports)
@@ -120,7 +123,20 @@ def store_or_note(document: RunDocument, reports: str | Path) -> tuple[RunDocume
             why = f"version {document.committed_version} was published, but {why}"
         return replace(document, reason=joined(document.reason, why)), None
     keep_measured(document, reports)
+    if (version := _accounted_for(document)) is not None:
+        keep_version(reports, document.table, version)
     return document, address
+
+
+def _accounted_for(document: RunDocument) -> int | None:
+    """The version up to which the document names writers; None if that did not move. Of a run that Airflow tries again
+    the next attempt replaces the document, and names them again."""
+    base, committed = document.base_version, document.committed_version
+    if base is None or document.outcome in (Outcome.FAILED, Outcome.CONFLICTED):
+        return None
+    if committed is not None and is_alone(document):
+        return committed
+    return None if document.found_versions is None else base
 
 
 def document_path(reports: str | Path, table: str, *, run_id: str, operation: Operation) -> str:

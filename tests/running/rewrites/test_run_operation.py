@@ -601,6 +601,7 @@ class TestDocument:
             "go_back",
             "base_identity",
             "table_id",
+            "found_versions",
         ]
 
     def test_of_its_parts(self, document: dict[str, Any]) -> None:

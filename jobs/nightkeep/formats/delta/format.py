@@ -18,6 +18,7 @@ from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
 from nightkeep.formats.delta.metadata.versions import read_staged, read_version
 from nightkeep.formats.delta.reading.past import past_of
 from nightkeep.formats.delta.reading.reading import reading_of
+from nightkeep.formats.delta.reading.version_writers import written_since
 from nightkeep.formats.delta.retention.retained_files import retained_files
 from nightkeep.formats.delta.rewrite.delete import delete_rows, refuse_deletes
 from nightkeep.formats.delta.rewrite.health import health
@@ -75,6 +76,7 @@ def table_of(address: Address, storage: Storage) -> DeltaTable:
         gate=gate_of(storage),
         reading=reading_of(address, storage),
         past=past_of(address, storage),
+        writers=Bound(written_since, storage),
         commits=replace(commits_of(address, storage), afterwards=Bound(Bound(checkpoint_if_due, address), storage)),
         wide=wide_writes(storage),
         row_changes=RowChanges({Operation.DELETE: delete}, columns, Bound(matching_rows, storage)),

@@ -17,6 +17,7 @@ from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, Iceberg
 from nightkeep.formats.iceberg.metadata.versions import digest, read_staged, read_version
 from nightkeep.formats.iceberg.reading.past import past_of
 from nightkeep.formats.iceberg.reading.reading import reading_of
+from nightkeep.formats.iceberg.reading.version_writers import written_since
 from nightkeep.formats.iceberg.retention.retained_files import retained_files
 from nightkeep.formats.iceberg.rewrite.health import health
 from nightkeep.formats.iceberg.rewrite.manifest_work import merge_manifests
@@ -76,6 +77,7 @@ def table_of(address: Address, handle: TableHandle) -> IcebergTable:
         gate=gate_of(storage),
         reading=reading_of(address, handle),
         past=past_of(handle),
+        writers=written_since,
         commits=commits_of(address, handle),
         wide=wide_writes(storage),
         layout=LAYOUT.layout_reading(storage),

@@ -18,6 +18,7 @@ from nightkeep.formats.paimon.metadata.snapshot_order import refuse_unstamped_fi
 from nightkeep.formats.paimon.metadata.versions import read_staged, read_version
 from nightkeep.formats.paimon.reading.past import past_of
 from nightkeep.formats.paimon.reading.reading import reading_of
+from nightkeep.formats.paimon.reading.version_writers import written_since
 from nightkeep.formats.paimon.retention.retained_files import retained_files
 from nightkeep.formats.paimon.retention.table_files import never_written
 from nightkeep.formats.paimon.rewrite.append import optimize
@@ -100,6 +101,7 @@ def table_of(address: Address, storage: Storage) -> PaimonTable:
         gate=gate_of(storage),
         reading=reading_of(address, storage),
         past=past_of(address, storage),
+        writers=Bound(written_since, storage),
         commits=commits_of(address, storage),
         wide=wide_writes(storage),
         row_changes=RowChanges(changes, columns, Bound(matching_rows, storage)),

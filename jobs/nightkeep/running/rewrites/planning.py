@@ -21,7 +21,9 @@ from nightkeep.model.health import Health
 from nightkeep.policy import EffectivePolicy, when
 from nightkeep.protocol import OpenPlan, OpenTable, Snapshot, Watch
 from nightkeep.records import Metrics, table_documents
+from nightkeep.records.found_versions import FoundVersions
 from nightkeep.running.commits_since_run import SINCE_RUN, commits_since_run
+from nightkeep.running.rewrites.found_versions import found_versions
 from nightkeep.running.rewrites.undone_deletes import find_undone_deletes
 from nightkeep.sql_text.rows.keys import key_condition
 from nightkeep.stages.plan import plan
@@ -31,7 +33,8 @@ from nightkeep.stages.plan import plan
 class PlannedWork:
     """The plan for `base`, and the findings in the history up to it. Pickles. `seconds`: the time to read and plan.
     `opened` decides whether the work may be done now. It and `predicted`, what the work would come to, are None if
-    there is no work. `health` is that of `base`, None where metadata does not give it."""
+    there is no work. `health` is that of `base`, None where metadata does not give it. `found`: the versions
+    since the run before."""
 
     base: Snapshot
     request: Request
@@ -41,6 +44,7 @@ class PlannedWork:
     opened: Opened | None = None
     predicted: Prediction | None = None
     health: Health | None = None
+    found: FoundVersions | None = None
 
 
 def request_of(policy: EffectivePolicy, order: Order, table: OpenTable, base: Snapshot, *, run: Run) -> Request:
@@ -95,7 +99,9 @@ def plan_table(policy: EffectivePolicy, order: Order, table: OpenTable, run: Run
     predicted = predicted_of(policy, order.reports, planned, base, request.clustering)
     opened = opened_for(policy, order, table, base, request, predicted)
     health = _health(table, base, request)
-    return PlannedWork(base, request, planned, watch, time.perf_counter() - started, opened, predicted, health)
+    found = found_versions(table, base, order.reports)
+    seconds = time.perf_counter() - started
+    return PlannedWork(base, request, planned, watch, seconds, opened, predicted, health, found)
 
 
 def _health(table: OpenTable, base: Snapshot, request: Request) -> Health | None:

@@ -129,6 +129,7 @@ def _before_work(
         "base_identity": str(base.identity),
         "plan": PlanSection.of(proposed, planned.request.clustering),
         "metrics": sizes(base.sizes, None, metrics_of(planned)),
+        "found_versions": planned.found,
     }
     if log.order.dry_run or log.order.expected_plan is not None:
         require_expected(log, digest_of_rewrite(log, base, planned.request, proposed))

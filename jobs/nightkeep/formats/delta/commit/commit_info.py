@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from nightkeep.formats.delta.metadata.actions import long_value
+from nightkeep.formats.delta.metadata.naming import ENGINE
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot
 from nightkeep.model import Curve, Intent, Operation
@@ -43,7 +44,7 @@ def commit_info(parent: DeltaSnapshot, edit: DeltaEdit, *, now_ms: int) -> dict[
     }
     if parent.schema.row_tracking is not None:
         info["tags"] = {"delta.rowTracking.preserved": "true"}
-    return info | {"engineInfo": f"Nightkeep/{__version__}"}
+    return info | {"engineInfo": f"{ENGINE}/{__version__}"}
 
 
 def _parameters(intent: Intent) -> dict[str, object]:

@@ -10,6 +10,8 @@ from nightkeep.model.run_names import MARK, file_stem
 
 LOG = "_delta_log"
 LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
+ENGINE = "Nightkeep"
+"""The name of the engine in our commits, before a slash and the version."""
 
 
 class DeltaNaming:

@@ -131,15 +131,23 @@ def _stated(found: Sequence[_Read], log: Listing) -> Iterator[PastCommit]:
             version=commit.version,
             parent=commit.version - 1 if commit.version else None,
             digest=read.digest,
-            claim=_claim(files),
-            kind=str(info.get("operation") or "commit"),
-            author=str(info.get("engineInfo") or "an unnamed writer"),
+            claim=claim_of(files),
+            kind=kind_of(info),
+            author=author_of(info),
             time_ms=time_ms,
             rows=_rows(commit),
             bytes_added=_bytes_added(commit),
             faults=(*gap, *counted, *replay.take(commit), *metric_faults(commit), *stated, *read.unread),
             goes_back=info.get("operation") == "RESTORE",
         )
+
+
+def kind_of(info: Raw) -> str:
+    return str(info.get("operation") or "commit")
+
+
+def author_of(info: Raw) -> str:
+    return str(info.get("engineInfo") or "an unnamed writer")
 
 
 def _bytes_added(commit: LoggedCommit) -> int:
@@ -156,7 +164,8 @@ def _gap(before: int, version: int, log: Listing) -> Iterator[str]:
         yield f"the log has no commit of {gone}, and no checkpoint that stands for it"
 
 
-def _claim(files: Sequence[Raw]) -> RowClaim:
+def claim_of(files: Sequence[Raw]) -> RowClaim:
+    """What a commit states of the rows, by its `add` and `remove` actions."""
     if not files:
         return RowClaim.TOUCHES_NO_FILES
     return RowClaim.CHANGES_ROWS if any(each.get("dataChange") is not False for each in files) else RowClaim.KEEPS_ROWS

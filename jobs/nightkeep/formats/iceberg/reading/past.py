@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from nightkeep.errors import EvidenceError, MissingFile, RefusedTable
 from nightkeep.formats.iceberg.catalog.catalog import TableHandle
@@ -42,6 +43,8 @@ from nightkeep.formats.iceberg.reading.commit_files import (
 from nightkeep.formats.iceberg.reading.file_faults import file_faults
 from nightkeep.protocol import Bound
 from nightkeep.protocol.past import Past, PastCommit, PastReading, RowClaim
+
+_APPLICATIONS: Final = ("app-id", "spark.app.id", "flink.job-id")
 
 
 def past_of(handle: TableHandle) -> PastReading[IcebergSnapshot, IcebergUnit]:
@@ -228,8 +231,6 @@ def stated_commit(metadata: Raw, table: MetadataHead, number: int, subject: str)
     raw = table.snapshots[number]
     summary = summary_of(raw, subject=f"{subject}: snapshot {number}")
     parent = parent_id(raw, subject=subject)
-    operation = str(summary.get("operation", "commit"))
-    keeps = operation == "replace" or OPERATION_PROPERTY in summary
     added, removed = (number_in(summary, name) for name in TOTALS["total-records"])
     before = None if parent is None else table.snapshots.get(parent)
     summaries = [summary_of(each, subject=subject) for each in (before or {}, raw)]
@@ -237,9 +238,9 @@ def stated_commit(metadata: Raw, table: MetadataHead, number: int, subject: str)
         version=number,
         parent=parent,
         digest=commit_digest(metadata, raw),
-        claim=RowClaim.KEEPS_ROWS if keeps else RowClaim.CHANGES_ROWS,
-        kind=operation,
-        author=_author(summary),
+        claim=claim_of(summary),
+        kind=kind_of(summary),
+        author=author_of(summary),
         time_ms=integer(raw, "timestamp-ms", subject=subject),
         bytes_added=number_in(summary, "added-files-size") or 0,
         rows=None if added is None and removed is None else (added or 0) - (removed or 0),
@@ -247,9 +248,23 @@ def stated_commit(metadata: Raw, table: MetadataHead, number: int, subject: str)
     )
 
 
-def _author(summary: Mapping[str, str]) -> str:
-    names = ("engine-name", "app-id", "spark.app.id", "flink.job-id")
-    found = next((summary[name] for name in names if summary.get(name)), None)
+def kind_of(summary: Mapping[str, str]) -> str:
+    return str(summary.get("operation", "commit"))
+
+
+def claim_of(summary: Mapping[str, str]) -> RowClaim:
+    """What a snapshot states of the rows, by its operation, and by ours that stores deletes in another form."""
+    keeps = kind_of(summary) == "replace" or OPERATION_PROPERTY in summary
+    return RowClaim.KEEPS_ROWS if keeps else RowClaim.CHANGES_ROWS
+
+
+def application_of(summary: Mapping[str, str]) -> str | None:
+    """The job that wrote a snapshot, as its summary names it."""
+    return next((summary[name] for name in _APPLICATIONS if summary.get(name)), None)
+
+
+def author_of(summary: Mapping[str, str]) -> str:
+    found = summary.get("engine-name") or application_of(summary)
     version = summary.get("engine-version")
     return "an unnamed writer" if found is None else f"{found} {version}" if version else found
 

@@ -144,7 +144,7 @@ def _read(storage: Storage, number: int, *, has_parent: bool) -> _Read:
         version=number,
         parent=number - 1 if number > 1 else None,
         digest=digest_of(data),
-        claim=_claim(raw, entries=entries),
+        claim=claim_of(raw, entries=entries),
         kind=str(raw["commitKind"]),
         author=str(raw["commitUser"]),
         time_ms=int(str(raw["timeMillis"])),
@@ -155,7 +155,7 @@ def _read(storage: Storage, number: int, *, has_parent: bool) -> _Read:
     return _Read(commit, frozenset(added), frozenset(removed))
 
 
-def _claim(raw: Mapping[str, object], *, entries: Sequence[Record] | None) -> RowClaim:
+def claim_of(raw: Mapping[str, object], *, entries: Sequence[Record] | None) -> RowClaim:
     """`entries`: None where they cannot be read, so that there may be some."""
     claim = _CLAIMS.get(raw["commitKind"], RowClaim.CHANGES_ROWS)
     touches = entries is None or entries or raw.get("indexManifest") or claim is RowClaim.KEEPS_ROWS
