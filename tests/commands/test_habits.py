@@ -13,6 +13,7 @@ import pytest
 from tests.support.commands import said
 
 from nightkeep.commands.app import COMMANDS
+from nightkeep.commands.near_misses import MEANT
 from nightkeep.discovery import Found, FoundTable, keep_found
 from nightkeep.model import Operation, Outcome
 from nightkeep.records import CommitResult, RunDocument, store
@@ -64,6 +65,17 @@ def test_what_is_like_no_table_gets_no_name(folder: Path, capsys: pytest.Capture
 def test_a_near_miss_of_a_command_or_an_option_is_answered_with_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Did you mean 'status'" in said(capsys, "statsu").err
     assert "--operation" in said(capsys, "plan", "x", "--operatoin", "y").err
+
+
+@pytest.mark.parametrize("word", MEANT)
+def test_an_operation_typed_as_a_command_is_answered_with_the_command(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = said(capsys, word, "shop.orders")
+    command, *arguments = MEANT[word].split()
+    assert shown.status == 2 and f"'nightkeep {MEANT[word]}'" in " ".join(shown.err.replace("\u2502", " ").split())
+    options = [each for each in arguments if each.startswith("--")]
+    assert set(options) <= {*said(capsys, command, "-h").out.split()}
 
 
 def test_verbose_and_quiet_exclude_each_other(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -219,6 +219,7 @@ BASES = {
     "RestCatalog",
     "RunFacet",
     "int",
+    "TyperGroup",
 }
 TREES = {"api/options.py", "errors.py", "operators.py", "settings.py"}
 """Modules whose classes may inherit from each other."""

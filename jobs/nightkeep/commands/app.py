@@ -32,10 +32,12 @@ from nightkeep.commands.answers import (
 )
 from nightkeep.commands.exit_status import one_line
 from nightkeep.commands.from_signature import Command, callback
+from nightkeep.commands.near_misses import Commands
 from nightkeep.errors import DEBUG
 from nightkeep.model.version import __version__
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
