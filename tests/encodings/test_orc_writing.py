@@ -1,6 +1,7 @@
 """ORC files of slices: the rows are those of the slice, whatever is nested in them."""
 
 import io
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -18,8 +19,10 @@ KINDS = {
     "map": pa.map_(pa.string(), pa.int64()),
     "struct": STRUCT,
     "struct of structs": pa.struct([("s", STRUCT), ("n", pa.int64())]),
+    "struct of structs of structs": pa.struct([("s", pa.struct([("i", STRUCT)]))]),
     "struct of lists": pa.struct([("l", pa.list_(STRUCT))]),
     "list of structs": pa.list_(STRUCT),
+    "list of structs of structs": pa.list_(pa.struct([("s", pa.struct([("i", STRUCT)]))])),
     "map of structs": pa.map_(pa.string(), STRUCT),
 }
 
@@ -37,6 +40,21 @@ def made(kind: pa.DataType, random: Random) -> Any:
     return random.randrange(99) if pa.types.is_integer(kind) else f"t{random.randrange(99)}"
 
 
+def test_a_null_deep_in_structs_keeps_the_rows_after_it() -> None:
+    inner = pa.struct([pa.field("a", pa.int64(), nullable=False)])
+    kind = pa.struct([("s", pa.struct([("i", inner)]))])
+    rows = pa.table({"c": pa.array([{"s": {"i": None}}, {"s": {"i": {"a": 7}}}], kind)})
+    assert written([rows]).to_pylist() == rows.to_pylist()
+
+
+def written(pieces: Sequence[pa.Table]) -> pa.Table:
+    sink = io.BytesIO()
+    with orc.ORCWriter(sink, batch_size=16) as writer:
+        for piece in pieces:
+            write_rows(writer, piece, batch_rows=16)
+    return orc.ORCFile(pa.BufferReader(sink.getvalue())).read()
+
+
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 def test_slices_are_written_as_their_rows(kind: pa.DataType, seed: int) -> None:
@@ -45,9 +63,4 @@ def test_slices_are_written_as_their_rows(kind: pa.DataType, seed: int) -> None:
     column = pa.array([each for _ in range(80) if (each := made(kind, random)) is not None or seed % 2], kind)
     whole = pa.table({"c": pa.chunked_array([column, column.slice(9)]), "n": range(2 * len(column) - 9)})
     pieces = [whole.slice(start, count) for start, count in ((1, 1), (0, 60), (13, 5), (50, 40), (60, 0))]
-    sink = io.BytesIO()
-    with orc.ORCWriter(sink, batch_size=16) as writer:
-        for piece in pieces:
-            write_rows(writer, piece, batch_rows=16)
-    found = orc.ORCFile(pa.BufferReader(sink.getvalue())).read()
-    assert found.to_pylist() == [row for piece in pieces for row in piece.to_pylist()]
+    assert written(pieces).to_pylist() == [row for piece in pieces for row in piece.to_pylist()]
