@@ -180,7 +180,8 @@ SHARED_WITH_THE_CHECK = {
 """What the check after publishing imports of formats beyond their metadata, each with the reason. No kernel is."""
 
 ON_SPARK = re.compile(
-    r"nightkeep\.(spark\.(session|package|exchange|query_settings|releases|view|stored_files|shared_files|variant_text)|retention\.orphans\.spark_sets"
+    r"nightkeep\.(spark\.(session|package|exchange|query_settings|releases|view|stored_files|orc_files|shared_files)"
+    r"|spark\.variant_text|retention\.orphans\.spark_sets"
     r"|checking\.(asked_rows|check|content_check|diff|expectations|own_expectations|shown_values|unit_fingerprints)"
     r"|formats\.views|formats\.\w+\.spark\.\w+|spark\.write_class_archive|api\.data_source|reading\.(pushed_filters|spark_types))"
 )

@@ -1,6 +1,6 @@
 """Tables with data and deletes in ORC, in Avro and in several formats: what engines read before us, they read after."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import cycle
 from pathlib import Path
@@ -37,6 +37,36 @@ COLUMNS: tuple[Column, ...] = (
 )
 WITH_TIME = (*COLUMNS, ("time of day", "time"))
 """Spark has no times of day."""
+Fault = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+def with_column(batch: pa.RecordBatch, name: str, changed: Callable[[Any], Any]) -> pa.RecordBatch:
+    place = batch.schema.get_field_index(name)
+    return batch if place < 0 else batch.set_column(place, batch.schema.field(place), changed(batch.column(place)))
+
+
+def without_null(column: Any) -> Any:
+    return pa.StructArray.from_arrays([pc.fill_null(column.field("x"), 0)], fields=list(column.type))
+
+
+FAULTS: Mapping[str, Fault] = {
+    "loses a null in a struct": lambda batch: with_column(batch, "s", without_null),
+    "takes a value for another": lambda batch: with_column(
+        batch, "n", lambda column: pc.if_else(pc.equal(column, 5), pa.scalar(6, pa.int32()), column)
+    ),
+}
+
+
+def faulty(fault: Fault) -> type[orc.ORCFile]:
+    """Arrow's reader of ORC files, with a fault."""
+
+    class Faulty(orc.ORCFile):
+        def read_stripe(self, n: int, columns: list[str] | None = None) -> pa.RecordBatch:
+            return fault(super().read_stripe(n, columns))
+
+    return Faulty
+
+
 _NESTED = (
     [None, None, None, None],
     [
@@ -114,6 +144,22 @@ def test_every_type_stays_as_it_is(
     assert iceberg_spark.read(lake.table) == before == lake.rows
     assert formats(lake, 0) == {wanted} and lake.live(1) == []
     require_checked(lake, spark)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", some_extended(FAULTS, keep=1))
+def test_a_fault_of_arrows_reader_is_found_by_the_check(
+    fault: str, lake: Nights, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rewrite and the gate decode by it, and see the same wrong rows; the check decodes by ORC's in Java."""
+    lake.create([("id", "int"), ("n", "int"), ("s", struct(("x", "int")))], properties={DATA: "orc"})
+    for start in (0, 2):
+        lake.append([[start, None, {"x": None}], [start + 1, 5, {"x": 7}]])
+    monkeypatch.setattr(orc, "ORCFile", faulty(FAULTS[fault]))
+    done = care_for(lake.table, operation=Operation.OPTIMIZE, full=True)
+    assert done.outcome is Outcome.VERIFIED, done.reason
+    report = check(CheckRequest(address(lake.table)), spark=spark)
+    assert report.status is CheckStatus.FAILED and "missing" in str(report), report
 
 
 @pytest.mark.parametrize("kind", some_extended(["mixed", "orc", "avro"], keep=1))

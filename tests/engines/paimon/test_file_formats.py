@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyarrow import orc
 from pyspark.sql import SparkSession
@@ -152,6 +153,30 @@ def test_fractions_before_1970_are_read_from_orc_files(paimon_java: PaimonJava, 
     assert upgrade(table, full=True).outcome is Outcome.VERIFIED
     assert rows(paimon_java, table, {}) == before
     assert all(any(at in each for each in map(str, before)) for at in times)
+
+
+@pytest.mark.extended
+def test_a_fault_of_arrows_reader_is_found_by_the_check(
+    paimon_java: PaimonJava, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rewrite and the gate decode by it, and see the same wrong rows; the check decodes by ORC's in Java."""
+
+    class Faulty(orc.ORCFile):
+        def read_stripe(self, n: int, columns: list[str] | None = None) -> pa.RecordBatch:
+            batch = super().read_stripe(n, columns)
+            place = batch.schema.get_field_index("text")
+            if place < 0:
+                return batch
+            return batch.set_column(
+                place, batch.schema.field(place), pc.replace_substring(batch.column(place), "3", "2")
+            )
+
+    table = made(paimon_java, tmp_path / "t", FORMATS["orc"])
+    monkeypatch.setattr(orc, "ORCFile", Faulty)
+    document = upgrade(table, full=True)
+    assert document.outcome is Outcome.VERIFIED, document.reason
+    found = second_opinion(table, spark, version=document.committed_version or 0)
+    assert found.status is CheckStatus.FAILED
 
 
 @pytest.mark.extended

@@ -1,9 +1,7 @@
-"""ORC and Avro files -> a DataFrame of every stored row, decoded in tasks.
+"""Avro files -> a DataFrame of every stored row, decoded by fastavro in tasks. A rewrite and the gate use Polars.
 
-Spark has no positions of ORC files, and without a package of its own no reader of Avro files. A file is read by one
-task, so that a position does not depend on how Spark would split it. Of our code this shares the reader of stripes and
-of Avro's containers; Avro's rows are decoded by fastavro here, by Polars in a rewrite and in the gate. Columns are
-found, merged and compared in Spark.
+Without a package of its own Spark has no reader of Avro files. A file is read by one task. Of our code this shares the
+reader of Avro's containers. Rows are merged and compared in Spark.
 """
 
 from __future__ import annotations
@@ -26,7 +24,6 @@ from nightkeep.encodings.avro_codecs import CODECS
 from nightkeep.encodings.avro_container import array_of, open_container, well_formed
 from nightkeep.encodings.avro_schemas import root_of
 from nightkeep.encodings.avro_types import column_types
-from nightkeep.encodings.nested_values import rebuilt
 from nightkeep.encodings.orc_fields import read_field
 from nightkeep.encodings.orc_rows import OrcRows
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
@@ -70,7 +67,7 @@ def stored_fields(storage: Storage, file: ContentFile) -> list[ArrowField]:
         return list(column_types(root_of(container.schema).record, subject=file.path).fields)
 
 
-def other_rows(
+def avro_rows(
     spark: SparkSession,
     storage: Storage,
     files: Sequence[tuple[str, ContentFile]],
@@ -94,58 +91,13 @@ def other_rows(
 
 def _rows(reading: _Reading, path: str, file: ContentFile) -> Iterator[pa.RecordBatch]:
     start = 0
-    read = _orc_columns if file.format == "orc" else _avro_columns
-    for count, columns in read(reading, file):
+    for count, columns in _columns(reading, file):
         place = [pa.repeat(pa.scalar(path), count), pa.array(np.arange(start, start + count))]
         yield pa.record_batch([*place, *columns], ["file_path", "row_index", *reading.shown.names])
         start += count
 
 
-def _orc_columns(reading: _Reading, file: ContentFile) -> Iterator[tuple[int, list[Array]]]:
-    stored = OrcRows(reading.storage.open(file.name), subject=file.path, in_utc=True)
-    held = [read_field(field) for field in stored.fields]
-    places = [reading.place(held, field) for field in reading.fields]
-    names = list(dict.fromkeys(stored.names[place] for place in places if place is not None))
-    for batch in stored.batches(names, range(len(stored.starts) - 1), rows=_BATCH_ROWS):
-        yield (
-            batch.num_rows,
-            [
-                pa.nulls(batch.num_rows, shown.type)
-                if place is None
-                else _shown(reading, batch.column(names.index(held[place].name)), held[place].type, field, shown.type)
-                for place, field, shown in zip(places, reading.fields, reading.shown, strict=True)
-            ],
-        )
-
-
-def _shown(reading: _Reading, array: Array, held: pa.DataType, field: NestedField, shown: pa.DataType) -> Array:
-    """The values as `shown`, with the fields of structs in its order, null where the file has none."""
-    kind = field.field_type
-    if isinstance(kind, StructType):
-        there, struct = list(cast(pa.StructType, held)), cast(pa.StructArray, array)
-        children: list[Array] = []
-        for inner, wanted in zip(kind.fields, cast(pa.StructType, shown), strict=True):
-            place = reading.place(there, inner)
-            children.append(
-                pa.nulls(len(array), wanted.type)
-                if place is None
-                else _shown(reading, struct.field(place), there[place].type, inner, wanted.type)
-            )
-        return pa.StructArray.from_arrays(children, fields=list(cast(pa.StructType, shown)), mask=array.is_null())
-    if isinstance(kind, ListType):
-        own, other = cast(Any, held), cast(Any, shown)
-        values = _shown(reading, cast(Any, array).values, own.value_type, kind.element_field, other.value_type)
-        return rebuilt(array, shown, values)
-    if isinstance(kind, MapType):
-        own, other, entries = cast(Any, held), cast(Any, shown), cast(Any, array)
-        keys = _shown(reading, entries.keys, own.key_type, kind.key_field, other.key_type)
-        items = _shown(reading, entries.items, own.item_type, kind.value_field, other.item_type)
-        pair: Array = pa.StructArray.from_arrays([keys, items], fields=[other.key_field, other.item_field])
-        return rebuilt(array, shown, pair)
-    return array if array.type == shown else cast(Array, array.cast(shown))
-
-
-def _avro_columns(reading: _Reading, file: ContentFile) -> Iterator[tuple[int, list[Array]]]:
+def _columns(reading: _Reading, file: ContentFile) -> Iterator[tuple[int, list[Array]]]:
     with well_formed(file.path):
         container = open_container(reading.storage.read(file.name), CODECS, subject=file.path)
         root = root_of(container.schema)

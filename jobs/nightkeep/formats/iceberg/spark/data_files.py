@@ -1,15 +1,15 @@
-"""Data files -> a DataFrame of every stored row: Parquet by Spark's own reader, which matches columns by field id.
+"""Data files -> a DataFrame of every stored row. Spark's own reader of Parquet, and ORC's in Java, find columns by id.
 
 Values from manifests come from a small frame, joined by the file's path.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import and_
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 from pyiceberg.types import NestedField
@@ -20,8 +20,8 @@ from pyspark.sql import types as T
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.locations import root_of
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
+from nightkeep.formats.iceberg.spark.avro_files import PARQUET, avro_rows
 from nightkeep.formats.iceberg.spark.file_shapes import FileShape, defaults_of, shapes
-from nightkeep.formats.iceberg.spark.other_files import PARQUET, other_rows
 from nightkeep.formats.iceberg.spark.schema import (
     LAST_UPDATED,
     ROW_ID,
@@ -32,9 +32,11 @@ from nightkeep.formats.iceberg.spark.schema import (
     read_schema,
     spark_type,
     stored_name,
+    stored_number,
     typed,
     values_array,
 )
+from nightkeep.spark.orc_files import LABEL, ROW_INDEX, orc_rows
 from nightkeep.spark.releases import frame_of, metadata_column
 from nightkeep.spark.shared_files import SHOWN
 from nightkeep.spark.stored_files import StoredFile, listed_paths, packed, with_file_facts
@@ -169,20 +171,23 @@ def read_files(
     names: Names | None = None,
 ) -> tuple[DataFrame, list[str]]:
     """A frame of `file_path`, `row_index` and the fields by stored_name; and the files' paths in its spelling."""
-    parquet = [file for file in files if file.format == PARQUET]
-    others = {spelling(root_of(file.path), file.name): file for file in files if file.format != PARQUET}
-    if not others:
-        return _parquet_files(spark, files, fields, names)
-    read = other_rows(spark, storage, list(others.items()), fields, names)
-    listed: Iterator[str] = iter([])
-    if parquet:
-        of_parquet, paths = _parquet_files(spark, parquet, fields, names)
-        read, listed = of_parquet.unionByName(read), iter(paths)
-    return read, [next(listed) if file.format == PARQUET else spelling(root_of(file.path), file.name) for file in files]
+    groups: dict[str, list[ContentFile]] = {}
+    for file in files:
+        groups.setdefault(file.format, []).append(file)
+    frames, listed = [], {}
+    for kind, group in groups.items():
+        frame, paths = _READERS[kind](spark, storage, group, fields, names)
+        frames.append(frame)
+        listed[kind] = iter(paths)
+    return reduce(DataFrame.unionByName, frames), [next(listed[file.format]) for file in files]
 
 
 def _parquet_files(
-    spark: SparkSession, files: Sequence[ContentFile], fields: Sequence[NestedField], names: Names | None
+    spark: SparkSession,
+    storage: Storage,
+    files: Sequence[ContentFile],
+    fields: Sequence[NestedField],
+    names: Names | None,
 ) -> tuple[DataFrame, list[str]]:
     file_schema = read_schema(fields, names)
     read = (
@@ -202,6 +207,37 @@ def _parquet_files(
         ),
     )
     return placed, listed_paths(read, ((root_of(file.path), file.name) for file in files))
+
+
+def _orc_files(
+    spark: SparkSession,
+    storage: Storage,
+    files: Sequence[ContentFile],
+    fields: Sequence[NestedField],
+    names: Names | None,
+) -> tuple[DataFrame, list[str]]:
+    paths = [spelling(root_of(file.path), file.name) for file in files]
+    by_name = None if names is None else {stored_number(number): name for number, name in names.items()}
+    types = T.StructType([T.StructField(stored_name(field), spark_type(field.field_type)) for field in fields])
+    read = orc_rows(spark, [(path, path) for path in dict.fromkeys(paths)], types, by_id=names is None, names=by_name)
+    return read.withColumnsRenamed({LABEL: "file_path", ROW_INDEX: "row_index"}), paths
+
+
+def _avro_files(
+    spark: SparkSession,
+    storage: Storage,
+    files: Sequence[ContentFile],
+    fields: Sequence[NestedField],
+    names: Names | None,
+) -> tuple[DataFrame, list[str]]:
+    paths = [spelling(root_of(file.path), file.name) for file in files]
+    return avro_rows(spark, storage, list(dict(zip(paths, files, strict=True)).items()), fields, names), paths
+
+
+_Read: TypeAlias = Callable[
+    [SparkSession, Storage, Sequence[ContentFile], Sequence[NestedField], Names | None], tuple[DataFrame, list[str]]
+]
+_READERS: Final[Mapping[str, _Read]] = {PARQUET: _parquet_files, "orc": _orc_files, "avro": _avro_files}
 
 
 def _group(

@@ -16,7 +16,7 @@ from nightkeep.errors import CorruptMetadata, reason_of
 from nightkeep.formats.iceberg.metadata.content_files import ContentFile
 from nightkeep.formats.iceberg.metadata.name_mapping import PROPERTY, with_ids
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
-from nightkeep.formats.iceberg.spark.other_files import PARQUET, stored_fields
+from nightkeep.formats.iceberg.spark.avro_files import PARQUET, stored_fields
 from nightkeep.formats.iceberg.spark.schema import Names
 from nightkeep.model.arrow_types import ArrowField, field_id
 from nightkeep.storage import Storage

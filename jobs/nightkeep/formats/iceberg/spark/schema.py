@@ -64,7 +64,12 @@ Filling = Callable[[NestedField, Column], Column]
 
 def stored_name(field: NestedField) -> str:
     """The name of a field in frames of stored rows. A table's own names may clash, and may change."""
-    return f"f{field.field_id}"
+    return stored_number(field.field_id)
+
+
+def stored_number(number: int) -> str:
+    """As stored_name, of a field's id."""
+    return f"f{number}"
 
 
 def spark_type(kind: IcebergType) -> T.DataType:

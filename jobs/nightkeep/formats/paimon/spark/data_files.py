@@ -24,19 +24,20 @@ from nightkeep.formats.paimon.metadata.snapshot import Bucket, PaimonDataFile, S
 from nightkeep.formats.paimon.metadata.snapshot_order import file_sequence
 from nightkeep.formats.paimon.metadata.type_changes import is_converted
 from nightkeep.formats.paimon.metadata.types import PaimonType, TypeRoot
-from nightkeep.formats.paimon.spark.arrow_files import arrow_rows
+from nightkeep.formats.paimon.spark.avro_files import avro_rows
 from nightkeep.formats.paimon.spark.nested_values import nested_text, stored_type
 from nightkeep.formats.paimon.spark.stored_times import StoredTimes, from_bare, is_bare, is_finer_than_spark, times_of
+from nightkeep.spark.orc_files import LABEL, ROW_INDEX, orc_rows
 from nightkeep.spark.releases import frame_of
 from nightkeep.spark.shared_files import SHOWN, shared
 from nightkeep.spark.stored_files import packed, with_file_facts
-from nightkeep.spark.view import column, comparable, location
+from nightkeep.spark.view import column, comparable, location, spelling
 from nightkeep.storage import Storage
 
 SEQUENCE, KIND, KEY_PREFIX = "_SEQUENCE_NUMBER", "_VALUE_KIND", "_KEY_"
 LIVE_KINDS = (0, 2)
 """Row kinds that add: +I and +U of RowKind.java."""
-_PARQUET = "parquet"
+_PARQUET, _ORC = "parquet", "orc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ class _Reader:
             rows = with_file_facts(self._read_by_spark(files, columns), described, "file_name")
         else:
             facts = F.broadcast(described.drop("file_name"))
-            rows = self._read_by_arrow(files, columns).join(facts, on="file", how="inner")
+            rows = self._read_numbered(files, columns).join(facts, on="file", how="inner")
         return rows.select(
             "unit",
             SHOWN,
@@ -172,16 +173,23 @@ class _Reader:
             )
         )
 
-    def _read_by_arrow(self, files: Sequence[PaimonStoredFile], columns: Sequence[Column]) -> DataFrame:
+    def _read_numbered(self, files: Sequence[PaimonStoredFile], columns: Sequence[Column]) -> DataFrame:
         keys = [self._held(field) for field in self.schemas.current.select(self.schemas.current.trimmed_keys)]
         stored = [
             *((KEY_PREFIX + field.name, field.type) for field in keys if field),
             *(_SYSTEM if self.schemas.current.primary_keys else ()),
             *((field.name, field.type) for field in self._written().fields),
         ]
-        paths = [(file.number, file.path) for file in files]
-        rows = arrow_rows(self.spark, self.storage, paths, stored, self._stored_schema())
-        return rows.select("file", "row_index", *columns)
+        if self.file_format == _ORC:
+            # A thin file has no columns of keys.
+            required = [name for name, _ in stored if not name.startswith(KEY_PREFIX)]
+            located = [(str(file.number), spelling(self.storage.root, file.path)) for file in files]
+            rows = orc_rows(self.spark, located, self._stored_schema(), required=required)
+        else:
+            paths = [(file.number, file.path) for file in files]
+            rows = avro_rows(self.spark, self.storage, paths, stored, self._stored_schema())
+        number, row = F.col(f"`{LABEL}`").cast("int"), F.col(f"`{ROW_INDEX}`")
+        return rows.select(number.alias("file"), row.alias("row_index"), *columns)
 
     def _described(self, files: Sequence[PaimonStoredFile]) -> DataFrame:
         # Spark returns file names in URI spelling.
@@ -239,6 +247,9 @@ class _Reader:
             stored = F.timestamp_micros(_divided_down(stored))
         elif is_bare(held.type, self.times):
             stored = from_bare(stored, held.type)
+        if self.file_format == _ORC and held.type.root is TypeRoot.CHAR:
+            # Blanks at the end are of no account there.
+            stored = F.rtrim(stored)
         return stored.cast(spark_type(field.type))
 
     def _held(self, field: PaimonField) -> PaimonField | None:
