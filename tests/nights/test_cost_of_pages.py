@@ -13,9 +13,12 @@ from nightkeep.model import Outcome
 from nightkeep.nights.run_pages import RunPage, write_run
 from nightkeep.nights.settled import JobResult, Settled, settle_run
 from nightkeep.nights.settled_documents import documents_of
+from nightkeep.places import report_store
 from nightkeep.policy import PolicyFile, load
-from nightkeep.records import RunDocument, document_path, store
+from nightkeep.records import CheckStatus, Expectations, ExpectationSummary, RunDocument, document_path, store
 from nightkeep.records.bundles import bundled
+from nightkeep.records.file_names import PAGES, table_page_name
+from nightkeep.records.found_versions import FoundVersions, VersionSpan
 from nightkeep.records.kept_index import read_index
 
 __all__ = ["bucket_place", "requests"]
@@ -33,7 +36,14 @@ def policy(tmp_path: Path) -> PolicyFile:
 
 def large(table: str, night: int) -> RunDocument:
     made = document(table, night, Outcome.VERIFIED)
-    return replace(made, extra={"figures": "x" * (20 << 10)})
+    unmet = ExpectationSummary("ids are not null", CheckStatus.FAILED, extra={"severity": "warning"})
+    writer = VersionSpan(oldest=night, newest=night, count=1, whose="a writer", kind="APPEND", author="job")
+    return replace(
+        made,
+        expectations=Expectations(CheckStatus.PASSED, (unmet,)),
+        found_versions=FoundVersions(since=night - 1, until=night, total=1, spans=(writer,)),
+        extra={"figures": "x" * (20 << 10)},
+    )
 
 
 def entry(place: str, each: RunDocument) -> JobResult:
@@ -71,6 +81,9 @@ def test_a_night_reads_what_its_tables_did(
     # and holds are listed. Written are the index, three pages, and that of each table with work.
     cost = requests.of(lambda: write_run(bucket_place, run(nights), found, policy=policy))
     assert cost == (2 + len(CHANGED) + 1 + 2, 5, 4 + len(CHANGED))
+    # No document of another night was read for its answers and for whose versions it found.
+    page = report_store(bucket_place).read(f"{PAGES}/{table_page_name(CHANGED[0])}").data.decode()
+    assert page.count(": not met</title>") == page.count("1 version by job") == nights + 1
     assert requests.of(lambda: documents_of(found, bucket_place, f"nightly-{nights}")) == (2 + len(CHANGED), 1, 0)
     assert_complete(bucket_place, read_index(bucket_place))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from datetime import timedelta
@@ -15,6 +16,7 @@ from tests.records.test_documents import NIGHT
 import nightkeep
 from nightkeep.model import Operation, Outcome
 from nightkeep.pages import Links, Overview, render_fleet, render_index, render_run, render_table
+from nightkeep.pages.expectation_trends import CHECK, expectation_trends
 from nightkeep.pages.facts import facts_of
 from nightkeep.pages.fleet import fleet_rows, totals_of
 from nightkeep.pages.templating import name_in_parts
@@ -300,6 +302,81 @@ def test_many_commits_between_two_runs_are_counted() -> None:
 def test_a_commit_of_no_known_time_is_listed(time_ms: int) -> None:
     (row,) = version_rows([], [replace(*audited((1, "WRITE", "w", None)), time_ms=time_ms)])
     assert row.made_at == "unknown"
+
+
+def answered(number: int, table: str = "t", status: CheckStatus = CheckStatus.PASSED, **own: str) -> RunDocument:
+    """A run whose check ended so, with the answers of expectations by name: the severity and the status."""
+    results = tuple(
+        ExpectationSummary(name, CheckStatus(each.partition(" ")[2]), extra={"severity": each.partition(" ")[0]})
+        for name, each in own.items()
+    )
+    ours = ExpectationSummary("the same rows", status)
+    return run(number, Outcome.VERIFIED, table, expectations=Expectations(status, (ours, *results)))
+
+
+@pytest.mark.parametrize("of_index", [False, True])
+def test_expectations_over_time_are_a_mark_for_each_run(*, of_index: bool) -> None:
+    history = [
+        answered(1, a="critical passed", old="info failed"),
+        answered(2, a="critical failed", b="warning passed"),
+        run(3, Outcome.UNCHANGED, "t"),
+        answered(4, status=CheckStatus.ERRORED),
+        answered(5, a="critical passed", b="warning errored"),
+        answered(6, a="critical failed", b="warning failed"),
+    ]
+    shown = [brief_document(row_of(each, 1)) if of_index else each for each in history]
+    trends = {each.name: each for each in expectation_trends(shown)}
+    # What the newest run asks comes first, and what no run asks any more last.
+    assert [*trends] == [CHECK, "a", "b", "old"]
+    marks = {name: [each.mark.value for each in one.marks] for name, one in trends.items()}
+    assert marks == {
+        CHECK: ["passed", "passed", "not_run", "errored", "passed", "passed"],
+        "a": ["passed", "failed", "not_run", "not_run", "passed", "failed"],
+        "b": ["not_run", "passed", "not_run", "not_run", "errored", "failed"],
+        "old": ["failed", "not_run", "not_run", "not_run", "not_run", "not_run"],
+    }
+    assert {name: (each.severity, each.unmet, each.asked) for name, each in trends.items()} == {
+        CHECK: (None, 0, 5), "a": ("critical", 2, 4), "b": ("warning", 1, 3), "old": ("info", 1, 1),
+    }  # fmt: skip
+    times = [f"{each.started_at:%Y-%m-%d %H:%M}" for each in history]
+    begun = f"not met in 2 runs, which began {times[5]}, {times[1]}"
+    assert trends["a"].sentence == f"{begun}; met in 2 runs; not asked in 2 runs"
+    assert trends["old"].last.sentence == f"{times[0]}: not met"
+    html = render_table("t", Overview(shown), generated_at=NIGHT, links=Links())
+    section = html.partition("Expectations over time")[2].partition("Sums of these runs")[0]
+    assert section.count('<use href="#answer-') == 4 * len(history) + 4
+    assert {attrs["aria-label"] for attrs in Page(html).all("span") if attrs.get("class") == "strip"} >= {
+        each.sentence for each in trends.values()
+    }
+    assert f"{times[5]}: not met 2 of 4" in Page(html).text
+
+
+def test_operations_of_a_run_share_a_mark_and_the_worst_answer_counts() -> None:
+    both = [replace(answered(1, a="info passed"), operation=Operation.UPGRADE), answered(1, a="info failed")]
+    assert [[each.mark.value for each in one.marks] for one in expectation_trends(both)] == [["passed"], ["failed"]]
+    # A sweep asks nothing of the rows.
+    swept = replace(answered(2), operation=Operation.SWEEP)
+    assert expectation_trends([swept]) == expectation_trends([run(1, Outcome.UNCHANGED)]) == ()
+
+
+def test_the_newest_runs_and_the_first_expectations_are_shown() -> None:
+    asked = {f"e{number}{'x' * 200}": "info passed" for number in range(60)}
+    history = [answered(number, **asked) for number in range(1, 61)]
+    trends = expectation_trends(history)
+    assert len(trends) == 51 and {len(each.marks) for each in trends} == {40}
+    brief = [brief_document(row_of(each, 1)) for each in history]
+    assert len(expectation_trends(brief)) == 51
+    assert len(json.dumps(row_of(history[0], 1))) < 8_000
+    page = render_table("t", Overview(brief), generated_at=NIGHT, links=Links())
+    assert len(page) < 400_000
+
+
+def test_a_row_of_an_earlier_release_has_critical_ones_that_are_not_met() -> None:
+    row = row_of(answered(1, a="critical failed", b="warning passed"), 1)
+    figures = row[-2]
+    assert isinstance(figures, dict)
+    del figures["own"]
+    assert [each.name for each in expectation_trends([brief_document(row)])] == [CHECK, "a"]
 
 
 def test_a_report_reads_the_marks_of_audited_tables(tmp_path: Path) -> None:

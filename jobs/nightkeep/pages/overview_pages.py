@@ -12,6 +12,7 @@ from nightkeep.model import Outcome
 from nightkeep.model.prices import Prices
 from nightkeep.pages import bars
 from nightkeep.pages.attention import Holds, attention_of
+from nightkeep.pages.expectation_trends import expectation_trends
 from nightkeep.pages.fleet import fleet_rows, totals_of, trends_of
 from nightkeep.pages.html_pages import tally
 from nightkeep.pages.money import formulas, money_of
@@ -118,6 +119,7 @@ def render_table(table: str, overview: Overview, *, generated_at: datetime, link
         life=[*_life(overview, links.page_of)][:MOST_ROWS],
         versions=version_rows(documents, overview.commits),
         refused=_refused(documents),
+        expected=expectation_trends(documents),
         unmet=[each for each in reversed(documents) if _has_findings(each)][:MOST_ROWS],
         totals=totals_of(documents),
         **_money(overview),

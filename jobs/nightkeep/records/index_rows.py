@@ -6,7 +6,7 @@ brief document is shown and never stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from types import NoneType
 from typing import Final
@@ -65,6 +65,8 @@ _OF_HEALTH: Final = ("files", "small_files", "deleted_ratio", "level0_files", "l
 """What lists show of a table's health."""
 _MOST_UNMET: Final = 5
 _MOST_SPANS: Final = 4
+_MOST_OWN: Final = 50
+_LONGEST_NAME: Final = 100
 
 
 def row_of(document: RunDocument, made_ns: int) -> Row:
@@ -141,14 +143,33 @@ def _metrics(before: int | None, after: int | None, seconds: float, figures: Map
 
 
 def _expectations(status: CheckStatus, figures: Mapping[str, object]) -> Expectations:
-    """How the check ended, and the critical expectations that are not met, whose fault it may be."""
+    """How the check ended, and the expectations of the policy, at least the critical ones that are not met, whose
+    fault it may be."""
     named, reason = figures.get("critical"), figures.get("check_reason")
     unmet = [each for each in named if isinstance(each, str)] if isinstance(named, list) else []
+    own = [*_own_results(figures.get("own"))]
+    known = {each.expectation for each in own}
+    more = (each for each in unmet if _short(each) not in known)
     return Expectations(
         status,
-        tuple(ExpectationSummary(each, CheckStatus.FAILED, extra={"severity": CRITICAL}) for each in unmet),
+        (*own, *(ExpectationSummary(each, CheckStatus.FAILED, extra={"severity": CRITICAL}) for each in more)),
         reason=reason if isinstance(reason, str) else None,
     )
+
+
+def _own_figures(document: RunDocument) -> list[list[object]]:
+    """The expectations of the policy, the first ones, each as name, status and severity."""
+    own = [each for each in document.expectations.results if "severity" in each.extra]
+    return [[_short(redact(each.expectation)), each.status.value, each.extra["severity"]] for each in own[:_MOST_OWN]]
+
+
+def _own_results(value: object) -> Iterator[ExpectationSummary]:
+    for name, status, severity in value if isinstance(value, list) else ():
+        yield ExpectationSummary(str(name), CheckStatus(status), extra={"severity": str(severity)})
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 4]} ..."
 
 
 def _found(value: object) -> FoundVersions | None:
@@ -229,6 +250,7 @@ def _figures(document: RunDocument) -> Mapping[str, object]:
         SKIPPED: skipped_of(metrics.extra),
         CPU: sum(_numbers(cpu)) if isinstance(cpu, Mapping) else None,
         "check_reason": None if reason is None else _cut(redact(reason)),
+        "own": _own_figures(document) or None,
         "found": _found_figures(document.found_versions),
         "critical": [_cut(each.expectation) for each in unmet_critical(document)][:_MOST_UNMET] or None,
     }
