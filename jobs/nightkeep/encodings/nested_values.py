@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from nightkeep.model.arrow_types import Array, ArrowField
+from nightkeep.model.arrow_types import Array, ArrowField, ChunkedArray
 
 
 def rebuilt(array: Array, target: pa.DataType, values: Array) -> Array:
@@ -16,7 +16,7 @@ def rebuilt(array: Array, target: pa.DataType, values: Array) -> Array:
     return cast(Array, result)
 
 
-def typed_as(field: ArrowField, values: Array) -> ArrowField:
+def typed_as(field: ArrowField, values: Array | ChunkedArray) -> ArrowField:
     """The field with the type that its values have: a shredded variant within has that of its file."""
     return field if values.type == field.type else field.with_type(values.type)
 

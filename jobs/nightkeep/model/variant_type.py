@@ -7,6 +7,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from nightkeep.model.arrow_types import has_type
+
 _MARK: Final = {b"nightkeep.variant": b"1"}
 """On the dictionary of names, so that a struct of a user with fields of the same names is no variant."""
 METADATA: Final = pa.field("metadata", pa.binary(), nullable=False, metadata=_MARK)
@@ -32,6 +34,11 @@ def is_variant(kind: pa.DataType) -> bool:
 
 def shredded_type(value: pa.DataType | None, typed_value: pa.DataType) -> pa.StructType:
     """A variant with parts of its values in typed columns (Parquet, "Variant Shredding"): {metadata, value,
-    typed_value}, without `value` where the file has none. Both are nullable."""
+    typed_value}, without `value` where the file has none. Both are nullable.
+
+    Raises ValueError for typed columns of UUIDs: Spark's reader of Parquet takes no such file.
+    """
+    if has_type(typed_value, lambda kind: bool(kind == pa.uuid())):
+        raise ValueError("a variant shredded into UUIDs, which Spark does not read")
     fields = [METADATA] if value is None else [METADATA, pa.field("value", value)]
     return pa.struct([*fields, pa.field("typed_value", typed_value)])

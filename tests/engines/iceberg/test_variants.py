@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import fastavro
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import VariantVal
@@ -82,6 +81,7 @@ def text_of(variant: dict[str, bytes] | None) -> str | None:
 
 
 @pytest.mark.few(1)
+@pytest.mark.parametrize("written", ["parquet", "avro"])
 @pytest.mark.parametrize("operation", [Operation.OPTIMIZE, Operation.PERSIST_DELETES])
 def test_variants_are_packed_as_they_are_stored(
     iceberg_spark: IcebergSpark,
@@ -89,9 +89,11 @@ def test_variants_are_packed_as_they_are_stored(
     spark: SparkSession,
     warehouse: Warehouse,
     operation: Operation,
+    written: str,
 ) -> None:
     table = warehouse.table()
-    write(iceberg_spark, table)
+    write(iceberg_spark, table, **{"write.format.default": written})
+    iceberg_spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ('write.format.default'='parquet')")
     iceberg_java.commit(table, iceberg_java.equality_deletes(table, [{"id": 2}], keys=["id"]))
     before = shown(iceberg_spark, table)
     assert [row[0] for row in before.rows] == [0, 3, 4, 5, 100, 101, 102, 103]
@@ -152,27 +154,6 @@ def test_spark_and_others_go_on_after_a_night(
     assert iceberg_spark.sql(f"SELECT id, to_json(late) FROM {table.sql} ORDER BY id").rows == tuple(
         (row[0], row[8]) for row in before.rows
     )
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize("operation", [Operation.OPTIMIZE, Operation.PERSIST_DELETES])
-def test_avro_files_of_variants_are_packed(
-    iceberg_spark: IcebergSpark,
-    iceberg_java: IcebergJava,
-    spark: SparkSession,
-    warehouse: Warehouse,
-    operation: Operation,
-) -> None:
-    table = warehouse.table()
-    write(iceberg_spark, table, **{"write.format.default": "avro"})
-    iceberg_spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ('write.format.default'='parquet')")
-    iceberg_java.commit(table, iceberg_java.equality_deletes(table, [{"id": 2}], keys=["id"]))
-    before = shown(iceberg_spark, table)
-    done = runs.care_for(table, operation=operation)
-    assert done.outcome is Outcome.VERIFIED, done.reason
-    assert shown(iceberg_spark, table) == before
-    told = check(CheckRequest(runs.address(table), version=done.committed_version), spark=spark)
-    assert told.status is CheckStatus.PASSED, told
 
 
 def test_metrics_are_those_of_spark(iceberg_spark: IcebergSpark, warehouse: Warehouse) -> None:
@@ -257,66 +238,6 @@ def test_equality_deletes_by_a_variant_are_refused(
 def equality(manifest: Path) -> bool:
     with manifest.open("rb") as source:
         return any(entry["data_file"]["content"] == 2 for entry in fastavro.reader(source))
-
-
-SHREDDED = (
-    """'{"a": ' || id || ', "b": "x' || id || '", "c": [1, {"d": ' || id || '}], "e": {"f": 1.5, "g": null}}'""",
-    """'"text ' || id || '"'""",
-    """'{"a": "' || id || '", "z": ' || id || '.5}'""",
-    """'[' || id || ', "x"]'""",
-)
-"""Values of a file each, which Spark shreds into typed columns of one kind each."""
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("operation", [Operation.OPTIMIZE, Operation.PERSIST_DELETES])
-def test_shredded_variants_are_put_together(
-    iceberg_spark: IcebergSpark,
-    iceberg_java: IcebergJava,
-    spark: SparkSession,
-    warehouse: Warehouse,
-    tmp_path: Path,
-    operation: Operation,
-) -> None:
-    """Files that are shredded in several ways, and plain ones; Spark shreds again, which an audit proves."""
-    table = warehouse.table()
-    create(iceberg_spark, table, **{"write.parquet.shred-variants": "true"})
-    iceberg_spark.sql(f"ALTER TABLE {table.sql} ADD COLUMN late VARIANT")
-    for number, text in enumerate(SHREDDED):
-        rows = (
-            f"id, IF(id % 7 = 1, NULL, parse_json({text})), NULL, NULL, NULL, IF(id % 3 = 0, parse_json({text}), NULL)"
-        )
-        ids = f"range({100 * number}, {100 * number + 60}, 1, 1)"
-        iceberg_spark.sql(f"INSERT INTO {table.sql} SELECT {rows} FROM {ids}")
-    iceberg_spark.sql(
-        f"ALTER TABLE {table.sql} SET TBLPROPERTIES ('write.parquet.shred-variants'='false')",
-        f"INSERT INTO {table.sql} SELECT id + 1000, v, s, l, m, v FROM {table.sql} WHERE id % 5 = 0",
-        f"ALTER TABLE {table.sql} SET TBLPROPERTIES ('write.parquet.shred-variants'='true')",
-        f"DELETE FROM {table.sql} WHERE id % 6 = 2",
-    )
-    iceberg_java.commit(table, iceberg_java.equality_deletes(table, [{"id": 3}, {"id": 104}], keys=["id"]))
-    stored = [str(pq.read_schema(path)) for path in runs.folder(table).rglob("data/*.parquet")]
-    assert len({text for text in stored if "typed_value" in text}) > 2
-    assert any("typed_value" not in text for text in stored)
-    before, address = shown(iceberg_spark, table), str(runs.address(table))
-    found = nightkeep.read(address).read_all().sort_by("id").to_pylist()
-    assert [(row["id"], text_of(row["v"]), text_of(row["late"])) for row in found] == [
-        (row[0], row[2], row[8]) for row in before.rows
-    ]
-    done = runs.care_for(table, operation=operation)
-    assert done.outcome is Outcome.VERIFIED, done.reason
-    assert done.plan is not None and shown(iceberg_spark, table) == before
-    is_noted = any("rewritten files have plain variants" in note for note in done.plan.notes)
-    assert is_noted is (operation is Operation.OPTIMIZE)
-    told = check(CheckRequest(runs.address(table), version=done.committed_version), spark=spark)
-    assert told.status is CheckStatus.PASSED, told
-    iceberg_spark.sql(
-        f"CALL {warehouse.name}.system.rewrite_data_files(table => '{table.name}', "
-        "options => map('rewrite-all', 'true'))"
-    )
-    assert shown(iceberg_spark, table) == before
-    audited = nightkeep.audit(address, since=0, files=True, reports=tmp_path / "reports", spark=spark)
-    assert audited.outcome is Outcome.VERIFIED, audited
 
 
 def test_orc_files_of_a_table_with_variants_are_refused(iceberg_spark: IcebergSpark, warehouse: Warehouse) -> None:

@@ -14,14 +14,14 @@ from tests.formats.delta.sabotage import Act, Staged
 from tests.formats.delta.variant_sabotage import SCHEMA, SHREDDED, TYPED, filled, rewritten, rows
 from tests.support.table_storage import storage_of
 
-from nightkeep.formats.delta.rewrite import shredding
-from nightkeep.formats.delta.rewrite.shredding import shredding_of
+from nightkeep.clustering import shredding
+from nightkeep.formats.delta.rewrite.optimize import unit_shredding
 from nightkeep.model import Verified, VerifyLevel
 from nightkeep.model.variant_type import Shredding
 
 
 def kept(lake: Lake) -> Shredding:
-    return shredding_of(storage_of(lake.table), lake.snapshot.units[0])
+    return unit_shredding(storage_of(lake.table), lake.snapshot.units[0])
 
 
 @every_level

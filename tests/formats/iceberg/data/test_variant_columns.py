@@ -21,8 +21,9 @@ ONE, TWO = ({"metadata": b"\1\0\0", "value": bytes([12, number])} for number in 
 
 def read(tmp_path: Path, column: Any, kind: pa.DataType = VARIANT) -> list[Any]:
     """The column `v` of a file that has it as `kind`."""
-    field = pa.field("any name", kind, metadata={"PARQUET:field_id": "2"})
-    table = pa.table({"any name": pa.array(column, kind)}, pa.schema([field]))
+    array = column if isinstance(column, pa.Array) else pa.array(column, kind)
+    field = pa.field("any name", array.type, metadata={"PARQUET:field_id": "2"})
+    table = pa.table({"any name": array}, pa.schema([field]))
     pq.write_table(table, tmp_path / "a.parquet", store_schema=False)
     path = str(tmp_path / "a.parquet")
     file = file_of(path[1:], rows=len(column))
@@ -89,6 +90,16 @@ def test_typed_values_are_put_together_with_the_others(tmp_path: Path) -> None:
 def test_what_is_no_plain_variant_is_refused(tmp_path: Path, column: Any, kind: pa.DataType, reason: str) -> None:
     with pytest.raises(RefusedRows, match=f"column v .*{reason}"):
         read(tmp_path, column, kind)
+
+
+def test_a_variant_with_typed_columns_of_uuids_is_refused(tmp_path: Path) -> None:
+    rows = [{"metadata": b"\1\0\0", "typed_value": {"a": {"typed_value": bytes(16)}}}]
+    kinds = [
+        struct(metadata=pa.binary(), value=pa.binary(), typed_value=struct(a=struct(typed_value=kind)))
+        for kind in (pa.binary(16), pa.uuid())
+    ]
+    with pytest.raises(RefusedRows, match=r"column v .*a variant shredded into UUIDs, which Spark does not read"):
+        read(tmp_path, pa.array(rows, kinds[0]).cast(kinds[1]))
 
 
 def test_columns_of_files_have_ids_and_their_parts_have_none() -> None:

@@ -1,6 +1,7 @@
 """Staged files of variants: the gate names values that differ, however they are encoded, and files that mislead."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -16,7 +17,7 @@ from tests.formats.iceberg import runs
 from tests.formats.iceberg.gate.test_sabotage import assert_caught, judged
 from tests.formats.iceberg.laid_anew import a_run
 from tests.formats.iceberg.sabotage import METRICS, Act, Item, Staged
-from tests.support.variant_values import Value, column, decoded, shredded_column
+from tests.support.variant_values import Typed, Value, column, decoded, shredded_column
 
 from nightkeep.encodings.variant_groups import parquet_output
 from nightkeep.formats.iceberg.data import conform
@@ -25,7 +26,7 @@ from nightkeep.formats.iceberg.metadata.content_files import FileContent, NewFil
 from nightkeep.formats.iceberg.metadata.locations import storage_name
 from nightkeep.kernels.variant_assembly import assembled
 from nightkeep.model import Candidate, Mismatch, Operation, Plan, Request, UnitKey, Verified, VerifyLevel
-from nightkeep.model.variant_type import VARIANT
+from nightkeep.model.variant_type import VARIANT, shredded_type
 from nightkeep.stages.execute import execute
 from nightkeep.stages.plan import plan
 from nightkeep.tasks import inline
@@ -45,28 +46,36 @@ VALUES: Sequence[Value | None] = (
 )
 
 
-def filled(java: IcebergJava, table: Table) -> None:
-    """Two days in three files each, which are adopted: groups without ids and without the mark of variants, of which
-    one is plain, and two are shredded in two ways."""
+ALIKE: Typed = {"a": pa.int8(), "b": pa.string()}
+
+
+def filled(java: IcebergJava, table: Table, shreddings: Sequence[Typed]) -> None:
+    """Two days in three files each, which are adopted: groups without ids and without the mark of variants."""
     columns = [("id", "long"), ("day", "string"), ("v", "variant")]
     java.create(table, columns, Layout(partition=(("day", "identity"),), format_version=3))
     folder = runs.folder(table)
     for day in DAYS:
-        for number, typed in enumerate(({}, {"a": pa.int8()}, [pa.decimal128(9, 1)])):
+        for number, typed in enumerate(shreddings):
             ids = range(len(VALUES) * number, len(VALUES) * (number + 1))
-            variants = shredded_column(VALUES, typed, Random(number)) if typed else column(VALUES, Random(number))
-            held = {"id": [*ids], "day": [day] * len(ids), "v": variants}
+            held = {"id": [*ids], "day": [day] * len(ids), "v": shredded_column(VALUES, typed, Random(number))}
             file = folder / f"adopted {day} {number}.parquet"
             pq.write_table(pa.table(held), file, store_schema=False)
             java.commit(table, java.adopt(table, file, partition=[day]), kind="append")
 
 
+@contextmanager
+def made(java: IcebergJava, folder: Path, shreddings: Sequence[Typed]) -> Iterator[runs.Kept]:
+    warehouse = Warehouse(f"misled{next(_NUMBERS)}", folder)
+    with runs.configured(warehouse):
+        filled(java, warehouse.table("shop.events"), shreddings)
+        yield runs.Kept.of(warehouse.table("shop.events"))
+
+
 @pytest.fixture(scope="module")
 def kept(iceberg_java: IcebergJava, tmp_path_factory: pytest.TempPathFactory) -> Iterator[runs.Kept]:
-    warehouse = Warehouse(f"misled{next(_NUMBERS)}", tmp_path_factory.mktemp("misled"))
-    with runs.configured(warehouse):
-        filled(iceberg_java, warehouse.table("shop.events"))
-        yield runs.Kept.of(warehouse.table("shop.events"))
+    """One plain file, and two that are shredded in two ways."""
+    with made(iceberg_java, tmp_path_factory.mktemp("misled"), (None, {"a": pa.int8()}, [pa.decimal128(9, 1)])) as kept:
+        yield kept
 
 
 @pytest.fixture
@@ -81,8 +90,10 @@ def written(staged: Staged, change: Callable[[pa.ChunkedArray], pa.Array], *, ma
         path = Path("/", storage_name(item.path))
         rows = pq.read_table(path, partitioning=None)
         place = rows.schema.get_field_index("v")
-        field = rows.schema.field(place).with_type(VARIANT)
-        rows = rows.set_column(place, field, change(rows.column("v")).cast(VARIANT))
+        variants = change(rows.column("v"))
+        parts = [each.type for each in variants.type]
+        kind = shredded_type(*parts[1:]) if len(parts) > VARIANT.num_fields else VARIANT
+        rows = rows.set_column(place, rows.schema.field(place).with_type(kind), variants.cast(kind))
         with path.open("wb") as sink:
             open_writer: Any = parquet_output if marked else pq.ParquetWriter
             with open_writer(sink, rows.schema, store_schema=False) as writer:
@@ -171,6 +182,42 @@ def test_the_gate_names(table: IcebergTable, act: Act, level: VerifyLevel) -> No
     made = staged(table)
     act(Staged(table, made[1], TOUCHED[0]))
     assert_caught(judged(table, made, level), ACTS[act])
+
+
+def a_changed_typed_value(_: Any) -> pa.Array:  # type: ignore[type-arg]
+    other = ("object", (("a", ("exact", 1, 0)), ("b", ("string", b"y"))))
+    return shredded_column([other, *VALUES[1:], *VALUES, *VALUES], ALIKE, Random(7))
+
+
+def ids_within(_: Any) -> pa.Array:  # type: ignore[type-arg]
+    held = shredded_column([*VALUES] * 3, ALIKE, Random(7))
+    metadata, value, typed = held.type
+    fields = [each.with_metadata({"PARQUET:field_id": str(9 + place)}) for place, each in enumerate(typed.type)]
+    return held.cast(pa.struct([metadata, value, typed.with_type(pa.struct(fields))]))
+
+
+CHANGES: dict[str, tuple[Callable[[Any], Any], str | None]] = {
+    "as they are": (lambda held: held, None),
+    "a changed value": (a_changed_typed_value, "rows differ"),
+    "ids within": (ids_within, "column v: field ids"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_typed_values_of_files_that_are_shredded_alike_are_proven(
+    iceberg_java: IcebergJava, tmp_path: Path, name: str
+) -> None:
+    change, fault = CHANGES[name]
+    with made(iceberg_java, tmp_path, [ALIKE] * 3) as start:
+        opened = runs.opened(start.put_back())
+        candidate = staged(opened)
+        written(Staged(opened, candidate[1], TOUCHED[0]), change)
+        checked = judged(opened, candidate, VerifyLevel.FULL)
+    if fault is not None:
+        assert_caught(checked, fault)
+        return
+    assert isinstance(checked, Mismatch) and all("files-size" in each for each in checked.faults), checked
+    assert len(checked.proofs) == 2 and all(proof.base == proof.candidate for proof in checked.proofs), checked
 
 
 def test_the_gate_does_not_put_variants_together_as_a_rewrite_does(

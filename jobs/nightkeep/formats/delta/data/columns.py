@@ -120,19 +120,15 @@ class DeltaFileReader:
         """A uniform random sample of `rows` rows, or all rows if the file has no more."""
         return self._whole(names, self.taken(names, sample(self.rows, rows, seed)))
 
-    def types(self, names: Sequence[str]) -> tuple[pa.DataType, ...]:
-        """The types of these columns as they are read, without reading any row."""
-        columns = self._columns(names)
-        empty = {
-            column.held: pa.array([], self._parquet.fields[column.held].type)
-            for column in columns
-            if column.held is not None
-        }
-        return tuple(self._array(column, empty, range(0)).type for column in columns)
-
     def _whole(self, names: Sequence[str] | None, pieces: Iterable[pa.Table]) -> pa.Table:
         tables = list(pieces)
-        return pa.concat_tables(tables) if tables else _arrow_schema(self._columns(names)).empty_table()
+        return pa.concat_tables(tables) if tables else self._empty(self._columns(names))
+
+    def _empty(self, columns: Sequence[_Column]) -> pa.Table:
+        places = [column.held for column in columns if column.held is not None]
+        held = {place: pa.nulls(0, self._parquet.fields[place].type) for place in places}
+        arrays = [self._array(column, held, range(0)) for column in columns]
+        return pa.Table.from_arrays(arrays, [column.name for column in columns])
 
     def _pieces(
         self, columns: Sequence[_Column], *, groups: Sequence[int] | None = None, batch_rows: int = BATCH_ROWS
@@ -204,7 +200,3 @@ class DeltaFileReader:
         except ValueError as failure:
             expected = f"one field {named.name}"
             raise unfit_values(f"{self.subject} column {name}", expected, reason_of(failure)) from failure
-
-
-def _arrow_schema(columns: Sequence[_Column]) -> pa.Schema:
-    return pa.schema([(column.name, column.type) for column in columns])

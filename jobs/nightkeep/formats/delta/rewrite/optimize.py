@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 from pyroaring import BitMap64
 
 from nightkeep.clustering.clustered_files import FileLayout
@@ -17,6 +18,7 @@ from nightkeep.clustering.layout import Bounds
 from nightkeep.clustering.live_rows import LiveRows
 from nightkeep.clustering.packing import is_settled
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
+from nightkeep.clustering.shredding import shredding_of
 from nightkeep.formats.delta.data.bounds import ColumnBounds, every_bounds
 from nightkeep.formats.delta.data.columns import DeltaFileReader
 from nightkeep.formats.delta.data.write import DeltaFileWriter, WrittenDeltaFile
@@ -30,7 +32,6 @@ from nightkeep.formats.delta.metadata.naming import DeltaNaming
 from nightkeep.formats.delta.metadata.pending_changes import DeltaEdit
 from nightkeep.formats.delta.metadata.schema import DeltaSchema
 from nightkeep.formats.delta.metadata.snapshot import DeltaSnapshot, DeltaUnit
-from nightkeep.formats.delta.rewrite.shredding import shredding_of
 from nightkeep.formats.delta.rewrite.sizing import sizes_of
 from nightkeep.kernels.skipping import FileBounds
 from nightkeep.model import Clustering, Intent, Request, Run, UnitKey
@@ -67,7 +68,7 @@ class DeltaInputs:
         return self.unit.files
 
     def rows(self, storage: Storage) -> LiveRows[DeltaDataFile]:
-        return live_rows(storage, self.unit, shredding_of(storage, self.unit))
+        return live_rows(storage, self.unit, unit_shredding(storage, self.unit))
 
     def writer(self, storage: Storage, run: Run, layout: FileLayout) -> DeltaFileWriter:
         schema, naming = self.unit.schema, DeltaNaming(run, self.key)
@@ -91,6 +92,12 @@ class DeltaInputs:
 
 DeltaPack = PackTask[DeltaDataFile, WrittenDeltaFile, DeltaEdit]
 DeltaCluster = ClusterTask[DeltaDataFile, WrittenDeltaFile, DeltaEdit]
+
+
+def unit_shredding(storage: Storage, unit: DeltaUnit) -> Shredding:
+    """What becomes of the shredded variants of the files of a unit that are replaced together."""
+    schema = pa.schema([(field.name, field.type) for field in unit.schema.data_fields])
+    return shredding_of(unit.files, schema, live_rows(storage, unit, Shredding.KEPT).opened)
 
 
 def live_rows(storage: Storage, unit: DeltaUnit, shredding: Shredding = Shredding.ASSEMBLED) -> LiveRows[DeltaDataFile]:

@@ -148,7 +148,13 @@ class IcebergFileReader:
 
     def _whole(self, names: Sequence[str] | None, pieces: Iterable[pa.Table]) -> pa.Table:
         tables = list(pieces)
-        return pa.concat_tables(tables) if tables else _arrow_schema(self._columns(names)).empty_table()
+        return pa.concat_tables(tables) if tables else self._empty(self._columns(names))
+
+    def _empty(self, columns: Sequence[_Column]) -> pa.Table:
+        tops = [column.places[0] for column in columns if column.places is not None]
+        held = {top: pa.nulls(0, self._fields[top].type) for top in tops}
+        arrays = [self._array(column, held, range(0)) for column in columns]
+        return pa.Table.from_arrays(arrays, [column.name for column in columns])
 
     def _pieces(
         self, columns: Sequence[_Column], *, groups: Sequence[int] | None = None, batch_rows: int = BATCH_ROWS
@@ -223,10 +229,6 @@ class IcebergFileReader:
             return dict(_below_structs(self._fields, (), 0))
         except ValueError as failure:
             raise CorruptMetadata(self.subject, "fields with an id each", reason_of(failure)) from failure
-
-
-def _arrow_schema(columns: Sequence[_Column]) -> pa.Schema:
-    return pa.schema([(column.name, arrow_type(column.field.field_type)) for column in columns])
 
 
 def _identities(schema: IcebergSchema, file: ContentFile) -> dict[int, object]:

@@ -30,7 +30,7 @@ from nightkeep.model.arrow_types import (
     MapArray,
     field_id,
 )
-from nightkeep.model.variant_type import VARIANT, Shredding, shredded_type
+from nightkeep.model.variant_type import VARIANT, Shredding, is_variant, shredded_type
 
 Fill = Callable[[NestedField, int], Array]
 """(a field that the file does not have, number of rows) -> its values."""
@@ -197,22 +197,21 @@ def _is_bytes(kind: pa.DataType) -> bool:
 def stored(array: Array, kind: pa.DataType, name: str) -> Array:
     """Values of the table's type as `kind`, the file's type: the same fields in order, with ids and nullability.
 
-    Raises ValueError naming the column, by its full `name`, for a null that the type does not allow.
+    A shredded variant keeps its typed columns. Raises ValueError naming the column, by its full `name`, for a null that
+    the type does not allow.
     """
     if isinstance(kind, pa.StructType) and isinstance(array, pa.StructArray):
-        if array.type.num_fields != kind.num_fields:
-            # A shredded variant has values in typed columns that are nowhere else.
-            raise ValueError(f"fields {array.type}, expected those of {kind}")
-        return _stored_struct(array, kind, name)
+        return _stored_struct(array, array.type if is_variant(kind) else kind, name)
     if isinstance(kind, pa.ListType) and isinstance(array, pa.ListArray):
         _require_values(array.flatten(), kind.value_field, f"{name}.element")
-        return rebuilt(array, kind, stored(array.values, kind.value_type, f"{name}.element"))
+        values = stored(array.values, kind.value_type, f"{name}.element")
+        return rebuilt(array, pa.list_(typed_as(kind.value_field, values)), values)
     if isinstance(kind, pa.MapType) and isinstance(array, pa.MapArray):
         return _stored_map(array, kind, name)
     if pa.types.is_time(array.type) and pa.types.is_integer(kind):
         # A time of day in an ORC file.
         return cast(Array, array.cast(kind))
-    if isinstance(kind, pa.BaseExtensionType):
+    if isinstance(kind, pa.BaseExtensionType) and array.type != kind:
         return cast(Array, pa.ExtensionArray.from_storage(kind, _leaf(array, kind.storage_type)))
     return _leaf(array, kind)
 
@@ -227,14 +226,16 @@ def _stored_struct(array: pa.StructArray, kind: pa.StructType, name: str) -> Arr
             child = without_nulls(child)
         children.append(stored(child, field.type, called))
     mask = array.is_null() if array.null_count else None
-    return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+    fields = [typed_as(field, child) for field, child in zip(kind, children, strict=True)]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
 
 
 def _stored_map(array: MapArray, kind: ArrowMapType, name: str) -> Array:
     _require_values(array.items, kind.item_field, f"{name}.value")
     keys = stored(array.keys, kind.key_type, f"{name}.key")
     items = stored(array.items, kind.item_type, f"{name}.value")
-    return rebuilt(array, kind, pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field]))
+    fields = [kind.key_field, typed_as(kind.item_field, items)]
+    return rebuilt(array, map_of(*fields), pa.StructArray.from_arrays([keys, items], fields=fields))
 
 
 def _require_values(array: Array, field: ArrowField, name: str) -> None:

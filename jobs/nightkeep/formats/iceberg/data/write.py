@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.types import BooleanType, NestedField, UnknownType
 
+from nightkeep.encodings.nested_values import typed_as
 from nightkeep.encodings.orc_writing import write_rows
 from nightkeep.encodings.parquet_settings import CODECS, DATA_SETTINGS, PAGE_ROWS, WriterOptions
 from nightkeep.encodings.variant_groups import parquet_output
@@ -158,6 +159,7 @@ class IcebergFileWriter:
         group = self._group(sink, source, limit, stats)
         if self._dictionaries is None:
             self._dictionaries = with_dictionaries(group.select(self.columns))
+        held = self._as_stored(group).schema
         footers: list[pq.FileMetaData] = []
         settings = {
             **self._settings,
@@ -165,23 +167,24 @@ class IcebergFileWriter:
             "bloom_filter_options": _bloom_filters(self._schema, self._fields, group.num_rows),
             "metadata_collector": footers,
         }
-        with parquet_output(sink, self._stored, write_statistics=with_bounds(self._stored), **settings) as writer:
+        with parquet_output(sink, held, write_statistics=with_bounds(held), **settings) as writer:
             writer.add_key_value_metadata(self._key_values)
             while group.num_rows:
                 writer.write_table(self._as_stored(group), row_group_size=ROW_GROUP_ROWS)
                 stats.add(group)
                 self._row_bytes = sink.tell() / stats.rows
                 group = self._group(sink, source, limit, stats)
-        return footer_facts(footers[0], self._stored, self._modes)
+        return footer_facts(footers[0], held, self._modes)
 
     def _group(self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: IcebergFileStats) -> pa.Table:
         rows = limit.group_rows(source.row_bytes, self._row_bytes, size=sink.tell(), written=stats.rows)
         return source.take(rows)
 
     def _as_stored(self, chunk: pa.Table) -> pa.Table:
-        """The chunk with the types of data files."""
+        """The chunk with the types of data files. Shredded variants keep their typed columns."""
         columns = [_as_stored(chunk, place) for place in self._stored]
-        return pa.Table.from_arrays(columns, schema=self._stored)
+        fields = [typed_as(place, column) for place, column in zip(self._stored, columns, strict=True)]
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 def _as_stored(chunk: pa.Table, place: ArrowField) -> ChunkedArray:
@@ -192,7 +195,7 @@ def _as_stored(chunk: pa.Table, place: ArrowField) -> ChunkedArray:
         pieces: list[Array] = [stored(piece, place.type, place.name) for piece in column.chunks]
     except ValueError as failure:
         raise unfit_values(f"column {place.name}", f"values of {place.type}", reason_of(failure)) from failure
-    return pa.chunked_array(pieces, place.type)
+    return pa.chunked_array(pieces) if pieces else pa.chunked_array(pieces, place.type)
 
 
 def _fields(schema: IcebergSchema, lineage: Lineage) -> tuple[NestedField, ...]:

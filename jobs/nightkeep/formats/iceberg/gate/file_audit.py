@@ -145,16 +145,17 @@ def _column_faults(stored: Sequence[ArrowField], schema: IcebergSchema) -> Itera
 
 
 def _ids(field: ArrowField) -> tuple[object, ...]:
-    kind = field.type
+    """Its id and those within. Fields without any are left out, such as the parts of variants: readers find none."""
+    number, kind = field_id(field), field.type
     if pa.types.is_struct(kind):
-        below: tuple[object, ...] = tuple(sorted((child.name, _ids(child)) for child in kind))
+        below: tuple[object, ...] = tuple(sorted((child.name, ids) for child in kind if (ids := _ids(child))))
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         below = (_ids(kind.value_field),)
     elif pa.types.is_map(kind):
         below = (_ids(kind.key_field), _ids(kind.item_field))
     else:
         below = ()
-    return (field_id(field), *below)
+    return () if number is None and not any(below) else (number, *below)
 
 
 @dataclass(frozen=True, slots=True)

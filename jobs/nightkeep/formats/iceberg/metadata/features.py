@@ -295,7 +295,7 @@ FEATURES: Final[Mapping[str, IcebergFeature]] = {
     "type timestamp_ns": IcebergFeature(handled="Read and written"),
     "type timestamptz_ns": IcebergFeature(handled="Read and written"),
     "type variant": IcebergFeature(
-        handled="Copied as it is stored, with counts of nulls; shredded values are put together, and written as plain"
+        handled="Copied as it is stored, with counts of nulls; files that are shredded alike stay shredded"
     ),
     "type variant in keys of maps": IcebergFeature(refused=_ENGINE, without=_ROWLESS),
     "partitions by variants": IcebergFeature(

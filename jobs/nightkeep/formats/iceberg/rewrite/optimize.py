@@ -17,6 +17,7 @@ from nightkeep.clustering.layout_names import cube_of, layout_mark, packed_mark,
 from nightkeep.clustering.live_rows import Hidden, LiveRows, OpenFile
 from nightkeep.clustering.packing import is_settled
 from nightkeep.clustering.rewrite_tasks import ClusterTask, PackTask
+from nightkeep.clustering.shredding import shredding_of
 from nightkeep.errors import CorruptMetadata
 from nightkeep.formats.iceberg.data.columns import IcebergFileReader
 from nightkeep.formats.iceberg.data.partition_values import require_partition_values
@@ -29,6 +30,7 @@ from nightkeep.formats.iceberg.metadata.pending_changes import IcebergEdit
 from nightkeep.formats.iceberg.metadata.schema import IcebergSchema
 from nightkeep.formats.iceberg.metadata.snapshot import IcebergSnapshot, IcebergUnit
 from nightkeep.formats.iceberg.metadata.sort_orders import UNSORTED
+from nightkeep.formats.iceberg.metadata.types import arrow_schema
 from nightkeep.formats.iceberg.metadata.variants import variants
 from nightkeep.formats.iceberg.rewrite.delete_matching import probes
 from nightkeep.formats.iceberg.rewrite.file_bounds import file_bounds
@@ -37,6 +39,7 @@ from nightkeep.formats.iceberg.rewrite.persist_plan import refuse_persisting
 from nightkeep.formats.iceberg.rewrite.placed_files import PlacedFile, placed_files
 from nightkeep.formats.iceberg.rewrite.sizing import sizes_of
 from nightkeep.model import Clustering, Intent, Request, Run, UnitKey
+from nightkeep.model.variant_type import Shredding
 from nightkeep.storage import Storage
 
 SHREDS: Final = "write.parquet.shred-variants"
@@ -52,11 +55,13 @@ def refuse_unhandled(snapshot: IcebergSnapshot, request: Request) -> None:
 
 
 def shredding_note(snapshot: IcebergSnapshot) -> str | None:
-    """A note where writers shred variants, which rewritten files have as plain ones."""
+    """A note where writers shred variants, which rewritten files may have as plain ones."""
     schema = snapshot.schema
     if schema.properties.get(SHREDS, "").lower() != "true" or not any(variants(schema.current.fields)):
         return None
-    return f"{SHREDS} is true: rewritten files have plain variants, inside of which readers skip nothing"
+    return (
+        f"{SHREDS} is true: files that are not shredded alike become files of plain variants, which readers read whole"
+    )
 
 
 def layout_metrics(before: IcebergSnapshot, after: IcebergSnapshot, touched: Sequence[UnitKey]) -> Mapping[str, object]:
@@ -108,7 +113,9 @@ class IcebergInputs:
         return self.unit.key
 
     def rows(self, storage: Storage) -> LiveRows[PlacedFile]:
-        return live_rows(storage, self.unit, index_bytes=self.index_bytes)
+        kept = live_rows(storage, self.unit, index_bytes=self.index_bytes, shredding=Shredding.KEPT)
+        shredding = shredding_of(self.files, arrow_schema(self.unit.schema.current), kept.opened)
+        return live_rows(storage, self.unit, index_bytes=self.index_bytes, shredding=shredding)
 
     def writer(self, storage: Storage, run: Run, layout: FileLayout) -> IcebergFileWriter:
         """A writer of files of the partition, in its spec, and with the rows' lineage."""
@@ -149,12 +156,14 @@ def _reading(unit: IcebergUnit, files: Sequence[PlacedFile]) -> IcebergUnit:
     return replace(unit, files=data, positional=tuple(positional.values()), equality=tuple(equality.values()))
 
 
-def live_rows(storage: Storage, unit: IcebergUnit, *, index_bytes: int = INDEX_BYTES) -> LiveRows[PlacedFile]:
+def live_rows(
+    storage: Storage, unit: IcebergUnit, *, index_bytes: int = INDEX_BYTES, shredding: Shredding = Shredding.ASSEMBLED
+) -> LiveRows[PlacedFile]:
     """Deleted positions are computed once for a file, with indexes of deleted keys of `index_bytes`."""
     found: dict[str, BitMap64 | None] = {}
 
     def opened(placed: PlacedFile) -> IcebergFileReader:
-        return IcebergFileReader(storage, unit.schema, placed.file)
+        return IcebergFileReader(storage, unit.schema, placed.file, shredding=shredding)
 
     def positions(files: Sequence[PlacedFile]) -> Hidden[PlacedFile]:
         new = [placed.file for placed in files if placed.deletes and placed.file.path not in found]

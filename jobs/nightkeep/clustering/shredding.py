@@ -7,30 +7,36 @@ no object (Parquet, "Variant Shredding"), and typed columns of two files need no
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
+import pyarrow as pa
+
+from nightkeep.clustering.live_rows import OpenFile
 from nightkeep.clustering.sizing import is_gone
-from nightkeep.formats.delta.data.columns import DeltaFileReader
-from nightkeep.formats.delta.metadata.snapshot import DeltaUnit
 from nightkeep.model.arrow_types import has_type
+from nightkeep.model.file_columns import SizedFile
 from nightkeep.model.variant_type import Shredding, is_variant
-from nightkeep.storage import Storage
 
 MOST_FOOTERS: Final = 1000
 """Files whose footers are compared. Each source of a task on all executors compares them again."""
+F = TypeVar("F", bound=SizedFile)
 
 
-def shredding_of(storage: Storage, unit: DeltaUnit) -> Shredding:
-    """KEPT if all files of the unit that have rows have their variants in the same columns, else ASSEMBLED."""
-    names = [field.name for field in unit.schema.data_fields if has_type(field.type, is_variant)]
-    files = [file for file in unit.files if not is_gone(file)]
+def shredding_of(files: Sequence[F], schema: pa.Schema, kept: Callable[[F], OpenFile]) -> Shredding:
+    """KEPT if all files that have rows have their variants in the same columns, else ASSEMBLED.
+
+    `schema` is that of the table's columns. `kept` opens a file whose variants are read as they are stored.
+    """
+    names = [field.name for field in schema if has_type(field.type, is_variant)]
+    some = [file for file in files if not is_gone(file)]
     if not names:
         return Shredding.KEPT
-    if len(files) > MOST_FOOTERS:
+    if len(some) > MOST_FOOTERS:
         return Shredding.ASSEMBLED
     first = None
-    for file in files:
-        found = DeltaFileReader(storage, unit, file, shredding=Shredding.KEPT).types(names)
+    for file in some:
+        found = kept(file).sampled(names, 0, 0).schema.types
         if first is not None and found != first:
             return Shredding.ASSEMBLED
         first = found
