@@ -46,10 +46,14 @@ _MARKS: Final[Mapping[RunAnswer, CheckStatus]] = {
 
 @dataclass(frozen=True, slots=True)
 class RunMark:
-    """The answer of one run. `mark` has its colour and its shape; `sentence` is the same as text."""
+    """The answer of a run, and when that began. `mark` has the colour and the shape of the answer."""
 
     mark: CheckStatus
-    sentence: str
+    answer: RunAnswer
+    began: str
+
+    def __str__(self) -> str:
+        return f"{self.began}: {self.answer}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +124,8 @@ def _trend(
     asked = len(answers) - counts[RunAnswer.NOT_ASKED]
     if not asked:
         return None
-    marks = [RunMark(_MARKS[each], f"{_minute(at)}: {each}") for at, each in zip(times, answers, strict=True)]
-    unmet = [_minute(at) for at, each in zip(times, answers, strict=True) if each is RunAnswer.NOT_MET]
+    marks = [RunMark(_MARKS[each], each, _minute(at)) for at, each in zip(times, answers, strict=True)]
+    unmet = [mark.began for mark in marks if mark.answer is RunAnswer.NOT_MET]
     more = f" and {len(unmet) - _NAMED} more" if len(unmet) > _NAMED else ""
     named = f", which began {', '.join(reversed(unmet[-_NAMED:]))}{more}" if unmet else ""
     parts = [
@@ -129,9 +133,7 @@ def _trend(
         for answer in reversed(RunAnswer)
         if counts[answer]
     ]
-    last = next(
-        mark for mark, each in zip(reversed(marks), reversed(answers), strict=True) if each is not RunAnswer.NOT_ASKED
-    )
+    last = next(mark for mark in reversed(marks) if mark.answer is not RunAnswer.NOT_ASKED)
     return ExpectationTrend(name, severity, tuple(marks), last, len(unmet), asked, "; ".join(parts))
 
 
