@@ -1,6 +1,6 @@
 """Optimize that breaks, or whose process dies, at any one of its writes: of sorted tables, of files that move to
-another partition spec, of format version 1, of a branch, and of ORC files. The table reads the same, nothing of others
-is touched, and a retry finishes the run.
+another partition spec, of format version 1, of a branch, of ORC files, and of variants. The table reads the same,
+nothing of others is touched, and a retry finishes the run.
 """
 
 import signal
@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 from tests.drivers.iceberg_java import IcebergJava, Layout
 from tests.drivers.iceberg_tables import Table, Warehouse
+from tests.formats.iceberg import variant_files
 from tests.formats.iceberg.breaking import SWAP, branch_of, breaking, optimize, optimize_and_die
 from tests.formats.iceberg.runs import COLUMNS, DAYS, Kept, configured, contents, row, token
 from tests.support.extended import some_extended
 from tests.support.faulty_store import Fuse, Moment, Point, fail
 from tests.support.processes import child
+from tests.support.variant_values import Typed
 
 from nightkeep.formats import open_table
 from nightkeep.model import Operation, Outcome, Run
@@ -26,7 +28,8 @@ from nightkeep.records import RunDocument
 pytestmark = pytest.mark.in_turn("kept")
 
 RUN = "nightly-2026-11-27"
-KINDS = ("sorted", "moved", "first version", "branch", "in ORC")
+VARIANTS: dict[str, Typed] = {"plain variants": None, "shredded variants": variant_files.TYPED}
+KINDS = ("sorted", "moved", "first version", "branch", "in ORC", *VARIANTS)
 _NUMBERS = count()
 
 
@@ -41,12 +44,15 @@ def kept(kind: str, iceberg_java: IcebergJava, tmp_path_factory: pytest.TempPath
     warehouse = Warehouse(f"broken{next(_NUMBERS)}", tmp_path_factory.mktemp("faults"))
     with configured(warehouse):
         table = warehouse.table("shop.events")
-        version = 1 if kind == "first version" else 2
+        version = {"first version": 1, **dict.fromkeys(VARIANTS, 3)}.get(kind, 2)
         properties = {"write.format.default": "orc"} if kind == "in ORC" else {}
         layout = Layout(partition=(("day", "identity"),), format_version=version, properties=properties)
-        iceberg_java.create(table, COLUMNS, layout)
-        for start in (0, 40):
-            iceberg_java.append(table, [row(DAYS[0], number) for number in range(start, start + 20)])
+        iceberg_java.create(table, variant_files.COLUMNS if kind in VARIANTS else COLUMNS, layout)
+        for ids in (range(20), range(40, 60)):
+            if kind in VARIANTS:
+                variant_files.append(iceberg_java, table, ids, VARIANTS[kind], day=DAYS[0], partition=DAYS[:1])
+            else:
+                iceberg_java.append(table, [row(DAYS[0], number) for number in ids])
         if kind == "sorted":
             iceberg_java.alter(table, {"change": "sort", "columns": ["price"]})
         if kind == "moved":
@@ -78,8 +84,9 @@ def clean(kept: Kept, kind: str) -> tuple[Point, ...]:
 
 
 def shown(java: IcebergJava, table: Table) -> dict[str, Counter[Any]]:
+    """The rows of each branch, as texts: a value may be an object."""
     names = table.document().get("refs", {"main": None})
-    return {name: Counter(map(tuple, java.read(table, ref=name).rows)) for name in names}
+    return {name: Counter(map(str, java.read(table, ref=name).rows)) for name in names}
 
 
 def test_every_write_fails_once(clean: tuple[Point, ...], kept: Kept, kind: str, iceberg_java: IcebergJava) -> None:

@@ -25,6 +25,11 @@ import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.JsonNodeFac
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.Types;
+import org.apache.iceberg.variants.PhysicalType;
+import org.apache.iceberg.variants.Variant;
+import org.apache.iceberg.variants.VariantArray;
+import org.apache.iceberg.variants.VariantObject;
+import org.apache.iceberg.variants.VariantValue;
 
 /** JSON <-> Iceberg's generic values, one text per value. What has no JSON number (NaN, -0.0) travels as a string. */
 final class Values {
@@ -73,9 +78,36 @@ final class Values {
                 return list((Iterable<?>) value, type.asListType());
             case MAP:
                 return map((Map<?, ?>) value, type.asMapType());
+            case VARIANT:
+                return variant(((Variant) value).value());
             default:
                 throw new UnsupportedOperationException("type: no JSON for values of " + type);
         }
+    }
+
+    /** A scalar is [its type, its text]; a field of an object comes in the order of its name. */
+    private static JsonNode variant(VariantValue value) {
+        if (value.type() == PhysicalType.OBJECT) {
+            TreeMap<String, JsonNode> fields = new TreeMap<>();
+            VariantObject object = value.asObject();
+            for (String name : object.fieldNames()) {
+                fields.put(name, variant(object.get(name)));
+            }
+            ObjectNode found = NODES.objectNode();
+            fields.forEach(found::set);
+            return found;
+        }
+        ArrayNode found = NODES.arrayNode();
+        if (value.type() == PhysicalType.ARRAY) {
+            VariantArray array = value.asArray();
+            for (int i = 0; i < array.numElements(); i++) {
+                found.add(variant(array.get(i)));
+            }
+            return found;
+        }
+        Object held = value.asPrimitive().get();
+        String text = held instanceof ByteBuffer ? HexFormat.of().formatHex(bytes(held)) : String.valueOf(held);
+        return found.add(value.type().name()).add(text);
     }
 
     private static ObjectNode struct(StructLike value, Types.StructType type) throws Exception {
