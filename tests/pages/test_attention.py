@@ -92,7 +92,7 @@ def test_one_lost_race_is_planned_again_and_two_in_a_row_need_a_person() -> None
 
 def test_a_table_that_is_refused_and_was_maintained_before() -> None:
     (found,) = attention_of([run(1, Outcome.UNCHANGED), run(2, Outcome.REFUSED)], {})
-    assert found.word == "refused" and "It was maintained until" in found.sentence
+    assert found.word == "refused" and "it was maintained until" in found.sentence
 
 
 @pytest.mark.parametrize(

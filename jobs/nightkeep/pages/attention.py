@@ -90,7 +90,7 @@ def _of_operation(entries: Sequence[RunDocument], hold: Hold | None) -> Iterator
     elif last.outcome is Outcome.REFUSED:
         done = [each for each in entries if each.outcome in _DONE]
         if done:
-            sentence = f"It was maintained until {done[-1].finished_at:%Y-%m-%d}: {_reason(last)}"
+            sentence = f"it was maintained until {done[-1].finished_at:%Y-%m-%d}: {_reason(last)}"
             yield _item(3, "refused", last, sentence)
     elif last.outcome is Outcome.SKIPPED:
         yield from _of_left_out(entries)
@@ -131,7 +131,7 @@ def _of_left_out(entries: Sequence[RunDocument]) -> Iterator[Attention]:
     last = entries[-1]
     nights = next((n for n, each in enumerate(reversed(entries)) if not _is_left_out(each)), len(entries))
     if nights >= _NIGHTS_LEFT_OUT:
-        yield _item(5, "skipped", last, f"Left out in each of the last {nights} runs: {_reason(last)}", word="left out")
+        yield _item(5, "skipped", last, f"left out in each of the last {nights} runs: {_reason(last)}", word="left out")
 
 
 def _is_left_out(document: RunDocument) -> bool:
@@ -150,7 +150,7 @@ def _of_prediction(last: RunDocument) -> Iterator[Attention]:
     if _is_off(expected.seconds, last.session_seconds, _SECONDS_FACTOR, _LEAST_SECONDS):
         off.append(f"{show_seconds(expected.seconds)} expected, {show_seconds(last.session_seconds)} measured")
     if off:
-        yield _item(6, "skipped", last, f"The prediction was far off: {'; '.join(off)}.", word="far off")
+        yield _item(6, "skipped", last, f"the prediction was far off: {'; '.join(off)}.", word="far off")
 
 
 def _is_off(expected: float, measured: float, factor: float, least: float) -> bool:
