@@ -3,13 +3,20 @@ second."""
 
 from __future__ import annotations
 
+import sys
+
 from nightkeep.commands.interruption import ended_by_signals
 from nightkeep.errors import STOPS
+from nightkeep.model.version import VERSION_LINE
 
 
 def main() -> None:
     """Run the command with the arguments of this process."""
     with ended_by_signals("nightkeep"):
+        if sys.argv[1:] == ["--version"]:
+            # Scripts ask for it, and need nothing else.
+            print(VERSION_LINE)
+            return
         try:
             from nightkeep.commands import app  # noqa: PLC0415 -- takes a second, in which a signal may come
         except STOPS as stop:

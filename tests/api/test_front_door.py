@@ -131,6 +131,25 @@ def test_a_command_loads_neither_spark_nor_pandas_but_for_work() -> None:
     assert ended.stdout == "[]\n"
 
 
+@pytest.mark.slow
+def test_the_version_alone_loads_no_package_but_the_standard_library() -> None:
+    loaded = "sorted({'pyspark', 'pandas', 'polars', 'pyarrow', 'numpy', 'sqlglot', 'typer', 'pydantic', 'jinja2'}"
+    script = f"import sys; from nightkeep.__main__ import main; main(); print({loaded} & {{*sys.modules}}))"
+    ended = subprocess.run(
+        [sys.executable, "-c", script, "--version"], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert ended.stdout.splitlines() == [f"nightkeep {nightkeep.__version__}", "[]"]
+    # With other options the command itself prints it.
+    ended = subprocess.run(
+        [sys.executable, "-m", "nightkeep", "--debug", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert ended.stdout == f"nightkeep {nightkeep.__version__}\n"
+
+
 def test_a_plan_is_what_the_command_prints(door: Door) -> None:
     plan = nightkeep.plan(
         door.table,

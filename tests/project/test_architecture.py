@@ -70,7 +70,7 @@ EDGES = {
     "running spark sql_text tasks",
     "commands": "admission api discovery environment errors formats groups model nights pages places policy progress "
     "records redaction",
-    "__main__": "commands errors",
+    "__main__": "commands errors model",
 }
 
 # Room of a format -> the rooms of the same format it may import. Every format has its files in rooms of these names.

@@ -34,7 +34,7 @@ from nightkeep.commands.exit_status import one_line
 from nightkeep.commands.from_signature import Command, callback
 from nightkeep.commands.near_misses import Commands
 from nightkeep.errors import DEBUG
-from nightkeep.model.version import __version__
+from nightkeep.model.version import VERSION_LINE
 
 app = typer.Typer(
     cls=Commands,
@@ -52,7 +52,7 @@ _Debug = Annotated[
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 -- typer calls it so
     if asked:
-        print(f"nightkeep {__version__}")
+        print(VERSION_LINE)
         raise typer.Exit
 
 

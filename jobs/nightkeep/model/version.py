@@ -3,6 +3,8 @@
 from typing import Final
 
 __version__: Final = "0.1.0"
+VERSION_LINE: Final = f"nightkeep {__version__}"
+"""What `nightkeep --version` prints."""
 
 
 def works_with(other: str) -> bool:
