@@ -159,8 +159,8 @@ bench-delta: environment  ## the Z-order against delta-spark and delta-rs, side 
 bench-clustered: environment  ## thirty nights of a clustered Delta table, against delta-spark's OPTIMIZE (BENCH="--cases 2")
 	PYTHONPATH=. $(BIN)/python benches/bench_clustered.py $(BENCH)
 
-bench-iceberg: environment  ## conversion of deletes and sorting against iceberg-spark, upserts against Iceberg Java
-	PYTHONPATH=. $(BIN)/python benches/bench_iceberg.py
+bench-iceberg: environment  ## conversion of deletes, sorting, packing of ORC and Avro against iceberg-spark; upserts (BENCH="--rows 4 formats")
+	PYTHONPATH=. $(BIN)/python benches/bench_iceberg.py $(BENCH)
 
 bench-sweep: environment  ## orphan files against iceberg-spark, side by side; a million files with BENCH=--memory
 	PYTHONPATH=. $(BIN)/python benches/bench_sweep.py $(BENCH)

@@ -1,5 +1,5 @@
-"""Equality deletes to positions, and rows in a table's sort order: iceberg-spark 1.12.0 against Nightkeep on one table;
-upserts against Iceberg Java.
+"""Equality deletes to positions, rows in a table's sort order, and files in ORC and Avro: iceberg-spark 1.12.0 against
+Nightkeep on one table; upserts against Iceberg Java.
 
 Run by `make bench-iceberg`. Each side has a catalog of its own, in which the same table is registered. JVM and session
 start are printed apart and in no ratio, and so is the gate.
@@ -21,6 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+import psutil  # type: ignore[import-untyped]
 import pyarrow as pa
 import pyarrow.parquet as pq
 from benches.plain_cost import files_with, plain_cost
@@ -225,6 +226,46 @@ def sort(folder: Path, java: IcebergJava, size: Size) -> None:
     print(f"  Spark reads the same rows of all: {same}", flush=True)
 
 
+def packing(folder: Path, java: IcebergJava, size: Size, kind: str) -> None:
+    """Files of a million rows each in one, in ORC as they are, and of Avro in Parquet. CPU is that of the last runs."""
+    key = "write.format.default"
+    made = Warehouse(f"packed{kind}", folder / f"packed{kind}").table("db.orders")
+    java.create(made, size.columns, Layout((), properties={key: kind}))
+    for number in range(size.commits):
+        java.generate(made, size.rows, keys=KEYS, seed=number, timeout=TIMEOUT)
+    wanted = "parquet" if kind == "avro" else kind
+    java.alter(made, {"change": "set_properties", "properties": {key: wanted}})
+    spent: list[float] = []
+
+    def by_spark(table: Table) -> None:
+        before = _cpu_of(spark.pid)
+        rewritten(bench, table)
+        spent.append(_cpu_of(spark.pid) - before)
+
+    with iceberg_spark() as spark, engine() as ours_on:
+        bench = Bench(folder, java, spark)
+        before = bench.copy(made, f"{made.warehouse.name}before")
+        theirs = repeated(bench, made, "rewrite_data_files", by_spark)
+        ours = repeated(bench, made, "Nightkeep", lambda table: maintained(table, ours_on, Operation.OPTIMIZE))
+        same = len({bench.digest(table) for table in (before, theirs.tables[0], ours.tables[0])}) == 1
+    stored = sum(path.stat().st_size for path in made.warehouse.folder.rglob(f"*.{kind}")) / 2**20
+    print(f"\nv2, {size.commits} files of {size.rows / 1e6:g} M rows in {kind}, {stored:,.0f} MiB, packed as {wanted}")
+    for side in (theirs, ours):
+        print(f"  {side}")
+    first, best = theirs.seconds[0] / ours.seconds[0], min(theirs.seconds) / min(ours.seconds)
+    print(f"  packing: {first:.2f} x first, {best:.2f} x best")
+    _costs(ours.documents[-1])
+    print(f"    CPU of rewrite_data_files {spent[-1]:.2f} s")
+    print(f"  Spark reads the same rows of all: {same}", flush=True)
+
+
+def _cpu_of(pid: int) -> float:
+    """Of a process and those that it started."""
+    root = psutil.Process(pid)
+    times = [each.cpu_times() for each in (root, *root.children(recursive=True))]
+    return float(sum(each.user + each.system for each in times))
+
+
 def scanned(table: Table) -> list[float]:
     """Seconds of reading every row and column, three times in a session of its own."""
     sums = ("order_id", "customer_id", "length(status)", "length(note)", "bucket_day")
@@ -372,7 +413,7 @@ def main(arguments: argparse.Namespace) -> None:
         if "upserts" in arguments.parts:
             upserts(folder, 400_000, 4)
             upserts(folder, 20_000, 8)
-        if {"conversion", "sort", "backlog", "width"} & set(arguments.parts):
+        if {"conversion", "sort", "backlog", "width", "formats"} & set(arguments.parts):
             _conversions(folder, rows, arguments.parts)
 
 
@@ -386,6 +427,9 @@ def _conversions(folder: Path, rows: int, parts: Sequence[str]) -> None:
         if "backlog" in parts:
             # A checkpoint a minute, for a night.
             backlog(folder, java, Size(rows // 4, rows // 8000, commits=500))
+        if "formats" in parts:
+            for kind in ("orc", "avro"):
+                packing(folder, java, Size(rows // 4, 0, commits=4), kind)
         if "width" in parts:
             with iceberg_spark() as spark, engine() as ours_on:
                 width(Bench(folder, java, spark), ours_on, Size(rows // 4, rows // 800), wide=17)
@@ -394,5 +438,5 @@ def _conversions(folder: Path, rows: int, parts: Sequence[str]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=float, default=4.0, help="millions of rows")
-    parser.add_argument("parts", nargs="*", default=["upserts", "conversion", "sort", "backlog", "width"])
+    parser.add_argument("parts", nargs="*", default=["upserts", "conversion", "sort", "backlog", "width", "formats"])
     main(parser.parse_args())

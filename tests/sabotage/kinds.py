@@ -22,7 +22,7 @@ from tests.formats.delta import variant_sabotage as variants
 from tests.formats.delta.gate import test_sabotage as delta
 from tests.formats.delta.hand_made import HandMade
 from tests.formats.delta.sabotage import Staged as DeltaStaged
-from tests.formats.iceberg.gate import test_order_audit, test_variant_audit
+from tests.formats.iceberg.gate import test_orc_sabotage, test_order_audit, test_variant_audit
 from tests.formats.iceberg.gate import test_sabotage as iceberg
 from tests.formats.iceberg.rewrite import test_respec
 from tests.formats.iceberg.runs import Kept, address, opened
@@ -283,6 +283,10 @@ def _iceberg() -> Mapping[str, Mapping[str, IcebergKind]]:
         "Iceberg: variants": {
             named(act): IcebergKind(_of_variants, test_variant_audit.staged, act) for act in test_variant_audit.ACTS
         },
+        "Iceberg: ORC files of version 3": {
+            **{named(act): IcebergKind(_in_orc, iceberg.rewritten, act) for act in test_orc_sabotage.WRITTEN},
+            **{named(act): IcebergKind(_in_orc, converted, act) for act in iceberg.VECTORS},
+        },
     }
 
 
@@ -292,6 +296,10 @@ def _ordered(bases: Bases) -> Kept:
 
 def _of_variants(bases: Bases) -> Kept:
     return bases.iceberg_of("variants", partial(test_variant_audit.filled, bases.iceberg_java))
+
+
+def _in_orc(bases: Bases) -> Kept:
+    return bases.iceberg_of("nested", partial(test_orc_sabotage.filled, bases.iceberg_java))
 
 
 def _of_its_unit(table: IcebergTable, candidate: Candidate) -> IcebergStaged:

@@ -63,7 +63,8 @@ public final class OrcFileRows implements FlatMapFunction {
      * first letter; without `byId`, the one with the name that `names` has for the field, or, if `names` is null, with
      * the field's own. A file that lacks a `required` column is refused, another column is null.
      */
-    public OrcFileRows(SerializableConfiguration settings, StructType wanted, boolean byId, HashMap names, HashSet required) {
+    public OrcFileRows(
+            SerializableConfiguration settings, StructType wanted, boolean byId, HashMap names, HashSet required) {
         this.settings = settings;
         this.wanted = wanted;
         this.byId = byId;
@@ -184,7 +185,8 @@ public final class OrcFileRows implements FlatMapFunction {
             if (vector instanceof DecimalColumnVector) {
                 BigDecimal number = ((DecimalColumnVector) vector).vector[row].getHiveDecimal().bigDecimalValue();
                 DecimalType type = (DecimalType) shown;
-                return Decimal.apply(new scala.math.BigDecimal(number.setScale(type.scale())), type.precision(), type.scale());
+                scala.math.BigDecimal scaled = new scala.math.BigDecimal(number.setScale(type.scale()));
+                return Decimal.apply(scaled, type.precision(), type.scale());
             }
             return nested(vector, row);
         }
@@ -221,7 +223,8 @@ public final class OrcFileRows implements FlatMapFunction {
             MapColumnVector map = (MapColumnVector) vector;
             long start = map.offsets[row];
             long count = map.lengths[row];
-            return new ArrayBasedMapData(values(parts[0], map.keys, start, count), values(parts[1], map.values, start, count));
+            GenericArrayData keys = values(parts[0], map.keys, start, count);
+            return new ArrayBasedMapData(keys, values(parts[1], map.values, start, count));
         }
 
         private static GenericArrayData values(Part part, ColumnVector vector, long start, long count) {
@@ -243,19 +246,17 @@ public final class OrcFileRows implements FlatMapFunction {
         private final VectorizedRowBatch batch;
         private long before = 0;
         private int at = 0;
+        private boolean ended = false;
 
         Rows(OrcFileRows reading, String label, String path) throws Exception {
             this.label = UTF8String.fromString(label);
             this.path = path;
-            Configuration conf = reading.settings.value();
-            Path name = new Path(path);
             try {
-                Reader opened = OrcFile.createReader(name, OrcFile.readerOptions(conf).useUTCTimestamp(true));
+                // Values of the calendar that the file states are those stored.
+                Reader opened = opened(reading, false);
                 if (opened.writerUsedProlepticGregorian()) {
-                    // Values of the calendar that the file states are those stored.
                     opened.close();
-                    OrcFile.ReaderOptions options = OrcFile.readerOptions(conf).useUTCTimestamp(true);
-                    opened = OrcFile.createReader(name, options.convertToProlepticGregorian(true));
+                    opened = opened(reading, true);
                 }
                 file = opened;
                 TypeDescription held = opened.getSchema();
@@ -275,7 +276,7 @@ public final class OrcFileRows implements FlatMapFunction {
                         Arrays.fill(included, column.getId(), column.getMaximumId() + 1, true);
                     }
                 }
-                reader = opened.rows(opened.options().include(included));
+                reader = opened.rows(opened.options().include(included).skipCorruptRecords(false));
                 batch = held.createRowBatch();
                 batch.size = 0;
             } catch (Exception failure) {
@@ -291,24 +292,33 @@ public final class OrcFileRows implements FlatMapFunction {
             return new RuntimeException(path + ": " + failure.getMessage(), failure);
         }
 
+        private Reader opened(OrcFileRows reading, boolean proleptic) throws Exception {
+            Configuration conf = reading.settings.value();
+            OrcFile.ReaderOptions options = OrcFile.readerOptions(conf).useUTCTimestamp(true);
+            return OrcFile.createReader(new Path(path), options.convertToProlepticGregorian(proleptic));
+        }
+
         public boolean hasNext() {
-            if (at < batch.size) {
-                return true;
-            }
             try {
-                before += batch.size;
-                at = 0;
-                if (reader.nextBatch(batch)) {
-                    return batch.size > 0;
+                while (at >= batch.size && !ended) {
+                    before += batch.size;
+                    at = 0;
+                    ended = !reader.nextBatch(batch);
+                    if (ended) {
+                        batch.size = 0;
+                        end();
+                    }
                 }
-                batch.size = 0;
-                if (before != file.getNumberOfRows()) {
-                    throw new IllegalStateException(file.getNumberOfRows() + " rows in the footer, " + before + " stored");
-                }
-                close();
-                return false;
+                return at < batch.size;
             } catch (Exception failure) {
                 throw named(failure);
+            }
+        }
+
+        private void end() throws Exception {
+            close();
+            if (before != file.getNumberOfRows()) {
+                throw new IllegalStateException(file.getNumberOfRows() + " rows in the footer, " + before + " stored");
             }
         }
 

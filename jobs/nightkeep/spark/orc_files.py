@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from tempfile import mkdtemp
+from threading import Lock
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +24,7 @@ LABEL, ROW_INDEX = "nightkeep-file", "nightkeep-row"
 _CLASS: Final = "nightkeep.OrcFileRows"
 _SOURCE: Final = Path(__file__).with_name("OrcFileRows.java")
 _FILES_OF_A_TASK: Final = 64
+_COMPILING: Final = Lock()
 
 
 def orc_rows(
@@ -45,7 +47,9 @@ def orc_rows(
     context: Any = spark.sparkContext
     jvm, session = private._jvm, private._jsparkSession
     settings = jvm.org.apache.spark.util.SerializableConfiguration(session.sessionState().newHadoopConf())
-    read = _compiled(jvm, str(context.applicationId), context).newInstance(
+    with _COMPILING:
+        made = _compiled(jvm, context)
+    read = made.newInstance(
         _objects(
             jvm,
             settings,
@@ -66,12 +70,13 @@ def orc_rows(
 
 
 @lru_cache(maxsize=1)
-def _compiled(jvm: Any, application: str, context: Any) -> Any:
-    """The constructor of the class, which tasks of this application can load, too."""
+def _compiled(jvm: Any, context: Any) -> Any:
+    """The constructor of the class, which tasks of this context can load, too. Threads compile it once: tasks would
+    find one of two jars."""
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
     compiler.cook(_SOURCE.read_text())
-    jar = Path(mkdtemp(prefix="nightkeep-"), f"{application}.jar")
+    jar = Path(mkdtemp(prefix="nightkeep-"), f"{_SOURCE.stem}.jar")
     for path in (jar.parent, jar):
         jvm.java.io.File(str(path)).deleteOnExit()
     with zipfile.ZipFile(jar, "w") as classes:

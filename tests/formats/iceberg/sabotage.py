@@ -21,6 +21,7 @@ from tests.formats.iceberg.laid_anew import a_run, laid_anew
 from tests.formats.iceberg.runs import COLUMNS
 from tests.formats.iceberg.shown import read_vector
 
+from nightkeep.encodings.orc_writing import write_rows
 from nightkeep.formats.iceberg.deletes.position_deletes import read_positions, write_positions
 from nightkeep.formats.iceberg.deletes.vectors import PuffinVectorWriter
 from nightkeep.formats.iceberg.format import IcebergTable
@@ -47,6 +48,7 @@ from nightkeep.storage import LocalStorage
 from nightkeep.tasks import inline
 
 MACHINE = LocalStorage("/")
+_BATCH_ROWS = 1024
 Item = Entry | NewFile
 
 
@@ -195,7 +197,9 @@ class Staged:
             path = Path("/", storage_name(item.path))
             if item.raw["file_format"] == "ORC":
                 rows = change(orc.read_table(path))
-                orc.write_table(rows, path)
+                with orc.ORCWriter(path) as writer:
+                    # Arrow's writer alone would lose what is null in structs.
+                    write_rows(writer, rows, batch_rows=_BATCH_ROWS)
             else:
                 rows = change(pq.read_table(path, partitioning=None))
                 pq.write_table(rows, path, store_schema=False)
