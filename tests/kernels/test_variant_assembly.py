@@ -59,6 +59,7 @@ TYPED_A = {"a": {"value": None, "typed_value": 5}}
         (OF_A, b"\x01\x01\x00\x01a", FIVE, TYPED_A, "beside typed fields that is no object"),
         (OF_A, b"\x01\x01\x00\x01a", FIVE_OF_A, TYPED_A, "field a in its value and in a typed column"),
         (OF_A, b"\x01\x01\x00\x01a", FIVE_OF_A, MISSING_A, "field a in its value and in a typed column"),
+        (OF_A, b"\x01\x01\x00\x01a", FIVE_OF_A, None, "an object in its value, and none in its typed column"),
         (OF_A, b"\x01\x01\x00\x01b", None, TYPED_A, "typed field a, which its dictionary of names lacks"),
         (shredded_type(pa.binary(), pa.uint64()), b"\x01\x00\x00", None, 5, "shredded into uint64"),
     ],

@@ -54,6 +54,14 @@ def _assembled(column: pa.StructArray) -> Array:
     return values
 
 
+def _require_no_object(values: Array) -> None:
+    """Objects are in the typed column. Some readers look for their fields there alone."""
+    data, begins, ends = byte_spans(values)
+    headers = data[begins[ends > begins]] & (1 << _BASIC_BITS) - 1
+    if (headers == _OBJECT_BASIC).any():
+        raise ValueError("a variant with an object in its value, and none in its typed column")
+
+
 def _require_all(values: Array, otherwise: str) -> None:
     if values.null_count:
         raise ValueError(otherwise)
@@ -87,6 +95,8 @@ class _Assembly:
     def values(self, rows: Numbers, value: Array | None, typed: Array | None) -> Array:
         """Encoded values as binary, null where there is none."""
         plain = pa.nulls(len(rows), pa.binary()) if value is None else value.cast(pa.binary())
+        if isinstance(typed, pa.StructArray):
+            _require_no_object(plain.filter(typed.is_null()).drop_null())
         if typed is None or typed.null_count == len(typed):
             return plain
         is_typed = typed.is_valid().to_numpy(zero_copy_only=False)

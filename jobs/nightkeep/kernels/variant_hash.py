@@ -6,7 +6,8 @@ name: in any order, whatever the dictionary. So the fields of a shredded object 
 not, and nothing is assembled.
 
 What Parquet's "Variant Shredding" forbids is refused, because readers differ there: a field in a typed column and in
-the rest, a value beside a typed one that is no object, an array with a missing value, two fields of one name.
+the rest, a value beside a typed one that is no object, an object where the typed one is null, an array with a missing
+value, two fields of one name.
 """
 
 from __future__ import annotations
@@ -85,6 +86,9 @@ class _Hashing:
             top = self._decoded(rows[encoded], value.filter(pa.array(encoded)))
             found.put(encoded, top.payloads)
         is_typed = _valid(typed, len(rows))
+        if top is not None and isinstance(typed, pa.StructArray):
+            is_apart = is_typed[encoded] | (top.payloads.kinds != OBJECT)
+            require(is_apart, lambda at: "a variant with an object in its value, and none in its typed column")
         if typed is None or not is_typed.any():
             return found
         both = encoded & is_typed

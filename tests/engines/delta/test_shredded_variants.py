@@ -17,10 +17,15 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import VariantVal
 from tests.drivers.delta_spark import DeltaSpark, named
+from tests.drivers.json_lines import EngineError
 from tests.drivers.lake_rows import Rows
+from tests.drivers.lakes_oracle import Lakes
 from tests.engines.delta.test_variants import added
+from tests.formats.delta.lake import Lake
 from tests.formats.delta.runs import delete_where, opened, optimize, policy
+from tests.formats.delta.variant_sabotage import SCHEMA
 from tests.support.table_storage import storage_of
+from tests.support.variant_values import Encoder, part_type
 
 import nightkeep
 from nightkeep.checking.check import check
@@ -28,6 +33,7 @@ from nightkeep.formats.delta.gate.scan import rows, survivors
 from nightkeep.kernels.fingerprint import fingerprint
 from nightkeep.model import Fingerprint, Outcome
 from nightkeep.model.check_values import CheckRequest
+from nightkeep.model.variant_type import shredded_type
 from nightkeep.records import CheckStatus
 
 ORDERS = (
@@ -200,6 +206,26 @@ def test_a_variant_that_readers_may_take_for_two_values_is_refused(delta_spark: 
     done = optimize(table)
     assert done.outcome is Outcome.REFUSED, (done.outcome, done.reason)
     assert "a value beside one of type int64" in str(done.reason)
+
+
+@pytest.mark.slow
+def test_an_object_beside_no_typed_object_is_refused(delta_spark: DeltaSpark, lakes: Lakes, tmp_path: Path) -> None:
+    """delta-spark finds its field where it reads the whole variant, and not where it reads the typed column alone."""
+    encoder, lake = Encoder(["a"], Random(1)), Lake(tmp_path / "t", SCHEMA)
+    row = {"metadata": encoder.metadata, "value": encoder.encoded(("object", (("a", ("exact", 7, 0)),)))}
+    kind = shredded_type(pa.binary(), pa.struct([pa.field("a", part_type(pa.int64()), nullable=False)]))
+    for number in range(2):
+        lake.append(pa.table({"id": pa.array([number], pa.int64()), "v": pa.array([row], kind)}))
+    found = []
+    for pushed in ("false", "true"):
+        with delta_spark.configured({**CODE, "spark.sql.variant.pushVariantIntoScan": pushed}):
+            found.append(delta_spark.sql(f"SELECT variant_get(v, '$.a', 'int') FROM {named(lake.folder)}").rows)
+    assert found == [((7,), (7,)), ((None,), (None,))]
+    with pytest.raises(EngineError):
+        lakes.duckdb_read(lake.folder)
+    done = optimize(lake.folder)
+    assert done.outcome is Outcome.REFUSED, (done.outcome, done.reason)
+    assert "an object in its value, and none in its typed column" in str(done.reason)
 
 
 @pytest.mark.slow

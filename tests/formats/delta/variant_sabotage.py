@@ -87,7 +87,8 @@ def lose_a_typed_value(staged: Staged) -> None:
 
 def lose_all_typed_values(staged: Staged) -> None:
     """What is left is an object too: the fields that were not typed."""
-    _edited(staged, lambda variant: variant.update(typed_value=None))
+    none = {"value": None, "typed_value": None}
+    _edited(staged, lambda variant: variant.update(typed_value=dict.fromkeys(variant["typed_value"], none)))
 
 
 def swap_the_values_of_two_fields(staged: Staged) -> None:
