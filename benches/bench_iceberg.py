@@ -233,6 +233,8 @@ def packing(folder: Path, java: IcebergJava, size: Size, kind: str) -> None:
     java.create(made, size.columns, Layout((), properties={key: kind}))
     for number in range(size.commits):
         java.generate(made, size.rows, keys=KEYS, seed=number, timeout=TIMEOUT)
+    # Both sides write into the same folder later.
+    stored = sum(path.stat().st_size for path in made.warehouse.folder.rglob(f"*.{kind}")) / 2**20
     wanted = "parquet" if kind == "avro" else kind
     java.alter(made, {"change": "set_properties", "properties": {key: wanted}})
     spent: list[float] = []
@@ -248,7 +250,6 @@ def packing(folder: Path, java: IcebergJava, size: Size, kind: str) -> None:
         theirs = repeated(bench, made, "rewrite_data_files", by_spark)
         ours = repeated(bench, made, "Nightkeep", lambda table: maintained(table, ours_on, Operation.OPTIMIZE))
         same = len({bench.digest(table) for table in (before, theirs.tables[0], ours.tables[0])}) == 1
-    stored = sum(path.stat().st_size for path in made.warehouse.folder.rglob(f"*.{kind}")) / 2**20
     print(f"\nv2, {size.commits} files of {size.rows / 1e6:g} M rows in {kind}, {stored:,.0f} MiB, packed as {wanted}")
     for side in (theirs, ours):
         print(f"  {side}")
