@@ -46,6 +46,7 @@ def test_large_objects_and_arrays_are_put_together() -> None:
 
 LONG_PART = part_type(pa.int64())
 OF_A = shredded_type(pa.binary(), pa.struct([("a", LONG_PART)]))
+OF_LIST = shredded_type(pa.binary(), pa.list_(LONG_PART))
 FIVE, FIVE_OF_A = b"\x0c\x05", b"\x02\x01\x00\x00\x02\x0c\x05"
 MISSING_A = {"a": {"value": None, "typed_value": None}}
 TYPED_A = {"a": {"value": None, "typed_value": 5}}
@@ -60,6 +61,7 @@ TYPED_A = {"a": {"value": None, "typed_value": 5}}
         (OF_A, b"\x01\x01\x00\x01a", FIVE_OF_A, TYPED_A, "field a in its value and in a typed column"),
         (OF_A, b"\x01\x01\x00\x01a", FIVE_OF_A, MISSING_A, "field a in its value and in a typed column"),
         (OF_A, b"\x01\x01\x00\x01a", FIVE_OF_A, None, "an object in its value, and none in its typed column"),
+        (OF_LIST, b"\x01\x00\x00", b"\x03\x01\x00\x02" + FIVE, None, "an array in its value, and none in its typed"),
         (OF_A, b"\x01\x01\x00\x01b", None, TYPED_A, "typed field a, which its dictionary of names lacks"),
         (shredded_type(pa.binary(), pa.uint64()), b"\x01\x00\x00", None, 5, "shredded into uint64"),
     ],

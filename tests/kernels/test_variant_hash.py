@@ -159,6 +159,8 @@ FIVE = b"\x0c\x05"
         (OF_A, b"\x02\x00\x00", None, "an object in its value, and none in its typed column"),
         (OF_A, None, {"a": {"value": FIVE, "typed_value": 5}}, "a value beside one of type int64"),
         (OF_LIST, FIVE, [{"value": None, "typed_value": 5}], "a value beside one of type list"),
+        (OF_LIST, b"\x03\x01\x00\x02" + FIVE, None, "an array in its value, and none in its typed column"),
+        (OF_LIST, None, [{"value": FIVE, "typed_value": 5}], "a value beside one of type int64"),
         (OF_LIST, None, [{"value": None, "typed_value": 5}, {"value": None, "typed_value": None}], "value at 1"),
     ],
 )

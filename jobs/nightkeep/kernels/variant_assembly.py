@@ -26,6 +26,7 @@ from nightkeep.model.variant_type import VARIANT
 
 _OBJECT_BASIC, _ARRAY_BASIC, _BASIC_BITS = 2, 3, 2
 _SMALL_COUNT: Final = 255
+_LISTS: Final = (pa.ListArray, pa.LargeListArray)
 _COUNT_BYTES: Final = 4
 
 
@@ -54,12 +55,12 @@ def _assembled(column: pa.StructArray) -> Array:
     return values
 
 
-def _require_no_object(values: Array) -> None:
-    """Objects are in the typed column. Some readers look for their fields there alone."""
+def _require_none(values: Array, basic: int, name: str) -> None:
+    """Values of this kind are in the typed column. Some readers look for what they hold there alone."""
     data, begins, ends = byte_spans(values)
     headers = data[begins[ends > begins]] & (1 << _BASIC_BITS) - 1
-    if (headers == _OBJECT_BASIC).any():
-        raise ValueError("a variant with an object in its value, and none in its typed column")
+    if (headers == basic).any():
+        raise ValueError(f"a variant with an {name} in its value, and none in its typed column")
 
 
 def _require_all(values: Array, otherwise: str) -> None:
@@ -95,8 +96,9 @@ class _Assembly:
     def values(self, rows: Numbers, value: Array | None, typed: Array | None) -> Array:
         """Encoded values as binary, null where there is none."""
         plain = pa.nulls(len(rows), pa.binary()) if value is None else value.cast(pa.binary())
-        if isinstance(typed, pa.StructArray):
-            _require_no_object(plain.filter(typed.is_null()).drop_null())
+        for basic, name, arrays in ((_OBJECT_BASIC, "object", pa.StructArray), (_ARRAY_BASIC, "array", _LISTS)):
+            if isinstance(typed, arrays):
+                _require_none(plain.filter(typed.is_null()).drop_null(), basic, name)
         if typed is None or typed.null_count == len(typed):
             return plain
         is_typed = typed.is_valid().to_numpy(zero_copy_only=False)
@@ -106,7 +108,7 @@ class _Assembly:
             found = self._objects(inner_rows, inner, rest)
         elif rest.null_count < len(rest):
             raise ValueError(f"a variant with a value beside one of type {inner.type}")
-        elif pa.types.is_list(inner.type) or pa.types.is_large_list(inner.type):
+        elif isinstance(inner, _LISTS):
             found = self._arrays(inner_rows, cast(ListArray, inner))
         else:
             found = encoded_scalars(inner)

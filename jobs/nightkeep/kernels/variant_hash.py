@@ -6,8 +6,8 @@ name: in any order, whatever the dictionary. So the fields of a shredded object 
 not, and nothing is assembled.
 
 What Parquet's "Variant Shredding" forbids is refused, because readers differ there: a field in a typed column and in
-the rest, a value beside a typed one that is no object, an object where the typed one is null, an array with a missing
-value, two fields of one name.
+the rest, a value beside a typed one that is no object, an object or array where the typed one is null, an array with a
+missing value, two fields of one name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import cast
+from typing import Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +25,11 @@ from nightkeep.kernels.flat_hash import flat_hash_blocks, joined
 from nightkeep.kernels.variant_blocks import field_parts, row_blocks, value_parts
 from nightkeep.kernels.variant_names import VariantNames, require, variant_names
 from nightkeep.kernels.variant_nodes import Level, NodeSpans, levels
-from nightkeep.kernels.variant_scalars import ARRAY, OBJECT, Flags, Numbers, Payloads, typed_payloads
+from nightkeep.kernels.variant_scalars import ARRAY, OBJECT, Flags, Kinds, Numbers, Payloads, typed_payloads
 from nightkeep.model.arrow_types import Array, ListArray
 
 Hashes = tuple[Words, Words]
+_LISTS: Final = (pa.ListArray, pa.LargeListArray)
 
 
 def variant_words(column: pa.StructArray) -> Hashes:
@@ -86,9 +87,8 @@ class _Hashing:
             top = self._decoded(rows[encoded], value.filter(pa.array(encoded)))
             found.put(encoded, top.payloads)
         is_typed = _valid(typed, len(rows))
-        if top is not None and isinstance(typed, pa.StructArray):
-            is_apart = is_typed[encoded] | (top.payloads.kinds != OBJECT)
-            require(is_apart, lambda at: "a variant with an object in its value, and none in its typed column")
+        if top is not None and typed is not None:
+            _require_typed(top.payloads.kinds[~is_typed[encoded]], typed)
         if typed is None or not is_typed.any():
             return found
         both = encoded & is_typed
@@ -97,7 +97,7 @@ class _Hashing:
             found.put(is_typed, self._object(rows, inner, self._rest(top, encoded, both, inner), both[is_typed]))
             return found
         require(~both, lambda at: f"a variant with a value beside one of type {inner.type}")
-        if pa.types.is_list(inner.type) or pa.types.is_large_list(inner.type):
+        if isinstance(inner, _LISTS):
             found.put(is_typed, self._array(rows, cast(ListArray, inner)))
         else:
             found.put(is_typed, typed_payloads(inner))
@@ -168,6 +168,13 @@ class _Hashing:
         ):
             np.add.at(sums, parents, lane)
         return payloads
+
+
+def _require_typed(kinds: Kinds, typed: Array) -> None:
+    """Raise ValueError for an object or array among values that are not in the typed column, if that one is for it."""
+    for kind, name, arrays in ((OBJECT, "object", pa.StructArray), (ARRAY, "array", _LISTS)):
+        if isinstance(typed, arrays) and (kinds == kind).any():
+            raise ValueError(f"a variant with an {name} in its value, and none in its typed column")
 
 
 def _valid(column: Array | None, rows: int) -> Flags:
