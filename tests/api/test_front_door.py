@@ -132,6 +132,18 @@ def test_a_command_loads_neither_spark_nor_pandas_but_for_work() -> None:
 
 
 @pytest.mark.slow
+def test_a_command_loads_its_own_function_alone(tmp_path: Path) -> None:
+    loaded = "sorted({'polars', 'nightkeep.api.advice', 'nightkeep.api.runs'} & {*sys.modules})"
+    script = (
+        "import sys\nfrom nightkeep.commands.app import main\n"
+        f"try:\n    main(['history', '--reports', sys.argv[1]])\nexcept SystemExit:\n    print({loaded})\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert ended.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.slow
 def test_the_version_alone_loads_no_package_but_the_standard_library() -> None:
     loaded = "sorted({'pyspark', 'pandas', 'polars', 'pyarrow', 'numpy', 'sqlglot', 'typer', 'pydantic', 'jinja2'}"
     script = f"import sys; from nightkeep.__main__ import main; main(); print({loaded} & {{*sys.modules}}))"

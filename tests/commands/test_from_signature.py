@@ -8,7 +8,7 @@ import re
 import pytest
 from tests.support.commands import said
 
-from nightkeep.commands.app import COMMANDS
+from nightkeep.commands.command_table import COMMANDS
 from nightkeep.commands.from_signature import Command
 from nightkeep.commands.options import OPTIONS
 

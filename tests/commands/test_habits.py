@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.support.commands import said
 
-from nightkeep.commands.app import COMMANDS
-from nightkeep.commands.near_misses import MEANT
+from nightkeep.commands.command_group import MEANT
+from nightkeep.commands.command_table import COMMANDS
 from nightkeep.discovery import Found, FoundTable, keep_found
 from nightkeep.model import Operation, Outcome
 from nightkeep.records import CommitResult, RunDocument, store

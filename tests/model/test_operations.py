@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from nightkeep.commands.app import COMMANDS
+from nightkeep.commands.command_table import COMMANDS
 from nightkeep.groups.one_operation import KINDS
 from nightkeep.model import OPERATION_TABLE, RUN_OPERATIONS, Operation
 from nightkeep.policy.settings import OPERATIONS, Nightly

@@ -7,20 +7,22 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from nightkeep.api.doctor import Diagnosis
-from nightkeep.api.night import WholeRun
-from nightkeep.api.results import Pages, RunHistory, Runs
-from nightkeep.api.status import Statuses
-from nightkeep.api.tables import Validation
 from nightkeep.model import Outcome
 from nightkeep.model.counted import counted
 from nightkeep.pages import audit_text, plan_text, removal_text, summary_text
 from nightkeep.records import CheckStatus, RunDocument
 from nightkeep.records.check_report import CheckReport, DiffReport
+
+if TYPE_CHECKING:
+    from nightkeep.api.doctor import Diagnosis
+    from nightkeep.api.night import WholeRun
+    from nightkeep.api.results import Pages, RunHistory, Runs
+    from nightkeep.api.status import Statuses
+    from nightkeep.api.tables import Validation
 
 _STATUS: Final = {CheckStatus.FAILED: Outcome.MISMATCH.exit_status, CheckStatus.ERRORED: Outcome.FAILED.exit_status}
 
@@ -44,10 +46,10 @@ def show_whole_run(run: WholeRun, *, as_json: bool, **_: object) -> None:
 
 
 def show_sweep(done: RunDocument | WholeRun, *, as_json: bool, **_: object) -> None:
-    if isinstance(done, WholeRun):
-        show_whole_run(done, as_json=as_json)
-    else:
+    if isinstance(done, RunDocument):
         show_removal(done, as_json=as_json)
+    else:
+        show_whole_run(done, as_json=as_json)
 
 
 def show_removal(document: RunDocument, *, as_json: bool, **_: object) -> None:
@@ -66,11 +68,11 @@ def put_stored(result: RunHistory | Pages, *, as_json: bool, **_: object) -> Non
 
 
 def put_check(report: CheckReport | RunHistory, *, as_json: bool, **_: object) -> None:
-    if isinstance(report, RunHistory):
-        put_stored(report, as_json=as_json)
-        raise typer.Exit(Outcome.worst(document.outcome for document in report).exit_status)
-    put_result(report, as_json=as_json)
-    raise typer.Exit(_STATUS.get(CheckStatus(report.status), 0))
+    if isinstance(report, CheckReport):
+        put_result(report, as_json=as_json)
+        raise typer.Exit(_STATUS.get(CheckStatus(report.status), 0))
+    put_stored(report, as_json=as_json)
+    raise typer.Exit(Outcome.worst(document.outcome for document in report).exit_status)
 
 
 def put_diff(report: DiffReport, *, as_json: bool, **_: object) -> None:

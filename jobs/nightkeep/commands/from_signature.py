@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import typer
 
+import nightkeep
 from nightkeep.commands.options import OPTIONS
 from nightkeep.commands.progress_shown import shown_progress
 from nightkeep.commands.stderr import show_log, spark_in_a_file
@@ -24,19 +26,28 @@ _SHORT: Final = {"verbose": ("-v",), "quiet": ("-q",)}
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: its function, who prints what that returns, and its help. `reads`: it changes nothing. `shown`: the
-    function for people, with the same parameters, where text needs less than JSON."""
+    """A command, by the name of its function in `nightkeep`: who prints what that returns, and its help. `reads`: it
+    changes nothing. `shown`: the name of a function beside that one, for people, with the same parameters, where text
+    needs less than JSON."""
 
-    function: Callable[..., Any]
+    name: str
     answer: Callable[..., None]
     help: str
     example: str
     reads: bool = False
-    shown: Callable[..., Any] | None = None
+    shown: str | None = None
 
     @property
-    def name(self) -> str:
-        return self.function.__name__
+    def function(self) -> Callable[..., Any]:
+        """Imports the modules that it needs."""
+        found: Callable[..., Any] = getattr(nightkeep, self.name)
+        return found
+
+    def chosen(self, *, as_json: bool) -> Callable[..., Any]:
+        if as_json or self.shown is None:
+            return self.function
+        found: Callable[..., Any] = getattr(sys.modules[self.function.__module__], self.shown)
+        return found
 
 
 def callback(command: Command) -> Callable[..., None]:
@@ -50,8 +61,7 @@ def callback(command: Command) -> Callable[..., None]:
         try:
             with spark_in_a_file(verbose=verbose):
                 with shown_progress(quiet=quiet or command.reads):
-                    function = command.function if json or command.shown is None else command.shown
-                    result = function(**given)
+                    result = command.chosen(as_json=json)(**given)
                 command.answer(result, as_json=json, dry_run=given.get("dry_run", False))
         except (NightkeepError, typer.Exit, typer.Abort):
             raise

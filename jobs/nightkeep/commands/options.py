@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from nightkeep.api.runs import OFFERED
-from nightkeep.model import VerifyLevel, Writers
+from nightkeep.model import RUN_OPERATIONS, VerifyLevel, Writers
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ OPTIONS: Final[dict[str, OptionRow]] = {
     "restore.run_id": OptionRow(
         _TEXT, _ARGUMENTS, "RUN_ID", "Run that moved the files to quarantine", "none, with --last"
     ),
-    "operation": OptionRow(_TEXTS, _WHAT, "NAME", f"One of {OFFERED}; may be repeated", _OF_POLICY),
+    "operation": OptionRow(_TEXTS, _WHAT, "NAME", f"One of {', '.join(RUN_OPERATIONS)}; may be repeated", _OF_POLICY),
     "history.operation": OptionRow(_TEXT, _WHAT, "NAME", "Only this operation", "all"),
     "history.since": OptionRow(_TEXT, _WHAT, "DATE|AGE", "Only what ended since, such as 2026-11-20 or 7d", "all"),
     "check.last": OptionRow(bool, _WHAT, "", "The version that the newest run published"),
