@@ -31,7 +31,7 @@ from nightkeep.formats.iceberg.metadata.types import parquet_field
 from nightkeep.formats.iceberg.metadata.variants import VariantType, variants
 from nightkeep.gate.column_range import ColumnRange, is_exact, watched
 from nightkeep.model.arrow_types import ArrowField, ChunkedArray, Scalar, field_id
-from nightkeep.model.variant_type import Shredding
+from nightkeep.model.variant_type import Shredding, is_variant
 from nightkeep.protocol import Show
 from nightkeep.storage import Storage
 
@@ -140,22 +140,40 @@ def _column_faults(stored: Sequence[ArrowField], schema: IcebergSchema) -> Itera
     if schema.has_row_lineage and not by_id.keys() >= _LINEAGE:
         yield "no ids of its rows, expected those that they had"
     for number in declared.keys() & by_id.keys():
-        if _ids(by_id[number]) != _ids(declared[number]):
-            yield f"column {declared[number].name}: field ids {_ids(by_id[number])}, expected {_ids(declared[number])}"
+        own = declared[number]
+        found, expected = _ids(by_id[number], own.type), _ids(own, own.type)
+        if found != expected:
+            yield f"column {own.name}: field ids {found}, expected {expected}"
 
 
-def _ids(field: ArrowField) -> tuple[object, ...]:
-    """Its id and those within. Fields without any are left out, such as the parts of variants: readers find none."""
-    number, kind = field_id(field), field.type
-    if pa.types.is_struct(kind):
-        below: tuple[object, ...] = tuple(sorted((child.name, ids) for child in kind if (ids := _ids(child))))
+def _ids(field: ArrowField, declared: pa.DataType) -> tuple[object, ...]:
+    """Its id and those within. The parts of a variant, by the type that is `declared`, may be others in each file, and
+    are counted only where they have an id."""
+    kind: Any = field.type
+    if is_variant(declared):
+        below: tuple[object, ...] = tuple(_numbers(kind))
+    elif pa.types.is_struct(kind):
+        types = {child.name: child.type for child in declared} if isinstance(declared, pa.StructType) else {}
+        below = tuple(sorted((child.name, _ids(child, types.get(child.name, child.type))) for child in kind))
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        below = (_ids(kind.value_field),)
+        below = (_ids(kind.value_field, getattr(declared, "value_type", kind.value_type)),)
     elif pa.types.is_map(kind):
-        below = (_ids(kind.key_field), _ids(kind.item_field))
+        below = (
+            _ids(kind.key_field, getattr(declared, "key_type", kind.key_type)),
+            _ids(kind.item_field, getattr(declared, "item_type", kind.item_type)),
+        )
     else:
         below = ()
-    return () if number is None and not any(below) else (number, *below)
+    return (field_id(field), *below)
+
+
+def _numbers(kind: pa.DataType) -> Iterator[int]:
+    """The ids of all fields within a type."""
+    for place in range(kind.num_fields):
+        number = field_id(kind.field(place))
+        if number is not None:
+            yield number
+        yield from _numbers(kind.field(place).type)
 
 
 @dataclass(frozen=True, slots=True)
