@@ -159,7 +159,7 @@ class IcebergFileWriter:
         group = self._group(sink, source, limit, stats)
         if self._dictionaries is None:
             self._dictionaries = with_dictionaries(group.select(self.columns))
-        held = self._as_stored(group).schema
+        rows = self._as_stored(group)
         footers: list[pq.FileMetaData] = []
         settings = {
             **self._settings,
@@ -167,13 +167,15 @@ class IcebergFileWriter:
             "bloom_filter_options": _bloom_filters(self._schema, self._fields, group.num_rows),
             "metadata_collector": footers,
         }
+        held = rows.schema
         with parquet_output(sink, held, write_statistics=with_bounds(held), **settings) as writer:
             writer.add_key_value_metadata(self._key_values)
             while group.num_rows:
-                writer.write_table(self._as_stored(group), row_group_size=ROW_GROUP_ROWS)
+                writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
                 stats.add(group)
                 self._row_bytes = sink.tell() / stats.rows
                 group = self._group(sink, source, limit, stats)
+                rows = self._as_stored(group)
         return footer_facts(footers[0], held, self._modes)
 
     def _group(self, sink: BinaryIO, source: ChunkSource, limit: FileLimit, stats: IcebergFileStats) -> pa.Table:
